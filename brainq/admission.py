@@ -1,0 +1,79 @@
+"""Admission: from a request to a turn that is accepted and queued. SQL knows first, then Redis."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from brainq.contracts.ids import new_turn_id
+from brainq.contracts.limits import Limits
+from brainq.contracts.turn import TurnRequest
+from brainq.errors import InvalidInput
+
+LOOK_AFTER_S = 5.0  # when the sweeper first looks at a new turn
+
+
+class AcceptedTurn(Protocol):
+    @property
+    def turn_id(self) -> str: ...
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def created(self) -> bool: ...
+
+
+class AcceptedTurns(Protocol):
+    def accept(self, request: TurnRequest) -> AcceptedTurn: ...
+
+
+class Queue(Protocol):
+    def submit(
+        self, request: TurnRequest, limits: Limits, *, look_after_s: float, lost_reason: str = ""
+    ) -> tuple[str, int]: ...
+
+
+def read_request(fields: dict[str, Any]) -> TurnRequest:
+    """A TurnRequest from what a producer sent. Raises InvalidInput naming the first wrong field."""
+    given = {"turn_id": new_turn_id(), **{name: value for name, value in fields.items() if value is not None}}
+    try:
+        return TurnRequest.model_validate(given)
+    except ValidationError as failure:
+        first = failure.errors(include_url=False, include_context=True)[0]
+        cause = first.get("ctx", {}).get("error")
+        if isinstance(cause, InvalidInput):
+            raise cause from None
+        field = ".".join(str(part) for part in first["loc"]) or "request"
+        known = f"; the fields are {', '.join(TurnRequest.model_fields)}" if first["type"] == "extra_forbidden" else ""
+        raise InvalidInput(field, f"{first['msg']}{known}") from None
+
+
+class Admission:
+    """Accepts requests. Doing it again with the same request is harmless, at any point of it."""
+
+    def __init__(self, accepted: AcceptedTurns, queue: Queue, limits: Limits) -> None:
+        self._accepted = accepted
+        self._queue = queue
+        self._limits = limits
+
+    def admit(self, request: TurnRequest) -> AcceptedTurn:
+        """Accept and queue. A request_key seen before gives the first turn of that key.
+
+        Raises SubmitConflict when the key or the turn id was used with other content.
+        """
+        accepted = self._accepted.accept(request)
+        if accepted.turn_id != request.turn_id:
+            return accepted  # the first one was queued by whoever sent it, or will be by the sweeper
+        self.queue(request)
+        return accepted
+
+    def queue(self, request: TurnRequest) -> None:
+        """Make an accepted turn known to Redis, if it is not."""
+        self._queue.submit(request, self.limits_of(request), look_after_s=LOOK_AFTER_S)
+
+    def end_as_lost(self, request: TurnRequest, why: str) -> None:
+        """Let a turn that must not begin again run straight to a failed ending."""
+        self._queue.submit(request, self.limits_of(request), look_after_s=LOOK_AFTER_S, lost_reason=why)
+
+    def limits_of(self, request: TurnRequest) -> Limits:
+        return request.limits.over(self._limits)

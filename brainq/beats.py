@@ -1,0 +1,78 @@
+"""One beating thread a process for every lease it holds.
+
+A worker that claims something hands its renewal to `Beats.hold`; while the `with` block runs, the lease is
+renewed every `every_s`. The first answer other than OK is told to the holder, once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from brainq.observe.logs import logger
+
+log = logger("brainq.beats")
+
+
+@dataclass(eq=False, slots=True)
+class Hold:
+    """One lease under renewal. `word` is the first answer that was not OK, or empty."""
+
+    beat: Callable[[], str]
+    on_lost: Callable[[str], None]
+    release: Callable[[Hold], None]
+    word: str = field(default="")
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release(self)
+
+
+class Beats:
+    """Renews leases from a daemon thread that starts with the first hold."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._holds: set[Hold] = set()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+
+    def hold(self, beat: Callable[[], str], on_lost: Callable[[str], None]) -> Hold:
+        """Renew with `beat` until the returned hold is released or `beat` answers anything but `OK`."""
+        hold = Hold(beat, on_lost, self._release)
+        with self._lock:
+            self._holds.add(hold)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="brainq-beats", daemon=True)
+                self._thread.start()
+        return hold
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def _release(self, hold: Hold) -> None:
+        with self._lock:
+            self._holds.discard(hold)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every_s):
+            with self._lock:
+                holds = list(self._holds)
+            for hold in holds:
+                try:
+                    word = hold.beat()
+                except Exception as failure:
+                    # Redis is away: the lease may lapse meanwhile, and the next script will say so.
+                    log.warning("beat failed", why=type(failure).__name__)
+                    continue
+                if word != "OK" and hold in self._holds:
+                    hold.word = word
+                    self._release(hold)
+                    hold.on_lost(word)

@@ -1,0 +1,255 @@
+"""A brain: the model, the prompt, the tools and the limits that an agent's turns share."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar, cast, overload
+
+from brainq.contracts.callbacks import (
+    CALLBACK_NAMES,
+    Callbacks,
+    PostToolUse,
+    PreToolAnswer,
+    PreToolUse,
+    StreamChunk,
+    TurnEnd,
+    TurnInfo,
+    UsageInfo,
+)
+from brainq.contracts.effect import Effect
+from brainq.contracts.ids import check_id
+from brainq.contracts.limits import Limits
+from brainq.errors import InvalidInput, SetupError
+from brainq.providers.base import Provider
+from brainq.tools.registry import ToolRegistry
+from brainq.tools.tool import DEFAULT_TIMEOUT_S, Tool, make_tool
+
+F = TypeVar("F", bound=Callable[..., Any])
+SystemPrompt = str | Callable[[TurnInfo], str]
+DEFAULT_ATTR = "brain"
+
+
+class Brain:
+    """What the workers load by name (`module:attr`) and every turn of it shares.
+
+    name             names the brain in SQL, metrics and logs
+    model            `provider:model`, such as `openai:gpt-5`, or a Provider
+    system_prompt    text, or a function of the TurnInfo that returns it
+    tools            functions (they count as DESTRUCTIVE) or Tools; more come with `@brain.tool`
+    callbacks        a Callbacks, a mapping, or an object with some of the `on_...` functions
+    parallel_tools   False: one call at a time, whatever the effects
+    show_citations   True: sources are appended to the answer
+    redact_logs      True: SQL keeps no message texts, arguments and results
+    final_steps      finalizer steps of your own (`finalize.ports.Step`), run before the turn-end callback
+
+    Raises InvalidInput naming the field, or ToolSchemaError naming the tool.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: str | Provider,
+        system_prompt: SystemPrompt = "",
+        *,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        callbacks: Callbacks | Mapping[str, Any] | object | None = None,
+        limits: Limits | None = None,
+        parallel_tools: bool = True,
+        show_citations: bool = False,
+        redact_logs: bool = False,
+        final_steps: Iterable[Any] = (),
+    ) -> None:
+        self.name = check_id("name", name)
+        self.model = _checked_model(model)
+        self.system_prompt = _checked_prompt(system_prompt)
+        self.tools = ToolRegistry(tool if isinstance(tool, Tool) else make_tool(tool) for tool in tools)
+        self.callbacks = _read_callbacks(callbacks)
+        self.limits = Limits() if limits is None else limits
+        self.parallel_tools = parallel_tools
+        self.show_citations = show_citations
+        self.redact_logs = redact_logs
+        self.final_steps = tuple(final_steps)
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        effect: Effect = ...,
+        timeout_s: float = ...,
+        resources: tuple[str, ...] = ...,
+        idempotent: bool = ...,
+        lane: str | None = ...,
+        isolation: str = ...,
+        name: str | None = ...,
+        description: str | None = ...,
+    ) -> Callable[[F], F]: ...
+
+    def tool(
+        self,
+        function: F | None = None,
+        /,
+        *,
+        effect: Effect = Effect.DESTRUCTIVE,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        resources: tuple[str, ...] = (),
+        idempotent: bool = False,
+        lane: str | None = None,
+        isolation: str = "thread",
+        name: str | None = None,
+        description: str | None = None,
+    ) -> F | Callable[[F], F]:
+        """Make a function a tool of this brain, and return it unchanged; bare `@brain.tool` is DESTRUCTIVE.
+
+        effect       what the function does to the world
+        timeout_s    the longest one call may take, seconds
+        resources    templates such as `note:{path}`: calls that share one never overlap
+        idempotent   True: a call whose worker was lost may run again, with the same idempotency key
+        lane         one more resource, such as `global`
+        isolation    `thread`: abandoned at its deadline; `process`: killed, with all it started
+
+        Raises ToolSchemaError, or InvalidInput if the name is taken.
+        """
+
+        def add(function: F) -> F:
+            self.tools.add(
+                make_tool(
+                    function,
+                    effect=effect,
+                    timeout_s=timeout_s,
+                    resources=resources,
+                    idempotent=idempotent,
+                    lane=lane,
+                    isolation=isolation,
+                    name=name,
+                    description=description,
+                )
+            )
+            return function
+
+        return add if function is None else add(function)
+
+    def prompt_for(self, turn: TurnInfo) -> str:
+        """The system prompt of this turn."""
+        return self.system_prompt if isinstance(self.system_prompt, str) else self.system_prompt(turn)
+
+    def on_turn_start(self, callback: Callable[[TurnInfo], None]) -> Callable[[TurnInfo], None]:
+        """Decorator: called when a turn becomes active."""
+        return self._set("on_turn_start", callback)
+
+    def on_usage(self, callback: Callable[[UsageInfo], None]) -> Callable[[UsageInfo], None]:
+        """Decorator: called by the finalizer with a turn's tokens, at least once."""
+        return self._set("on_usage", callback)
+
+    def on_pre_tool_use(
+        self, callback: Callable[[PreToolUse], PreToolAnswer]
+    ) -> Callable[[PreToolUse], PreToolAnswer]:
+        """Decorator: called before each call; may refuse it or rewrite its arguments."""
+        return self._set("on_pre_tool_use", callback)
+
+    def on_post_tool_use(self, callback: Callable[[PostToolUse], None]) -> Callable[[PostToolUse], None]:
+        """Decorator: called after each call."""
+        return self._set("on_post_tool_use", callback)
+
+    def on_stream_chunk(self, callback: Callable[[StreamChunk], None]) -> Callable[[StreamChunk], None]:
+        """Decorator: called with the model's text as it comes."""
+        return self._set("on_stream_chunk", callback)
+
+    def on_turn_end(self, callback: Callable[[TurnEnd], None]) -> Callable[[TurnEnd], None]:
+        """Decorator: called by the finalizer with the result, at least once."""
+        return self._set("on_turn_end", callback)
+
+    def _set(self, name: str, callback: F) -> F:
+        if getattr(self.callbacks, name) is not None:
+            raise InvalidInput(name, f"brain {self.name!r} already has one; call both from one function")
+        self.callbacks = replace(self.callbacks, **{name: _checked_callback(name, callback)})
+        return callback
+
+
+def load_brain(reference: str) -> Brain:
+    """The brain named `module:attr`; `:attr` defaults to `:brain`.
+
+    The working directory is put on the import path, as Celery does. Raises SetupError that names BRAINQ_APP
+    and what was tried; an error inside the module itself is its cause.
+    """
+    module_name, _, attr = reference.strip().partition(":")
+    attr = attr or DEFAULT_ATTR
+    tried = f"tried {attr!r} of module {module_name!r} (working directory {os.getcwd()})"
+    if not module_name:
+        raise SetupError(
+            "no brain was named; set BRAINQ_APP to module:attr, such as BRAINQ_APP=myapp.agent:brain"
+        )
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as error:
+        raise SetupError(
+            f"BRAINQ_APP={reference!r} could not be imported: {type(error).__name__}: {error}; {tried}"
+        ) from error
+    for part in attr.split("."):
+        if not hasattr(found, part):
+            raise SetupError(f"BRAINQ_APP={reference!r}: the module has no {attr!r}; {tried}")
+        found = getattr(found, part)
+    if not isinstance(found, Brain):
+        raise SetupError(
+            f"BRAINQ_APP={reference!r} is a {type(found).__name__}, not a Brain; {tried}; "
+            "make it with brain = Brain('name', model)"
+        )
+    return found
+
+
+def _checked_model(model: object) -> str | Provider:
+    if isinstance(model, str):
+        if not model.strip():
+            raise InvalidInput(
+                "model", "it is empty; use provider:model, such as 'openai:gpt-5', or a Provider"
+            )
+        return model
+    if not isinstance(model, Provider):
+        raise InvalidInput(
+            "model",
+            f"a {type(model).__name__} is none; use provider:model, such as 'openai:gpt-5', or a Provider",
+        )
+    return model
+
+
+def _checked_prompt(prompt: object) -> SystemPrompt:
+    if not isinstance(prompt, str) and not callable(prompt):
+        raise InvalidInput(
+            "system_prompt", f"a {type(prompt).__name__}; use a text or a function of TurnInfo"
+        )
+    return cast("SystemPrompt", prompt)
+
+
+def _read_callbacks(given: object) -> Callbacks:
+    if given is None:
+        return Callbacks()
+    if isinstance(given, Mapping):
+        found = dict(cast("Mapping[str, object]", given))
+    else:
+        named = set(CALLBACK_NAMES) | {name for name in dir(given) if name.startswith("on_")}
+        found = {name: getattr(given, name, None) for name in sorted(named)}
+    unknown = sorted(set(found) - set(CALLBACK_NAMES))
+    if unknown:
+        raise InvalidInput(
+            "callbacks", f"{', '.join(unknown)} is unknown; the callbacks are {', '.join(CALLBACK_NAMES)}"
+        )
+    checked = {name: _checked_callback(name, value) for name, value in found.items() if value is not None}
+    return Callbacks(**checked)
+
+
+def _checked_callback(name: str, callback: F | object) -> F:
+    if not callable(callback):
+        raise InvalidInput(name, f"a {type(callback).__name__} cannot be called; use a function")
+    if inspect.iscoroutinefunction(callback):
+        raise InvalidInput(name, "it is async; callbacks are plain functions")
+    return cast("F", callback)

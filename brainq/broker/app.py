@@ -1,0 +1,176 @@
+"""The Celery app of a worker or a producer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
+
+from celery import Celery
+from celery.app.amqp import AMQP
+from kombu.connection import Connection
+from kombu.entity import Exchange, Queue
+
+from brainq.broker import names
+from brainq.broker.poison import CHECKED_TRANSPORTS
+from brainq.errors import SetupError
+from brainq.settings import Settings
+
+# The broker's default exchange: a message goes to the queue its routing key names, with nothing to bind
+# first. A named exchange drops messages while nobody has bound its queue.
+_DEFAULT_EXCHANGE = Exchange("", type="direct")
+
+
+class _CheckedConnection(Connection):
+    """Swaps kombu's Redis transports for ours; the url stays as it is, so that Flower knows it."""
+
+    def get_transport_cls(self) -> Any:
+        transport: Any = super().get_transport_cls()
+        return CHECKED_TRANSPORTS.get(transport, transport)
+
+
+class _DirectAMQP(AMQP):
+    Connection = _CheckedConnection
+    BrokerConnection = _CheckedConnection
+    default_exchange = cast("Any", _DEFAULT_EXCHANGE)
+
+
+class _App(Celery):
+    def task(self, *args: Any, **options: Any) -> Any:
+        # Celery's default copies a task into every app of the process; a pool must serve only its own.
+        options.setdefault("shared", False)
+        return super().task(*args, **options)
+
+
+def make_app(
+    settings: Settings,
+    queues: Sequence[str] = (),
+    *,
+    broker_url: str | None = None,
+    concurrency: int | None = None,
+    name: str = "brainq",
+) -> Celery:
+    """A Celery app that can publish to every brainq queue, and whose workers consume `queues`.
+
+    The broker is `broker_url`, else `settings.broker_url`, else `settings.redis_url`. The app is not made
+    the current one, so it can live beside an app of your own. Raises SetupError without a broker, or if
+    `queues` names one that does not exist.
+    """
+    unknown = sorted(set(queues) - set(names.ALL_QUEUES))
+    if unknown:
+        raise SetupError(f"no such queue: {', '.join(unknown)}; the queues are {', '.join(names.ALL_QUEUES)}")
+    url = celery_url(broker_url or _configured_url(settings))
+    app = _App(name, set_as_current=False, amqp=_DirectAMQP)
+    conf = cast("Any", app.conf)
+    # CELERY_RESULT_BACKEND and CELERY_BROKER_URL may be set for the user's own app in the same environment;
+    # these three keep them from reaching ours.
+    app.backend_cls = cast("Any", "disabled")
+    conf.broker_read_url = url
+    conf.broker_write_url = url
+    conf.update(
+        broker_url=url,
+        broker_transport_options=_transport_options(settings, url),
+        task_queues=[Queue(queue, _DEFAULT_EXCHANGE, routing_key=queue) for queue in names.ALL_QUEUES],
+        worker_concurrency=concurrency,
+        worker_send_task_events=settings.task_events,
+        worker_enable_remote_control=settings.remote_control,
+        **_FIXED,
+    )
+    cast("Any", app.on_after_finalize).connect(_keep_own_tasks, weak=False)
+    if queues:
+        app.amqp.queues.select(list(queues))
+    return app
+
+
+def celery_url(url: str) -> str:
+    """`url` as kombu writes it: a unix socket is `redis+socket://<path>?virtual_host=<db>` there."""
+    if not url.startswith("unix://"):
+        return url
+    parts = urlsplit(url)
+    database = parse_qs(parts.query).get("db", ["0"])[0]
+    login = parts.netloc.rpartition("@")[0]
+    return f"redis+socket://{login + '@' if login else ''}{parts.path}?virtual_host={database}"
+
+
+_FIXED: dict[str, Any] = {
+    # Recovery is ours, by leases; acks only steer how much a worker takes. See the design, section 8.
+    "task_acks_late": True,
+    "worker_prefetch_multiplier": 1,
+    "task_reject_on_worker_lost": False,
+    "worker_cancel_long_running_tasks_on_connection_loss": False,
+    "worker_enable_prefetch_count_reduction": False,
+    # No results, no canvas.
+    "result_backend": None,
+    "task_ignore_result": True,
+    "task_store_errors_even_if_ignored": False,
+    # A mistyped queue raises instead of filling a queue that nobody reads.
+    "task_create_missing_queues": False,
+    "task_default_queue": names.TURNS_QUEUE,
+    "task_default_exchange": "",
+    "task_routes": {task: {"queue": queue} for task, queue in names.TASK_QUEUES.items()},
+    # JSON only, uncompressed.
+    "task_serializer": "json",
+    "event_serializer": "json",
+    "accept_content": ["json"],
+    "result_accept_content": ["json"],
+    "task_compression": None,
+    # Redis full, read-only or refusing is waited out; the default is to exit.
+    "broker_channel_error_retry": True,
+    "broker_connection_retry": True,
+    "broker_connection_retry_on_startup": True,
+    "broker_connection_max_retries": None,
+    "broker_connection_timeout": 5,
+    "broker_pool_limit": 64,
+    "broker_pool_acquire_timeout": 5,
+    # The sweeper is the real retry; a publisher does not wait long.
+    "task_publish_retry_policy": {
+        "max_retries": 2,
+        "interval_start": 0,
+        "interval_step": 0.2,
+        "interval_max": 0.5,
+    },
+    "worker_pool": "threads",
+    "worker_consumer": "brainq.broker.consumer:Consumer",
+    "worker_detect_quorum_queues": False,
+    "worker_hijack_root_logger": False,
+    "worker_redirect_stdouts": False,
+    "task_send_sent_event": False,
+    "event_queue_expires": 60,
+    "enable_utc": True,
+    "timezone": "UTC",
+}
+
+
+def _configured_url(settings: Settings) -> str:
+    secret = settings.broker_url or settings.redis_url
+    if secret is None:
+        raise SetupError(
+            "no broker: set BRAINQ_REDIS_URL (such as redis://127.0.0.1:6379/0), or run `brainq dev`, "
+            "which brings a Redis of its own"
+        )
+    return secret.get_secret_value()
+
+
+def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
+    if not url.startswith(("redis", "sentinel")):
+        return {}
+    options: dict[str, Any] = {
+        "ack_emulation": False,
+        "global_keyprefix": settings.prefix,
+        "max_connections": 512,
+        "socket_timeout": 30,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+        # A retried LPUSH whose first reply was lost is a second message.
+        "retry_on_timeout": False,
+        "client_name": "brainq",
+    }
+    return options
+
+
+def _keep_own_tasks(sender: Celery, **_: Any) -> None:
+    # celery.map and its like run any task from any queue, so also a write from the queue of the reads. And
+    # tasks of the user's own apps in this process arrive here by Celery's sharing.
+    for task in [task for task in sender.tasks if not task.startswith(names.TASK_PREFIX)]:
+        sender.tasks.pop(task)

@@ -1,0 +1,108 @@
+"""The text of a doorbell, as Celery's Redis transport would write it (message protocol 2).
+
+A Lua script rings a doorbell by filling in a template and pushing it with LPUSH, in the same step as its
+state change. A stock Celery 5.7 worker, `celery events` and Flower read the result like any other message.
+It differs from what Celery publishes in three ways: the body is plain JSON instead of base64, `origin` is
+"brainq", and `body_encoding` is left out. tests/integration/broker/test_envelope.py compares the two.
+
+Filling in is plain text replacement, so every value must come from the alphabet of ids, or be an integer.
+In Lua (`%` must be doubled in a pattern):
+
+    args  = '["s1","t1",3]'  ->  gsub('"', '\\\\"')  ->  %ARGS%       (it sits inside a JSON string)
+    repr  = "('s1', 't1', 3)"                        ->  %ARGSREPR%   (Flower's search looks in it)
+    task id, root id (the turn's id), a tag unique among messages in flight -> %TASK_ID% %ROOT_ID% %TAG%
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from functools import cache
+
+from brainq.contracts.ids import check_id
+from brainq.errors import InvalidInput
+
+ARGS = "%ARGS%"
+ARGSREPR = "%ARGSREPR%"
+TASK_ID = "%TASK_ID%"
+ROOT_ID = "%ROOT_ID%"
+TAG = "%TAG%"
+
+_EMBED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
+
+
+@cache
+def template(task: str, queue: str) -> str:
+    """The envelope of a `task` for `queue`, as JSON text with placeholders."""
+    headers = {
+        "lang": "py",
+        "task": task,
+        "id": TASK_ID,
+        "shadow": None,
+        "eta": None,
+        "expires": None,
+        "group": None,
+        "group_index": None,
+        "retries": 0,
+        "timelimit": [None, None],
+        "root_id": ROOT_ID,
+        "parent_id": None,
+        "argsrepr": ARGSREPR,
+        "kwargsrepr": "{}",
+        "origin": "brainq",
+        "ignore_result": True,
+        "replaced_task_nesting": 0,
+        "stamped_headers": None,
+        "stamps": {},
+    }
+    properties = {
+        "correlation_id": TASK_ID,
+        "reply_to": "",
+        "delivery_mode": 2,
+        "delivery_info": {"exchange": "", "routing_key": queue},
+        "priority": 0,
+        "delivery_tag": TAG,
+    }
+    message = {
+        "body": f"[{ARGS},{{}},{_compact(_EMBED)}]",
+        "content-encoding": "utf-8",
+        "content-type": "application/json",
+        "headers": headers,
+        "properties": properties,
+    }
+    return _compact(message)
+
+
+def envelope(task: str, args: Sequence[str | int], task_id: str, queue: str, root_id: str) -> str:
+    """The complete envelope, ready for LPUSH on `queue_key(settings, queue)`.
+
+    Raises InvalidInput if an argument or id is not of the strict alphabet.
+    """
+    checked = [_argument(position, value) for position, value in enumerate(args)]
+    values = {
+        ARGS: _compact(checked).replace('"', '\\"'),
+        ARGSREPR: _representation(checked),
+        TASK_ID: check_id("task_id", task_id),
+        ROOT_ID: check_id("root_id", root_id),
+        TAG: secrets.token_hex(16),
+    }
+    text = template(task, queue)
+    for placeholder, value in values.items():
+        text = text.replace(placeholder, value)
+    return text
+
+
+def _argument(position: int, value: str | int) -> str | int:
+    if isinstance(value, bool):
+        raise InvalidInput(f"args[{position}]", "a doorbell carries ids and integers, not a bool")
+    return value if isinstance(value, int) else check_id(f"args[{position}]", value)
+
+
+def _representation(args: Sequence[str | int]) -> str:
+    shown = ", ".join(str(value) if isinstance(value, int) else f"'{value}'" for value in args)
+    return f"({shown},)" if len(args) == 1 else f"({shown})"
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,58 @@
+"""Queue and task names, each said once."""
+
+from __future__ import annotations
+
+from brainq.contracts.effect import Effect
+from brainq.settings import Settings
+
+TURNS_QUEUE = "brainq.turns"
+READ_ONLY_QUEUE = "brainq.tools.read_only"
+LOCAL_WRITE_QUEUE = "brainq.tools.local_write"
+NETWORK_QUEUE = "brainq.tools.network"
+DESTRUCTIVE_QUEUE = "brainq.tools.destructive"
+FINALIZE_QUEUE = "brainq.finalize"
+
+COORDINATOR_QUEUES = (TURNS_QUEUE,)
+PARALLEL_QUEUES = (READ_ONLY_QUEUE,)
+SERIAL_QUEUES = (LOCAL_WRITE_QUEUE, NETWORK_QUEUE, DESTRUCTIVE_QUEUE)
+FINALIZER_QUEUES = (FINALIZE_QUEUE,)
+ALL_QUEUES = COORDINATOR_QUEUES + PARALLEL_QUEUES + SERIAL_QUEUES + FINALIZER_QUEUES
+
+TASK_PREFIX = "brainq."
+"""Begins every task name; a worker serves no other."""
+
+TURN_ADVANCE = "brainq.turn.advance"
+"""Arguments: session_id, turn_id, fence."""
+
+TURN_SUBMIT = "brainq.turn.submit"
+"""Keyword arguments: the fields of a TurnRequest. The one message with content."""
+
+CALL_RUN = "brainq.call.run"
+"""Arguments: session_id, turn_id, call_id, attempt."""
+
+FINALIZE_STEP = "brainq.finalize.step"
+"""Arguments: session_id, turn_id, step_name."""
+
+# brainq.call.run is not here: its queue follows from the call's effect, and a wrong guess would run a write
+# in the parallel pool.
+TASK_QUEUES = {TURN_ADVANCE: TURNS_QUEUE, TURN_SUBMIT: TURNS_QUEUE, FINALIZE_STEP: FINALIZE_QUEUE}
+
+POISON_LIST = "brainq.poison"
+"""The Redis list (under the key prefix) that keeps items no worker could accept."""
+
+_TOOL_QUEUES = {
+    Effect.READ_ONLY: READ_ONLY_QUEUE,
+    Effect.LOCAL_WRITE: LOCAL_WRITE_QUEUE,
+    Effect.NETWORK: NETWORK_QUEUE,
+    Effect.DESTRUCTIVE: DESTRUCTIVE_QUEUE,
+}
+
+
+def tool_queue(effect: Effect) -> str:
+    """The queue that carries calls of this effect."""
+    return _TOOL_QUEUES[effect]
+
+
+def queue_key(settings: Settings, queue: str) -> str:
+    """The Redis list that is this queue: LPUSH rings, workers pop from the right end."""
+    return settings.prefix + queue

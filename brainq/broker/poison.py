@@ -1,0 +1,165 @@
+"""A Redis transport that survives whatever is on its queues.
+
+A stock worker exits, reconnects for ever or throws the item back for its neighbour when an item is not
+quite a Celery message. Here every item is checked between popping and delivering; one that fails goes, with
+the reason, to a capped list and the worker goes on. Two more things foreign producers get wrong are put
+right: delivery tags are made unique (some send a constant), and the queue an item returns to on shutdown is
+the one it came from, not the one it names.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import time
+from itertools import count
+from queue import Empty
+from typing import Any, Literal, cast
+from uuid import uuid4
+
+from kombu.transport import redis as kombu_redis
+from kombu.utils.encoding import bytes_to_str
+
+from brainq.broker.names import POISON_LIST
+
+logger = logging.getLogger(__name__)
+
+KEPT_ITEMS = 1000
+KEPT_MS = 7 * 86400 * 1000
+KEPT_BYTES = 16_384
+
+_tags = count()
+_tag_prefix = uuid4().hex
+
+
+class PoisonError(Exception):
+    """An item that is not a task message; `str(error)` is the reason, without any of its content."""
+
+
+def admit(item: bytes | str, queue: str) -> dict[str, Any]:
+    """The message in a queue's item, with a plain body, a unique tag and `queue` as its address.
+
+    Raises PoisonError with the reason if no worker could take it.
+    """
+    try:
+        message = json.loads(item)
+    except (ValueError, RecursionError):
+        raise PoisonError("not JSON") from None
+    if not isinstance(message, dict):
+        raise PoisonError("not a JSON object")
+    message = cast("dict[str, Any]", message)
+    properties = _part(message, "properties")
+    headers = _part(message, "headers")
+    for name in ("task", "id"):
+        if not isinstance(headers.get(name), str):
+            raise PoisonError(f"headers.{name} is not a text; send Celery message protocol 2")
+    if message.get("content-type") != "application/json":
+        raise PoisonError("content-type is not application/json")
+    if headers.get("compression"):
+        raise PoisonError("compressed bodies are not accepted")
+    message["body"] = _plain_body(message.get("body"), properties)
+    properties["body_encoding"] = None
+    properties["delivery_tag"] = f"{_tag_prefix}-{next(_tags)}"
+    properties["delivery_info"] = {"exchange": "", "routing_key": queue}
+    return message
+
+
+def _part(message: dict[str, Any], name: str) -> dict[str, Any]:
+    part = message.get(name)
+    if not isinstance(part, dict):
+        raise PoisonError(f"{name} is missing or not an object")
+    return cast("dict[str, Any]", part)
+
+
+def _plain_body(body: object, properties: dict[str, Any]) -> str:
+    # kombu wraps a plain body like this when it returns an unfinished message to its queue.
+    if isinstance(body, dict):
+        body = cast("dict[str, Any]", body).get("__value__")
+    if not isinstance(body, str):
+        raise PoisonError("body is not a text")
+    encoding = properties.get("body_encoding")
+    if encoding is None or encoding in ("", "utf-8"):
+        return body
+    if encoding != "base64":
+        raise PoisonError("body_encoding is neither base64 nor utf-8")
+    try:
+        return base64.b64decode(body).decode()
+    except ValueError:
+        raise PoisonError("body is not base64 of UTF-8 text") from None
+
+
+class _Checked:
+    """What both channels add to kombu's; mixed in before them."""
+
+    def _brpop_read(self: Any, **options: Any) -> Literal[True]:
+        # kombu's own method, with the one line that parses and delivers replaced.
+        try:
+            try:
+                reply = self.client.parse_response(self.client.connection, "BRPOP", **options)
+            except self.connection_errors:
+                self.client.connection.disconnect()
+                raise
+            if not reply:
+                raise Empty
+            key, item = reply
+            queue = bytes_to_str(key).rsplit(self.sep, 1)[0]
+            self._queue_cycle.rotate(queue)
+            try:
+                message = admit(item, queue)
+            except PoisonError as poison:
+                self.quarantine(str(poison), queue, item)
+            else:
+                self.connection._deliver(message, queue)
+            return True
+        finally:
+            self._in_poll = None
+            self._flush_brpop_reauth()
+
+    def _deliver_fanout_message(self: Any, message: Any, exchange: str) -> Literal[True]:
+        try:
+            return super()._deliver_fanout_message(message, exchange)  # type: ignore[misc]
+        except (AttributeError, LookupError, TypeError, ValueError):
+            logger.warning("a malformed broadcast on %r was dropped", exchange)
+            return True
+
+    def quarantine(self: Any, reason: str, queue: str, item: bytes | str) -> None:
+        """Keep the item where people can look at it; the newest 1000 stay, for 7 days."""
+        logger.error("an item on %s was quarantined: %s", queue, reason)
+        text = item.decode(errors="replace") if isinstance(item, bytes) else item
+        note = {"reason": reason, "queue": queue, "at": round(time.time(), 3), "item": text[:KEPT_BYTES]}
+        try:
+            with self.conn_or_acquire() as client, client.pipeline() as pipe:
+                pipe.lpush(POISON_LIST, json.dumps(note))
+                # kombu's client puts the key prefix before some commands' keys; LTRIM is not among them.
+                pipe.ltrim(self.global_keyprefix + POISON_LIST, 0, KEPT_ITEMS - 1)
+                pipe.pexpire(POISON_LIST, KEPT_MS)
+                pipe.execute()
+        except self.ResponseError:
+            logger.exception("the quarantined item could not be kept")
+
+
+class Channel(_Checked, kombu_redis.Channel):
+    """kombu's Redis channel with checked items."""
+
+
+class Transport(kombu_redis.Transport):
+    """kombu's Redis transport with checked items."""
+
+    Channel = Channel
+
+
+class SentinelChannel(_Checked, kombu_redis.SentinelChannel):
+    """kombu's Sentinel channel with checked items."""
+
+
+class SentinelTransport(kombu_redis.SentinelTransport):
+    """kombu's Sentinel transport with checked items."""
+
+    Channel = SentinelChannel
+
+
+CHECKED_TRANSPORTS: dict[type, type] = {
+    kombu_redis.Transport: Transport,
+    kombu_redis.SentinelTransport: SentinelTransport,
+}

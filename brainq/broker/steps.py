@@ -1,0 +1,57 @@
+"""A thread that lives as long as its worker, for the sweeper."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, cast
+
+from celery import bootsteps
+
+logger = logging.getLogger(__name__)
+
+RESTART_AFTER_S = 1.0
+JOIN_TIMEOUT_S = 5.0
+
+
+def thread_step(name: str, loop: Callable[[threading.Event], None]) -> type[bootsteps.StartStopStep]:
+    """A worker bootstep that runs `loop(stopping)` in a daemon thread; add it to `app.steps["worker"]`.
+
+    `loop` returns soon after `stopping` is set, within 5 s; a worker does not wait longer for it. If it
+    raises or returns before, that is logged and it is started again after a second: a worker without its
+    sweeper would look healthy.
+    """
+
+    class ThreadStep(bootsteps.StartStopStep):
+        requires = ("celery.worker.components:Pool",)
+
+        def __init__(self, parent: Any, **options: Any) -> None:
+            super().__init__(parent, **options)
+            self.stopping = threading.Event()
+            self.thread: threading.Thread | None = None
+
+        def start(self, parent: Any) -> None:
+            self.stopping.clear()
+            self.thread = threading.Thread(target=self.run, name=name, daemon=True)
+            self.thread.start()
+
+        def stop(self, parent: Any) -> None:
+            self.stopping.set()
+            thread, self.thread = self.thread, None
+            if thread is not None:
+                thread.join(JOIN_TIMEOUT_S)
+
+        terminate = stop
+
+        def run(self) -> None:
+            while not self.stopping.is_set():
+                try:
+                    loop(self.stopping)
+                except Exception:
+                    logger.exception("%s failed; starting it again in %g s", name, RESTART_AFTER_S)
+                self.stopping.wait(RESTART_AFTER_S)
+
+    # Bootsteps are told apart by this name.
+    ThreadStep.name = cast("Any", f"brainq.{name}")
+    return ThreadStep

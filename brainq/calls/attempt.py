@@ -1,0 +1,129 @@
+"""One call in flight: the race between its function's end and the cut."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from brainq.calls.values import jsonable, one_line
+from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.tools.context import RunContext
+from brainq.tools.deadline import DeadlineToken
+from brainq.tools.partial import Partial
+
+OnLate = Callable[[ToolOutcome], None]
+
+COOPERATIVE_GRACE_S = 0.25  # for tools that take a RunContext: they can see their token
+GRACE_S = 0.05  # for the others: an end that fell together with the deadline
+_LONGEST_WAIT_S = 3_600.0  # lock waits have an upper bound; longer ones are taken in pieces
+
+_log = logging.getLogger("brainq.calls")
+
+
+class Attempt:
+    """The first of `end` and `cut` decides; an `end` that comes second goes to `on_late`, once."""
+
+    __slots__ = ("_context", "_cut", "_lock", "_on_late", "_outcome", "_signals", "_started", "_token")
+
+    def __init__(self, context: RunContext, token: DeadlineToken, on_late: OnLate | None) -> None:
+        self._context = context
+        self._token = token
+        self._on_late = on_late
+        self._signals: SimpleQueue[None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._outcome: ToolOutcome | None = None
+        self._cut = False
+        self._started = time.monotonic()
+
+    @property
+    def elapsed_ms(self) -> int:
+        return round((time.monotonic() - self._started) * 1000)
+
+    def returned(self, value: Any) -> None:
+        """The function returned. Called in its thread: making JSON of the value counts as its time."""
+        partial = isinstance(value, Partial)
+        try:
+            plain = jsonable(value.value if isinstance(value, Partial) else value)
+            self._end(
+                ToolSuccess(
+                    value=plain,
+                    partial=partial,
+                    latency_ms=self.elapsed_ms,
+                    block_tool=self._context.outputs().block_tool,
+                )
+            )
+        except Exception as error:
+            self.raised(error)
+
+    def raised(self, error: BaseException) -> None:
+        """The function raised. After the deadline that is how a tool that watches its token gives up."""
+        failure = ToolFailure(
+            error=one_line(error),
+            error_type=type(error).__name__,
+            latency_ms=self.elapsed_ms,
+            retryable=getattr(error, "retryable", False) is True,
+            block_tool=self._context.outputs().block_tool,
+        )
+        self._end(failure, gave_up=self._token.is_expired)
+
+    def wake(self) -> None:
+        """Let a waiting `wait_until_expiry` look at the token again."""
+        self._signals.put(None)
+
+    def wait_until_expiry(self) -> ToolOutcome | None:
+        """The outcome, or None once the token has expired first."""
+        while self._outcome is None:
+            remaining_s = self._token.remaining_s
+            if remaining_s <= 0:
+                break
+            self._wait(remaining_s)
+        return self._outcome
+
+    def wait_at_most(self, timeout_s: float) -> ToolOutcome | None:
+        """The outcome, or None if the function did not end within `timeout_s`."""
+        ends_at = time.monotonic() + timeout_s
+        while self._outcome is None and (left_s := ends_at - time.monotonic()) > 0:
+            self._wait(left_s)
+        return self._outcome
+
+    def cut(self) -> ToolOutcome:
+        """End it now: the function's outcome if it just ended, else a timeout of one that still runs."""
+        with self._lock:
+            if self._outcome is not None:
+                return self._outcome
+            self._cut = True
+        self._context.seal()
+        elapsed_ms = self.elapsed_ms
+        return ToolTimeout(after_ms=elapsed_ms, still_running=True, latency_ms=elapsed_ms)
+
+    def _end(self, outcome: ToolOutcome, *, gave_up: bool = False) -> None:
+        with self._lock:
+            late = self._cut
+            if not late:
+                self._outcome = (
+                    ToolTimeout(after_ms=outcome.latency_ms, latency_ms=outcome.latency_ms)
+                    if gave_up
+                    else outcome
+                )
+        if not late:
+            self._signals.put(None)
+        elif self._on_late is not None:
+            try:
+                self._on_late(outcome)
+            except Exception as error:
+                _log.error(
+                    "a late outcome was not recorded turn_id=%s call_id=%s error=%s",
+                    self._context.turn_id,
+                    self._context.call_id,
+                    one_line(error),
+                )
+
+    def _wait(self, timeout_s: float) -> None:
+        try:
+            self._signals.get(timeout=min(timeout_s, _LONGEST_WAIT_S))
+        except Empty:
+            pass

@@ -1,0 +1,125 @@
+"""The main of a tool process: loads the brain, then runs one call after another.
+
+It must stay light: it imports neither Celery nor Redis nor SQL. What the brain's own module imports is the
+user's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+from queue import SimpleQueue
+from typing import Any
+
+from brainq.brain import load_brain
+from brainq.calls.attempt import Attempt
+from brainq.calls.frames import FrameLostError, receive_frame, send_frame
+from brainq.calls.values import one_line
+from brainq.contracts.outcome import ToolFailure, ToolOutcome
+from brainq.contracts.snapshot import BudgetSnapshot
+from brainq.contracts.turn import Citation
+from brainq.tools.context import RunContext, SideOutputs
+from brainq.tools.deadline import DeadlineToken
+from brainq.tools.registry import ToolRegistry
+from brainq.tools.tool import Tool
+
+
+def main(descriptor: int, brain_ref: str) -> None:
+    """Serve the socket with this file descriptor until the other side hangs up."""
+    sock = socket.socket(fileno=descriptor)
+    try:
+        tools = load_brain(brain_ref).tools
+    except BaseException as error:  # a module may raise anything, SystemExit too, while it is imported
+        send_frame(sock, {"error": one_line(error)})
+        return
+    send_frame(sock, {"ready": os.getpid()})
+    _Server(sock, tools).serve()
+
+
+class _Server:
+    def __init__(self, sock: socket.socket, tools: ToolRegistry) -> None:
+        self._sock = sock
+        self._tools = tools
+        self._requests: SimpleQueue[tuple[dict[str, Any], DeadlineToken]] = SimpleQueue()
+        self._runner = asyncio.Runner()
+
+    def serve(self) -> None:
+        """Functions run in the main thread, where signals and subprocesses behave as usual."""
+        threading.Thread(target=self._read, name="brainq-requests", daemon=True).start()
+        with self._runner:
+            while True:
+                request, token = self._requests.get()
+                outcome, outputs = self._run(request, token)
+                send_frame(
+                    self._sock, {"outcome": outcome.model_dump(mode="json"), "outputs": dump_outputs(outputs)}
+                )
+
+    def _read(self) -> None:
+        """Take what comes; end this process and all it started when the other side is gone."""
+        number, token = 0, DeadlineToken(0)
+        with contextlib.suppress(FrameLostError):
+            while True:
+                frame = receive_frame(self._sock)
+                if "cancel" not in frame:
+                    # The time counts from the arrival of the request.
+                    number, token = frame["number"], DeadlineToken(frame["remaining_s"])
+                    self._requests.put((frame, token))
+                elif frame["cancel"] == number:  # else: it is about an earlier call
+                    token.cancel(frame["reason"])
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    def _run(self, request: dict[str, Any], token: DeadlineToken) -> tuple[ToolOutcome, SideOutputs]:
+        tool = self._tools.get(request["tool"])
+        if tool is None:
+            missing = ToolFailure(
+                error=f"SetupError: the brain loaded in the tool process has no tool {request['tool']!r}; "
+                "define tools at import time, and point BRAINQ_APP at the brain the workers use",
+                error_type="SetupError",
+            )
+            return missing, SideOutputs()
+        fields: dict[str, Any] = request["context"]
+        budget = fields.pop("budget")
+        context = RunContext(
+            **fields, token=token, budget=None if budget is None else BudgetSnapshot.model_validate(budget)
+        )
+        attempt = Attempt(context, token, None)
+        try:
+            value = self._call(tool, request["arguments"], context)
+        except BaseException as error:
+            attempt.raised(error)
+        else:
+            attempt.returned(value)
+        sys.stdout.flush()
+        return attempt.cut(), context.outputs()
+
+    def _call(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Any:
+        keywords = tool.bind(arguments)
+        if tool.context_param is not None:
+            keywords[tool.context_param] = context
+        called = tool.function(**keywords)
+        return self._runner.run(called) if tool.is_async else called
+
+
+def dump_outputs(outputs: SideOutputs) -> dict[str, Any]:
+    """`outputs` as JSON."""
+    return {
+        "local": [citation.model_dump() for citation in outputs.local_citations],
+        "web": [citation.model_dump() for citation in outputs.web_citations],
+        "rendered": list(outputs.rendered_paths),
+        "block_tool": outputs.block_tool,
+    }
+
+
+def load_outputs(body: dict[str, Any]) -> SideOutputs:
+    """What `dump_outputs` made."""
+    return SideOutputs(
+        tuple(Citation.model_validate(citation) for citation in body["local"]),
+        tuple(Citation.model_validate(citation) for citation in body["web"]),
+        tuple(body["rendered"]),
+        body["block_tool"],
+    )

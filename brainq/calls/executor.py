@@ -1,0 +1,135 @@
+"""Runs a tool's function, and comes back at the deadline whatever the function does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Mapping
+from typing import Any
+
+from brainq.calls.attempt import COOPERATIVE_GRACE_S, GRACE_S, Attempt, OnLate
+from brainq.calls.isolation import ToolProcesses
+from brainq.calls.loop import tool_loop
+from brainq.calls.threads import ToolThreads
+from brainq.contracts.outcome import ToolOutcome, ToolTimeout
+from brainq.tools.context import RunContext
+from brainq.tools.deadline import DeadlineToken
+from brainq.tools.tool import Tool
+
+
+class BoundedToolExecutor:
+    """One a process; `run` may be called from many threads at once.
+
+    brain_ref   `module:attr` of the brain: tools with `isolation="process"` are loaded from it in the child
+    """
+
+    def __init__(self, *, brain_ref: str = "") -> None:
+        self._threads = ToolThreads()
+        self._processes = ToolProcesses(brain_ref)
+
+    def run(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        context: RunContext,
+        token: DeadlineToken,
+        *,
+        on_late: OnLate | None = None,
+    ) -> ToolOutcome:
+        """Call the tool and say how it ended; never raises for what the tool does.
+
+        token     the one in `context`: the call ends when it expires or is cancelled. A tool that takes a
+                  RunContext has 0.25 s more to return what it has, another one 0.05 s
+        on_late   called once, in the function's thread, with how an abandoned function ended in the end
+
+        `still_running` of a ToolTimeout says that the function was abandoned: its lanes must stay taken until
+        `on_late`. What it left in `context` is complete when this returns; nothing is added later.
+        """
+        if token.is_expired:
+            return ToolTimeout(after_ms=0)
+        if tool.spec.isolation == "process":
+            return self._processes.run(tool, arguments, context, token)
+        attempt = Attempt(context, token, on_late)
+        stop_listening = token.on_cancel(attempt.wake)
+        try:
+            if tool.is_async:
+                return _run_async(tool, arguments, context, attempt)
+            return self._run_plain(tool, arguments, context, attempt)
+        finally:
+            stop_listening()
+
+    def close(self) -> None:
+        """End the idle threads and every child process. Abandoned functions go on until they end."""
+        self._threads.close()
+        self._processes.close()
+
+    def _run_plain(
+        self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, attempt: Attempt
+    ) -> ToolOutcome:
+        # The caller's context variables go along, so that a tool's spans hang under the call's.
+        variables = contextvars.copy_context()
+
+        def work() -> None:
+            try:
+                value = variables.run(_call, tool, arguments, context)
+            except BaseException as error:  # SystemExit, too: it must not end a pooled thread
+                attempt.raised(error)
+            else:
+                attempt.returned(value)
+
+        try:
+            self._threads.start(work)
+        except RuntimeError as error:  # the system gives no more threads
+            attempt.raised(error)
+        return attempt.wait_until_expiry() or attempt.wait_at_most(_grace_s(tool)) or attempt.cut()
+
+
+def _run_async(
+    tool: Tool, arguments: Mapping[str, Any], context: RunContext, attempt: Attempt
+) -> ToolOutcome:
+    loop = tool_loop()
+    variables = contextvars.copy_context()
+    tasks: list[asyncio.Task[Any]] = []
+
+    def begin() -> None:
+        if context.token.is_expired:  # another tool blocked the loop until now
+            attempt.raised(TimeoutError("the event loop was too busy to start it"))
+            return
+        try:
+            coroutine = variables.run(_call, tool, arguments, context)
+        except Exception as error:  # arguments that do not fit the annotations
+            attempt.raised(error)
+            return
+        task = loop.create_task(coroutine, context=variables)
+        tasks.append(task)
+        # Not a try around the await: a task that is cancelled before its first step never gets there.
+        task.add_done_callback(lambda done: _report(done, attempt))
+
+    loop.call_soon_threadsafe(begin)
+    outcome = attempt.wait_until_expiry()
+    if outcome is None and tool.context_param is not None:
+        outcome = attempt.wait_at_most(COOPERATIVE_GRACE_S)
+    if outcome is None:
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+        outcome = attempt.wait_at_most(GRACE_S)
+    return outcome or attempt.cut()
+
+
+def _report(task: asyncio.Task[Any], attempt: Attempt) -> None:
+    if task.cancelled():
+        attempt.raised(asyncio.CancelledError("cancelled"))
+    elif (error := task.exception()) is not None:
+        attempt.raised(error)
+    else:
+        attempt.returned(task.result())
+
+
+def _call(tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Any:
+    keywords = tool.bind(arguments)
+    if tool.context_param is not None:
+        keywords[tool.context_param] = context
+    return tool.function(**keywords)
+
+
+def _grace_s(tool: Tool) -> float:
+    return GRACE_S if tool.context_param is None else COOPERATIVE_GRACE_S

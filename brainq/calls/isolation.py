@@ -1,0 +1,248 @@
+"""Child processes for tools that must be killed, not abandoned, at their deadline.
+
+A child serves one call at a time and is kept for the next. It leads a process group of its own, so that
+killing it takes what the tool started with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from brainq.calls.attempt import COOPERATIVE_GRACE_S, GRACE_S
+from brainq.calls.child import load_outputs
+from brainq.calls.frames import FrameLostError, receive_frame, send_frame
+from brainq.calls.guard import ProcessGuard
+from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolTimeout
+from brainq.errors import SetupError
+from brainq.tools.context import RunContext
+from brainq.tools.deadline import DeadlineToken
+from brainq.tools.tool import Tool
+
+_OUTCOMES: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
+_BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[3]); "
+    "from brainq.calls.child import main; main(int(sys.argv[1]), sys.argv[2])"
+)
+_LONGEST_WAIT_S = 3_600.0
+_HELLO_S = 10.0  # for the rest of a first frame that has begun to come
+
+
+class ToolProcesses:
+    """The children of this process: as many as were needed at once, started when first needed."""
+
+    def __init__(self, brain_ref: str) -> None:
+        self._brain_ref = brain_ref
+        self._idle: list[_Child] = []
+        self._guard = ProcessGuard()
+        self._pid = os.getpid()
+
+    def run(
+        self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken
+    ) -> ToolOutcome:
+        """Run the call in a child; kill the child and all it started if it is not back in time."""
+        if not self._brain_ref:
+            return _setup_failure(
+                f"tool {tool.name!r} has isolation='process', but the brain was not given by name; "
+                "set BRAINQ_APP to module:attr"
+            )
+        child = self._taken()
+        started = time.monotonic()
+        keep = False
+        stop_listening = token.on_cancel(child.wake)
+        try:
+            if not child.wait_ready(token):
+                keep = True  # it goes on importing the brain, for the next call
+                return _timed_out(started)
+            started = time.monotonic()
+            reply = child.ask(_request(tool, arguments, context, token), token, _grace_s(tool))
+            if reply is None:
+                return _timed_out(started)
+            keep = True
+        except SetupError as error:
+            return _setup_failure(str(error))
+        except (FrameLostError, OSError) as error:
+            return _died(child, started, error)
+        finally:
+            stop_listening()
+            if keep:
+                self._idle.append(child)
+            else:
+                child.kill()
+        context.absorb(load_outputs(reply["outputs"]))
+        return _OUTCOMES.validate_python(reply["outcome"])
+
+    def close(self) -> None:
+        """Kill the idle children and end the guard, which kills the busy ones."""
+        if self._pid == os.getpid():
+            while self._idle:
+                self._idle.pop().kill()
+            self._guard.close()
+
+    def _taken(self) -> _Child:
+        if self._pid != os.getpid():  # forked: the children are the parent's
+            self._idle, self._guard, self._pid = [], ProcessGuard(), os.getpid()
+        while self._idle:
+            child = self._idle.pop()
+            if child.is_alive:
+                return child
+            child.kill()
+        return _Child(self._brain_ref, self._guard)
+
+
+class _Child:
+    """One child process, from this side."""
+
+    def __init__(self, brain_ref: str, guard: ProcessGuard) -> None:
+        self._is_ready = False
+        self._number = 0
+        self._guard = guard
+        self._sock, theirs = socket.socketpair()
+        self._woken, self._waker = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _BOOT, str(theirs.fileno()), brain_ref, json.dumps(sys.path)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        guard.add(self._process.pid)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def wait_ready(self, token: DeadlineToken) -> bool:
+        """True when it has loaded the brain, False if the token expires first.
+
+        Raises SetupError if it cannot load it, FrameLostError if it died.
+        """
+        if self._is_ready:
+            return True
+        if not self._readable(token, 0.0):
+            return False
+        hello = receive_frame(self._sock, time.monotonic() + _HELLO_S)
+        if "error" in hello:
+            raise SetupError(f"the tool process could not load the brain: {hello['error']}")
+        self._is_ready = True
+        return True
+
+    def ask(self, request: dict[str, Any], token: DeadlineToken, grace_s: float) -> dict[str, Any] | None:
+        """Its reply, or None if that did not come until `grace_s` after the expiry."""
+        self._number += 1
+        self._sock.settimeout(max(0.001, token.remaining_s))
+        try:
+            send_frame(self._sock, request | {"number": self._number})
+            if not self._readable(token, grace_s):
+                return None
+            return receive_frame(self._sock, time.monotonic() + max(token.remaining_s, grace_s))
+        except TimeoutError:
+            return None
+
+    def wake(self) -> None:
+        """Let whoever waits here look at the token again. Called from any thread."""
+        try:
+            self._waker.send(b"!")
+        except OSError:  # it was killed meanwhile
+            pass
+
+    def kill(self) -> int:
+        """Kill the group, reap the child, and return its exit status."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        status = self._process.wait()
+        self._guard.forget(self._process.pid)
+        for sock in (self._sock, self._woken, self._waker):
+            sock.close()
+        return status
+
+    @property
+    def exit_status(self) -> int:
+        """How it died; waits for that if its socket closed a moment earlier."""
+        try:
+            return self._process.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            return 0
+
+    def _readable(self, token: DeadlineToken, grace_s: float) -> bool:
+        """True when something has come, False when nothing did until `grace_s` after the expiry."""
+        while (remaining_s := token.remaining_s) > 0:
+            if self._poll(min(remaining_s, _LONGEST_WAIT_S)):
+                return True
+        if token.is_cancelled and self._is_ready:
+            send_frame(self._sock, {"cancel": self._number, "reason": token.reason})
+        ends_at = time.monotonic() + grace_s
+        while (left_s := ends_at - time.monotonic()) > 0:
+            if self._poll(left_s):
+                return True
+        return False
+
+    def _poll(self, timeout_s: float) -> bool:
+        """True when something can be read; False also when `wake` was called."""
+        poll = select.poll()  # select() cannot watch descriptors above 1023
+        poll.register(self._sock, select.POLLIN)
+        poll.register(self._woken, select.POLLIN)
+        readable = {descriptor for descriptor, _ in poll.poll(timeout_s * 1000)}
+        if self._woken.fileno() in readable:
+            self._woken.recv(64)
+        return self._sock.fileno() in readable
+
+
+def _request(
+    tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken
+) -> dict[str, Any]:
+    return {
+        "tool": tool.name,
+        "arguments": dict(arguments),
+        "remaining_s": token.remaining_s,
+        "context": {
+            "session_id": context.session_id,
+            "turn_id": context.turn_id,
+            "call_id": context.call_id,
+            "step": context.step,
+            "attempt": context.attempt,
+            "budget": None if context.budget is None else context.budget.model_dump(mode="json"),
+            "cwd": context.cwd,
+            "metadata": context.metadata,
+        },
+    }
+
+
+def _grace_s(tool: Tool) -> float:
+    return GRACE_S if tool.context_param is None else COOPERATIVE_GRACE_S
+
+
+def _died(child: _Child, started: float, error: Exception) -> ToolFailure:
+    status = child.exit_status
+    how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+    if isinstance(error, TimeoutError):
+        how = "did not answer"
+    return ToolFailure(
+        error=f"ProcessDied: the process of the tool {how} before it answered",
+        error_type="ProcessDied",
+        latency_ms=_ms_since(started),
+    )
+
+
+def _timed_out(started: float) -> ToolTimeout:
+    return ToolTimeout(after_ms=_ms_since(started), latency_ms=_ms_since(started))
+
+
+def _setup_failure(problem: str) -> ToolFailure:
+    return ToolFailure(error=f"SetupError: {problem}", error_type="SetupError")
+
+
+def _ms_since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

@@ -1,0 +1,194 @@
+"""CallRunner.run: claim a call, write its intent, run it within its bounds, record how it ended."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+
+from brainq.beats import Beats
+from brainq.brain import Brain
+from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.lanes import LaneKeeper
+from brainq.calls.ports import Budgets, Calls, Intents, Lanes
+from brainq.calls.report import detail_of, message_of, notice_of, sources_of, status_of
+from brainq.contracts.callbacks import PostToolUse
+from brainq.contracts.claim import CallClaim, CallRef
+from brainq.contracts.message import ToolCall
+from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.observe.logs import logger
+from brainq.tools.context import RunContext
+from brainq.tools.deadline import DeadlineToken
+from brainq.tools.tool import Tool
+
+log = logger("brainq.calls")
+
+NEVER_STARTED = ToolFailure(
+    error="never started: the call was no longer wanted when its turn came", error_type="NotStarted"
+)
+
+
+class CallRunner:
+    """Runs calls in a worker of the parallel or the serial pool."""
+
+    def __init__(
+        self,
+        *,
+        owner: str,
+        brain: Brain,
+        calls: Calls,
+        lanes: Lanes,
+        keeper: LaneKeeper,
+        intents: Intents,
+        budgets: Budgets,
+        beats: Beats,
+        executor: BoundedToolExecutor,
+    ) -> None:
+        self._owner = owner
+        self._brain = brain
+        self._calls = calls
+        self._lanes = lanes
+        self._keeper = keeper
+        self._intents = intents
+        self._budgets = budgets
+        self._beats = beats
+        self._executor = executor
+
+    def run(self, session_id: str, turn_id: str, call_id: str, attempt: int) -> str:
+        """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
+        ref = CallRef(session_id, turn_id, call_id)
+        claim = self._calls.claim(ref, attempt, self._owner)
+        if isinstance(claim, str):
+            log.debug("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim)
+            return f"dropped: {claim}"
+        tool = self._brain.tools.get(claim.tool)
+        if tool is None:
+            outcome = ToolFailure(
+                error=f"tool {claim.tool!r} is not loaded by this worker; all workers must load the same brain",
+                error_type="ToolNotLoaded",
+            )
+            self._settle(claim, None, outcome, None)
+            self._leave(claim)
+            return "not loaded"
+        token = DeadlineToken(min(claim.cap_ms, claim.remaining_ms) / 1000)
+        with ExitStack() as holds:
+            holds.enter_context(self._beats.hold(lambda: self._calls.beat(claim), token.cancel))
+            if not claim.effect.is_read and not self._may_start(claim):
+                return "not started"
+            return self._run(claim, tool, token)
+
+    def _may_start(self, claim: CallClaim) -> bool:
+        """To start is to insert the intent, then to check the lease once more."""
+        started = self._intents.start(
+            turn_id=claim.turn_id,
+            call_id=claim.call_id,
+            attempt=claim.attempt,
+            session_id=claim.session_id,
+            tool=claim.tool,
+            effect=claim.effect,
+            args_hash=claim.args_hash,
+            args_json=None if self._brain.redact_logs else json.dumps(claim.arguments),
+            idempotency_key=claim.idempotency_key,
+            owner=claim.owner,
+        )
+        if not started:
+            log.warning(
+                "call was taken from us before it started", turn_id=claim.turn_id, call_id=claim.call_id
+            )
+            return False
+        if self._calls.beat(claim) == "OK":
+            return True
+        self._record(claim, NEVER_STARTED, late=False)
+        self._leave(claim)
+        return False
+
+    def _run(self, claim: CallClaim, tool: Tool, token: DeadlineToken) -> str:
+        context = RunContext(
+            session_id=claim.session_id,
+            turn_id=claim.turn_id,
+            call_id=claim.call_id,
+            token=token,
+            step=claim.step,
+            attempt=claim.attempt,
+            budget=self._budgets.snapshot(claim.session_id, claim.turn_id) if tool.context_param else None,
+            cwd=claim.cwd,
+            metadata=claim.metadata,
+        )
+        lanes_held = self._beats.hold(lambda: self._lanes.beat(_ref(claim)), _ignore) if claim.lanes else None
+
+        def ended_late(outcome: ToolOutcome) -> None:
+            # From the abandoned function's own thread: its lanes were kept until now.
+            try:
+                self._record(claim, outcome, late=True)
+                self._settle(claim, tool, outcome, None)
+            finally:
+                if lanes_held is not None:
+                    lanes_held.release(lanes_held)
+                self._leave(claim)
+
+        outcome = self._executor.run(tool, claim.arguments, context, token, on_late=ended_late)
+        abandoned = isinstance(outcome, ToolTimeout) and outcome.still_running
+        try:
+            self._record(claim, outcome, late=False)
+            word = self._settle(claim, tool, outcome, context)
+        finally:
+            if not abandoned:
+                if lanes_held is not None:
+                    lanes_held.release(lanes_held)
+                self._leave(claim)
+        return word
+
+    def _record(self, claim: CallClaim, outcome: ToolOutcome, *, late: bool) -> None:
+        if claim.effect.is_read:
+            return
+        try:
+            self._intents.record_outcome(claim.turn_id, claim.call_id, claim.attempt, outcome, late)
+        except Exception as failure:
+            # The effect has happened; Redis still gets its result. Only the evidence in SQL is thinner.
+            log.error(
+                "outcome not recorded in SQL", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id
+            )
+
+    def _settle(
+        self, claim: CallClaim, tool: Tool | None, outcome: ToolOutcome, context: RunContext | None
+    ) -> str:
+        if tool is not None and context is not None:
+            self._post_hook(claim, tool, outcome)
+        outputs = context.outputs() if context is not None else None
+        asked_block = isinstance(outcome, ToolSuccess | ToolFailure) and outcome.block_tool
+        reply = self._calls.settle(
+            claim,
+            status=status_of(outcome),
+            message=message_of(claim, outcome),
+            detail=detail_of(outcome),
+            latency_ms=outcome.latency_ms,
+            sources=sources_of(outputs) if outputs else (),
+            block_tool=asked_block or bool(outputs and outputs.block_tool),
+            notice=None if claim.effect.is_read else notice_of(claim, outcome),
+        )
+        for call_id in reply.wants:
+            self._keeper.enter(CallRef(claim.session_id, claim.turn_id, call_id))
+        return reply.word.lower()
+
+    def _post_hook(self, claim: CallClaim, tool: Tool, outcome: ToolOutcome) -> None:
+        hook = self._brain.callbacks.on_post_tool_use
+        if hook is None:
+            return
+        call = ToolCall(id=claim.call_id, name=claim.tool, arguments=dict[str, object](claim.arguments))
+        try:
+            hook(PostToolUse(claim.turn_id, claim.session_id, call, tool.spec, outcome))
+        except Exception as failure:
+            log.error(
+                "on_post_tool_use raised", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id
+            )
+
+    def _leave(self, claim: CallClaim) -> None:
+        if claim.lanes:
+            self._keeper.leave(_ref(claim))
+
+
+def _ref(claim: CallClaim) -> CallRef:
+    return CallRef(claim.session_id, claim.turn_id, claim.call_id)
+
+
+def _ignore(word: str) -> None:
+    """A lane that was taken from us after a freeze: the call's own lease says what to do."""

@@ -1,0 +1,64 @@
+"""From what a tool returned or raised to what may cross a process line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+
+MAX_RESULT_CHARS = 256_000
+MAX_ERROR_CHARS = 2_000
+
+
+def jsonable(value: Any) -> Any:
+    """`value` as JSON: models, dataclasses, dates, sets and bytes in their usual form, the rest by `str()`.
+
+    What is longer than MAX_RESULT_CHARS becomes the beginning of its text, and a line that says so.
+    Raises ValueError for what refers to itself.
+    """
+    if value is None or (isinstance(value, bool | int) and -(2**63) <= value < 2**63):
+        return value
+    if isinstance(value, str):
+        return _cut(_clean(str(value)))
+    plain = _plain(value)
+    text = to_json(plain, inf_nan_mode="strings")
+    if len(text) <= MAX_RESULT_CHARS:
+        return plain
+    return _cut(text.decode())
+
+
+def one_line(error: BaseException) -> str:
+    """`TypeName: message` in one line of at most MAX_ERROR_CHARS characters."""
+    try:
+        message = " ".join(_clean(str(error)).split())
+    except Exception:  # a broken __str__ must not hide that the tool failed
+        message = ""
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return text if len(text) <= MAX_ERROR_CHARS else text[: MAX_ERROR_CHARS - 3] + "..."
+
+
+def _plain(value: Any) -> Any:
+    for bytes_mode in ("utf8", "base64"):
+        try:
+            return to_jsonable_python(value, fallback=str, bytes_mode=bytes_mode, inf_nan_mode="strings")
+        except (UnicodeError, PydanticSerializationError) as error:
+            if bytes_mode == "base64":
+                raise ValueError(f"the result has no JSON form: {error}") from error
+    raise AssertionError("unreachable")
+
+
+def _clean(text: str) -> str:
+    """Without lone surrogates, which no UTF-8 can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_RESULT_CHARS:
+        return text
+    marker = f"\n[cut: the first {{}} of {len(text)} characters]"
+    shown = MAX_RESULT_CHARS - len(marker) - 8
+    return text[:shown] + marker.format(shown)

@@ -1,0 +1,122 @@
+"""What a brain's callbacks are told, and what the one that may refuse can answer.
+
+Callbacks are plain functions that run in brainq's own workers. Those of the finalizer (`on_usage`,
+`on_turn_end`) run at least once: a crash can bring them again with the same `step_key`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pydantic import JsonValue
+
+from brainq.contracts.message import ToolCall
+from brainq.contracts.outcome import ToolOutcome
+from brainq.contracts.tool import ToolSpec
+from brainq.contracts.turn import TurnResult
+from brainq.contracts.usage import TokenUsage
+
+
+@dataclass(frozen=True, slots=True)
+class TurnInfo:
+    """A turn as it begins. `turn_number` counts the turns of the session from 1."""
+
+    turn_id: str
+    session_id: str
+    user_message: str
+    prompt_id: str | None = None
+    prompt_version: str | None = None
+    prompt_tags: tuple[str, ...] = ()
+    metadata: dict[str, JsonValue] | None = None
+    turn_number: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class UsageInfo:
+    """The tokens of a whole turn. `cost_usd` is None where the price of the model is not known."""
+
+    turn_id: str
+    session_id: str
+    step_key: str
+    usage: TokenUsage
+    model: str = ""
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreToolUse:
+    """A call about to be judged. `call.arguments` is as the model gave it: not yet validated."""
+
+    turn_id: str
+    session_id: str
+    call: ToolCall
+    spec: ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """The answer of `on_pre_tool_use` that refuses a call.
+
+    message      said to the model
+    block_tool   True: refuse every later call of this tool in the turn, too
+    """
+
+    message: str
+    block_tool: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PostToolUse:
+    """A call that ended, with its outcome."""
+
+    turn_id: str
+    session_id: str
+    call: ToolCall
+    spec: ToolSpec
+    outcome: ToolOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class StreamChunk:
+    """A part of the model's text. A higher `attempt` of a step replaces the text of the lower."""
+
+    turn_id: str
+    session_id: str
+    step: int
+    attempt: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """A turn that ended, however it ended."""
+
+    turn_id: str
+    session_id: str
+    result: TurnResult
+    step_key: str
+
+
+PreToolAnswer = Deny | dict[str, Any] | None
+PreToolHook = Callable[[PreToolUse], PreToolAnswer]
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """The functions a brain calls at fixed points of a turn; each may be left out.
+
+    on_pre_tool_use   returns None to allow the call, `Deny` to refuse it, or a dict: the arguments to use
+                      instead. If it raises, the call is denied.
+    """
+
+    on_turn_start: Callable[[TurnInfo], None] | None = None
+    on_usage: Callable[[UsageInfo], None] | None = None
+    on_pre_tool_use: PreToolHook | None = None
+    on_post_tool_use: Callable[[PostToolUse], None] | None = None
+    on_stream_chunk: Callable[[StreamChunk], None] | None = None
+    on_turn_end: Callable[[TurnEnd], None] | None = None
+
+
+CALLBACK_NAMES: tuple[str, ...] = tuple(field.name for field in fields(Callbacks))

@@ -1,0 +1,110 @@
+"""What a worker holds after a claim. Plain frozen dataclasses: made on the hot path, never sent anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from brainq.contracts.effect import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class TurnClaim:
+    """The ownership of a turn for one advance. Every write carries `owner` and `fence`."""
+
+    session_id: str
+    turn_id: str
+    owner: str
+    fence: int
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallClaim:
+    """The right to run one attempt of a call.
+
+    cap_ms         the tool's own limit; remaining_ms: until the turn's deadline, at the claim
+    """
+
+    session_id: str
+    turn_id: str
+    call_id: str
+    attempt: int
+    owner: str
+    tool: str
+    effect: Effect
+    step: int
+    arguments: dict[str, Any]
+    args_hash: str
+    cap_ms: int
+    remaining_ms: int
+    lanes: tuple[str, ...] = ()
+    cwd: str | None = None
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        return f"{self.turn_id}:{self.call_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepClaim:
+    """The right to run one finalizer step once. `tries` counts from 1."""
+
+    session_id: str
+    turn_id: str
+    step: str
+    owner: str
+    fence: int
+    tries: int
+
+    @property
+    def step_key(self) -> str:
+        """The same for every try of this step of this turn: give it to services as idempotency key."""
+        return f"{self.turn_id}:{self.step}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallRef:
+    """Where a call lives."""
+
+    session_id: str
+    turn_id: str
+    call_id: str
+
+    @property
+    def holder(self) -> str:
+        """The call's name in the lines of its lanes."""
+        return f"{self.session_id} {self.turn_id} {self.call_id}"
+
+    @classmethod
+    def of_holder(cls, holder: str) -> CallRef:
+        session_id, turn_id, call_id = holder.split(" ")
+        return cls(session_id, turn_id, call_id)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """One call of a reply as the step's commit records it. `denied` is a gate's reason, or empty."""
+
+    id: str
+    tool: str
+    effect: Effect
+    wave: int
+    arguments_json: str
+    args_hash: str
+    fingerprint: str
+    cap_ms: int
+    lanes: tuple[str, ...] = ()
+    idempotent: bool = False
+    denied: str = ""
+    message_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SettleReply:
+    """What recording a call's end did: `SETTLED`, `LATE` or `LOST`; `wants` are calls that now wait for lanes."""
+
+    word: str
+    status: str = ""
+    wants: tuple[str, ...] = field(default=())

@@ -1,0 +1,38 @@
+"""Events of a turn: one Redis Stream, numbered 1, 2, 3 ... without gaps."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from brainq.contracts.base import Wire
+
+
+class EventKind(StrEnum):
+    TURN_QUEUED = "turn.queued"
+    TURN_ACTIVE = "turn.active"
+    STEP_STARTED = "step.started"  # step, attempt: a higher attempt replaces the text of the lower
+    TEXT_DELTA = "text.delta"  # step, attempt, text
+    STEP_ENDED = "step.ended"  # step, attempt, calls, input_tokens, output_tokens
+    CALL_WAITING = "call.waiting"
+    CALL_DISPATCHED = "call.dispatched"
+    CALL_RUNNING = "call.running"
+    CALL_ENDED = "call.ended"  # status, latency_ms
+    BUDGET = "budget"  # what was refused: kind, used, max
+    NOTICE = "notice"  # a warning about the turn, such as a late write
+    TURN_CLOSING = "turn.closing"  # ending, stop_reason
+    RESULT = "result"  # the one final event; after it nothing comes
+
+
+class TurnEvent(Wire):
+    """One event. `data` never holds prompts, arguments or results; text deltas are the model's words."""
+
+    seq: int
+    kind: EventKind
+    at_ms: int
+    data: dict[str, JsonValue]
+
+    @property
+    def is_final(self) -> bool:
+        return self.kind is EventKind.RESULT

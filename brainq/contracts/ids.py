@@ -1,0 +1,64 @@
+"""Ids, and how each is made and checked.
+
+Ids go into Redis keys, Celery task ids and file names, so they are a strict alphabet everywhere: no braces
+(a hash tag), no spaces, no control characters, no slashes.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+
+from brainq.errors import InvalidInput
+
+MAX_ID_LENGTH = 128
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}", re.ASCII)
+_TURN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{2,63}", re.ASCII)
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u
+
+
+def new_turn_id() -> str:
+    """A ULID: 48 bits of time, 80 random bits, 26 characters that sort by time."""
+    number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    letters: list[str] = []
+    for _ in range(26):
+        letters.append(_ALPHABET[number & 31])
+        number >>= 5
+    return "".join(reversed(letters))
+
+
+def call_id(step: int, index: int) -> str:
+    """The id of the call at `index` of a step's reply.
+
+    It is derived, not drawn: if Redis loses its last second and a step is asked again, the new calls meet
+    the old intents in SQL instead of running a second time.
+    """
+    return f"c{step}-{index}"
+
+
+def check_id(field: str, value: object) -> str:
+    """Return `value` if it may be used as an id; raise InvalidInput naming `field` if not."""
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise InvalidInput(
+            field,
+            f"{_shown(value)} is not a valid id; use 1 to {MAX_ID_LENGTH} of A-Z a-z 0-9 . _ : @ + = -, "
+            "starting with a letter or digit",
+        )
+    return value
+
+
+def check_turn_id(field: str, value: object) -> str:
+    """Like `check_id`, for turn ids: 3 to 64 of A-Z a-z 0-9 _ - (they begin Celery task ids)."""
+    if not isinstance(value, str) or not _TURN_ID.fullmatch(value):
+        raise InvalidInput(
+            field,
+            f"{_shown(value)} is not a valid turn id; use 3 to 64 of A-Z a-z 0-9 _ -, "
+            "starting with a letter or digit",
+        )
+    return value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,36 @@
+"""The limits of a turn and what is left of them."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from brainq.contracts.base import Wire
+
+
+class Limits(Wire):
+    """What one turn may use. `max_tool_calls=None` means `max_steps`.
+
+    timeout_s            active time until the deadline, seconds
+    max_total_tokens     input + output tokens over all steps; None: no limit
+    max_cost_usd         money over all steps; None: no limit
+    """
+
+    timeout_s: float = Field(default=300.0, gt=0, le=86_400)
+    max_steps: int = Field(default=6, ge=1, le=10_000)
+    max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
+    max_reflections: int = Field(default=4, ge=0, le=1_000)
+    max_context_tokens: int = Field(default=200_000, ge=256)
+    max_total_tokens: int | None = Field(default=None, ge=1)
+    max_cost_usd: float | None = Field(default=None, gt=0)
+
+    @property
+    def tool_calls(self) -> int:
+        return self.max_steps if self.max_tool_calls is None else self.max_tool_calls
+
+    @model_validator(mode="after")
+    def _finite(self) -> Self:
+        if self.timeout_s != self.timeout_s:  # NaN compares unequal to itself
+            raise ValueError("timeout_s must be a number of seconds")
+        return self

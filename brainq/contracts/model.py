@@ -1,0 +1,52 @@
+"""What is asked of a language model and what it answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brainq.contracts.base import Wire
+from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.tool import ToolSpec
+from brainq.contracts.usage import TokenUsage
+
+
+class ModelRequest(Wire):
+    """One model call.
+
+    step, session_id, turn_id, attempt   where the call belongs; scripted models answer by them
+    output_schema   JSON schema the final text should follow, where the provider can hold the model to it
+    timeout_s       the whole call, retries included, must end within this; a provider raises
+                    ProviderError(kind="timeout") when it cannot
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    output_schema: dict[str, Any] | None = None
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+    timeout_s: float
+    session_id: str = ""
+    turn_id: str = ""
+    step: int = 0
+    attempt: int = 1
+
+
+class ModelReply(Wire):
+    """A whole reply: text, the calls in the model's order, and what it used.
+
+    Call ids are the provider's own here; the coordinator replaces them by `c<step>-<index>`.
+    """
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    usage: TokenUsage = TokenUsage()
+    model: str = ""
+    finish_reason: str = ""
+
+
+class ModelChunk(Wire):
+    """A part of a streamed reply: text deltas, then one chunk that carries the whole `reply`."""
+
+    text: str = ""
+    reply: ModelReply | None = None

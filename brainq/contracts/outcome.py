@@ -1,0 +1,67 @@
+"""How a call ended. A closed union: every reader matches all five."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from brainq.contracts.base import Wire
+
+DenialReason = Literal["duplicate", "blocked", "pre_hook", "validation", "budget", "approval"]
+
+
+class ToolSuccess(Wire):
+    """The function returned. `partial` says that a cooperative tool stopped early and gave what it had."""
+
+    kind: Literal["success"] = "success"
+    value: JsonValue = None
+    partial: bool = False
+    latency_ms: int = 0
+    retryable: bool = False
+    block_tool: bool = False  # the tool asked not to be called again in this turn
+
+
+class ToolFailure(Wire):
+    """The function raised, or its process died. `error` is one line for the model."""
+
+    kind: Literal["failure"] = "failure"
+    error: str
+    error_type: str = ""
+    latency_ms: int = 0
+    retryable: bool = False
+    block_tool: bool = False
+
+
+class ToolTimeout(Wire):
+    """The deadline passed first. A function that ignores its token may still be running."""
+
+    kind: Literal["timeout"] = "timeout"
+    after_ms: int
+    still_running: bool = False
+    latency_ms: int = 0
+    retryable: bool = True
+
+
+class ToolDenied(Wire):
+    """A gate refused the call before it started."""
+
+    kind: Literal["denied"] = "denied"
+    reason: DenialReason
+    message: str = ""
+    latency_ms: int = 0
+    retryable: bool = False
+
+
+class ToolUnknown(Wire):
+    """A non-read call started and its worker was lost: it may or may not have taken effect."""
+
+    kind: Literal["unknown"] = "unknown"
+    message: str = ""
+    latency_ms: int = 0
+    retryable: bool = False
+
+
+ToolOutcome = Annotated[
+    ToolSuccess | ToolFailure | ToolTimeout | ToolDenied | ToolUnknown, Field(discriminator="kind")
+]

@@ -1,0 +1,50 @@
+"""What can be seen of a turn at one moment."""
+
+from __future__ import annotations
+
+from brainq.contracts.base import Wire
+from brainq.contracts.status import Ending, StopReason, TurnState
+from brainq.contracts.trace import ToolTraceEntry
+
+
+class BudgetSnapshot(Wire):
+    """What a turn may use and has used, at one moment."""
+
+    remaining_s: float
+    expired: bool
+    steps_used: int
+    steps_max: int
+    tool_calls_used: int
+    tool_calls_max: int
+    reflections_used: int
+    reflections_max: int
+    max_context_tokens: int
+    tokens_used: int
+    tokens_max: int | None
+    cost_usd: float
+    cost_max_usd: float | None
+
+
+class TurnSnapshot(Wire):
+    """A turn as Redis knows it. `awaits` says who is to act: coordinator, calls, people, finalizer, nobody."""
+
+    turn_id: str
+    session_id: str
+    state: TurnState
+    awaits: str
+    step: int
+    attempt: int
+    fence: int
+    owner: str
+    lease_remaining_ms: int
+    ending: Ending | None
+    stop_reason: StopReason | None
+    cancel_requested: bool
+    budget: BudgetSnapshot
+    trace: tuple[ToolTraceEntry, ...]
+    finalizer_step: str = ""
+    finalizer_tries: int = 0
+    text: str = ""
+    waiting_behind: int = 0
+    created_at_ms: int = 0
+    now_ms: int = 0

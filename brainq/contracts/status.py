@@ -1,0 +1,128 @@
+"""States of turns and calls, and the one table of legal moves for each.
+
+The Lua scripts hold the truth; `tests/unit/test_moves.py` checks that every state is reachable and can end,
+and the seeded model test checks that no script makes a move that is not listed here.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class TurnState(StrEnum):
+    QUEUED = "queued"  # accepted; an earlier turn of its session is live
+    ACTIVE = "active"  # somebody is, or should be, advancing it; its deadline runs
+    PARKED = "parked"  # everything open in it waits for people or outside results; its deadline stands still
+    CLOSING = "closing"  # the write gate is shut and the ending decided; the finalizer runs
+    COMPLETED = "completed"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+    @property
+    def is_final(self) -> bool:
+        return self in FINAL_TURN_STATES
+
+
+class Ending(StrEnum):
+    """The four ways a turn ends. A limit that was used up ends as `completed` with a `stop_reason`."""
+
+    COMPLETED = "completed"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+FINAL_TURN_STATES = frozenset(
+    {TurnState.COMPLETED, TurnState.TIMED_OUT, TurnState.CANCELLED, TurnState.FAILED}
+)
+
+TURN_MOVES: dict[TurnState, frozenset[TurnState]] = {
+    TurnState.QUEUED: frozenset({TurnState.ACTIVE, TurnState.CLOSING}),
+    TurnState.ACTIVE: frozenset({TurnState.PARKED, TurnState.CLOSING}),
+    TurnState.PARKED: frozenset({TurnState.ACTIVE, TurnState.CLOSING}),
+    TurnState.CLOSING: FINAL_TURN_STATES,
+    TurnState.COMPLETED: frozenset(),
+    TurnState.TIMED_OUT: frozenset(),
+    TurnState.CANCELLED: frozenset(),
+    TurnState.FAILED: frozenset(),
+}
+
+
+class StopReason(StrEnum):
+    """Why the model loop stopped. Only `answered` is an answer of the model's own."""
+
+    ANSWERED = "answered"
+    EMPTY_REPLY = "empty_reply"
+    MAX_STEPS = "max_steps"
+    MAX_TOTAL_TOKENS = "max_total_tokens"
+    MAX_COST = "max_cost"
+    DEADLINE = "deadline"
+    CANCELLED = "cancelled"
+    MODEL_ERROR = "model_error"
+    LOST = "lost"
+
+
+class TraceStatus(StrEnum):
+    """The status of one call.
+
+    `planned` is ours: the call stands in a later wave of its step and nothing has been asked for yet.
+    """
+
+    PLANNED = "planned"
+    WAITING = "waiting"  # queued for its lanes
+    PARKED = "parked"  # waits for a person or an outside result
+    DISPATCHED = "dispatched"  # in its effect's queue
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    DENIED = "denied"
+    TIMED_OUT = "timed_out"
+    TIMED_OUT_LATE = "timed_out_late"  # timed out, and its late end was recorded
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"  # a non-read call started and nobody knows how it ended
+
+    @property
+    def is_settled(self) -> bool:
+        return self in SETTLED
+
+
+SETTLED = frozenset(
+    {
+        TraceStatus.COMPLETED,
+        TraceStatus.FAILED,
+        TraceStatus.DENIED,
+        TraceStatus.TIMED_OUT,
+        TraceStatus.TIMED_OUT_LATE,
+        TraceStatus.CANCELLED,
+        TraceStatus.UNKNOWN,
+    }
+)
+
+_STOPPED = frozenset({TraceStatus.DENIED, TraceStatus.TIMED_OUT, TraceStatus.CANCELLED})
+
+TRACE_MOVES: dict[TraceStatus, frozenset[TraceStatus]] = {
+    TraceStatus.PLANNED: _STOPPED | {TraceStatus.WAITING, TraceStatus.DISPATCHED, TraceStatus.PARKED},
+    TraceStatus.PARKED: _STOPPED | {TraceStatus.PLANNED, TraceStatus.COMPLETED, TraceStatus.FAILED},
+    TraceStatus.WAITING: _STOPPED | {TraceStatus.DISPATCHED},
+    TraceStatus.DISPATCHED: _STOPPED | {TraceStatus.RUNNING, TraceStatus.FAILED},
+    TraceStatus.RUNNING: frozenset(
+        {
+            TraceStatus.COMPLETED,
+            TraceStatus.FAILED,
+            TraceStatus.TIMED_OUT,
+            TraceStatus.CANCELLED,
+            TraceStatus.UNKNOWN,
+            TraceStatus.DENIED,
+            TraceStatus.PARKED,
+            TraceStatus.DISPATCHED,  # a rescue: the next attempt
+        }
+    ),
+    TraceStatus.TIMED_OUT: frozenset({TraceStatus.TIMED_OUT_LATE}),
+    TraceStatus.COMPLETED: frozenset(),
+    TraceStatus.FAILED: frozenset(),
+    TraceStatus.DENIED: frozenset(),
+    TraceStatus.TIMED_OUT_LATE: frozenset(),
+    TraceStatus.CANCELLED: frozenset(),
+    TraceStatus.UNKNOWN: frozenset(),
+}

@@ -1,0 +1,29 @@
+"""What is known of a tool outside the process that runs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brainq.contracts.base import Wire
+from brainq.contracts.effect import Effect
+
+
+class ToolSpec(Wire):
+    """A tool as the model and the scheduler see it.
+
+    parameters   JSON schema (an object) of the arguments
+    timeout_s    the longest one call may take, counted from when its function starts
+    idempotent   True: a rescue may run a started call again, with the same idempotency key
+    resources    resource templates such as `note:{path}`; filled from the arguments they name lanes
+                 (non-read calls) or keep two reads out of one wave (READ_ONLY calls)
+    isolation    `thread` abandons a function that misses its deadline; `process` kills it
+    """
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any]
+    effect: Effect = Effect.DESTRUCTIVE
+    timeout_s: float = 45.0
+    idempotent: bool = False
+    resources: tuple[str, ...] = ()
+    isolation: str = "thread"

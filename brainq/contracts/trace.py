@@ -1,0 +1,27 @@
+"""The record of one call, as `show` and the runtime state give it."""
+
+from __future__ import annotations
+
+from brainq.contracts.base import Wire
+from brainq.contracts.effect import Effect
+from brainq.contracts.status import TraceStatus
+
+
+class ToolTraceEntry(Wire):
+    """One call's trace. Instants are Redis time in ms; 0 means not yet."""
+
+    call_id: str
+    tool: str
+    effect: Effect
+    status: TraceStatus
+    step: int
+    wave: int
+    attempt: int = 1
+    args_hash: str = ""
+    lanes: tuple[str, ...] = ()
+    dispatched_at_ms: int = 0
+    started_at_ms: int = 0
+    ended_at_ms: int = 0
+    latency_ms: int = 0
+    owner: str = ""
+    detail: str = ""

@@ -1,0 +1,117 @@
+"""What goes into a turn and what comes out of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, JsonValue, field_validator
+
+from brainq.contracts.base import Wire
+from brainq.contracts.ids import check_id, check_turn_id
+from brainq.contracts.limits import Limits
+from brainq.contracts.status import Ending, StopReason
+
+MAX_MESSAGE_CHARS = 1_000_000
+MAX_EXTRA_CHARS = 1_000_000
+
+
+class LimitsOverride(Wire):
+    """Limits of one turn that differ from the brain's; what is None keeps the brain's value."""
+
+    timeout_s: float | None = Field(default=None, gt=0, le=86_400)
+    max_steps: int | None = Field(default=None, ge=1, le=10_000)
+    max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
+    max_reflections: int | None = Field(default=None, ge=0, le=1_000)
+    max_context_tokens: int | None = Field(default=None, ge=256)
+    max_total_tokens: int | None = Field(default=None, ge=1)
+    max_cost_usd: float | None = Field(default=None, gt=0)
+
+    def over(self, base: Limits) -> Limits:
+        """`base` with this override's values in place of its own."""
+        changed = self.model_dump(exclude_none=True)
+        return base if not changed else Limits.model_validate(base.model_dump() | changed)
+
+
+class TurnRequest(Wire):
+    """One user message to one session, with the overrides of this turn.
+
+    turn_id        chosen by the producer, or made by the client
+    request_key    sending the same key again is the same turn; defaults to turn_id
+    metadata       small JSON of the producer's; comes back in callbacks, never read by brainq
+    """
+
+    turn_id: str
+    session_id: str
+    user_message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
+    request_key: str = ""
+    model: str | None = None
+    provider: str | None = None
+    system_prompt: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
+    skill_context: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
+    output_schema: dict[str, Any] | None = None
+    cwd: str | None = Field(default=None, max_length=4096)
+    limits: LimitsOverride = LimitsOverride()
+    show_citations: bool | None = None
+    prompt_id: str | None = Field(default=None, max_length=200)
+    prompt_version: str | None = Field(default=None, max_length=200)
+    prompt_tags: tuple[str, ...] = ()
+    metadata: dict[str, JsonValue] | None = None
+
+    @field_validator("turn_id")
+    @classmethod
+    def _turn_id(cls, value: str) -> str:
+        return check_turn_id("turn_id", value)
+
+    @field_validator("session_id")
+    @classmethod
+    def _session_id(cls, value: str) -> str:
+        return check_id("session_id", value)
+
+    @field_validator("request_key")
+    @classmethod
+    def _request_key(cls, value: str) -> str:
+        return check_id("request_key", value) if value else value
+
+    @property
+    def key(self) -> str:
+        return self.request_key or self.turn_id
+
+
+class Citation(Wire):
+    """A source the answer rests on: a local path or a URL."""
+
+    source: str
+    title: str = ""
+    quote: str = ""
+
+
+class TurnResult(Wire):
+    """How a turn ended. Goes out for every ending.
+
+    text                     the answer, or the text that stands for a limit, a timeout or a failure
+    rendered_content_paths   files the tools rendered for the user
+    ending, stop_reason      which of the four endings, and why the loop stopped
+    warnings                 what went wrong on the way without changing the ending
+    cost_usd                 None where the price of the model is not known
+    error                    one line, for `failed`
+    """
+
+    turn_id: str
+    session_id: str
+    text: str = ""
+    local_citations: tuple[Citation, ...] = ()
+    web_citations: tuple[Citation, ...] = ()
+    rendered_content_paths: tuple[str, ...] = ()
+    context_pack_json: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_creation_tokens: int = 0
+    ending: Ending
+    stop_reason: StopReason
+    warnings: tuple[str, ...] = ()
+    cost_usd: float | None = None
+    steps: int = 0
+    tool_calls: int = 0
+    error: str | None = None
+    elapsed_ms: int = 0

@@ -1,0 +1,239 @@
+"""One Redis server, run as a child of this process and gone when it is gone.
+
+The server is started by a small shell that also watches a pipe from us. When the pipe closes, because we
+stopped the server or because we died of anything including SIGKILL, the shell sends the server SIGTERM,
+which makes it write its data and exit. No code runs between fork and exec, so starting from a process with
+threads is safe. One limit: a child that was forked from us without exec holds the pipe open while it lives.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+
+from brainq.devserver.binary import find_server
+from brainq.devserver.probe import free_port, ping
+from brainq.errors import SetupError
+
+LOCK_FILE = "redis.lock"
+LOG_FILE = "redis.log"
+# A unix socket's path is limited by the kernel: 108 bytes on Linux, 104 on macOS.
+MAX_SOCKET_PATH = 103
+PORT_ATTEMPTS = 5
+
+_KEEPER = """
+server=$1; shift
+"$server" "$@" &
+child=$!
+read -r _ || true
+kill -TERM "$child" 2>/dev/null
+wait "$child"
+"""
+
+
+class ServerInUseError(SetupError):
+    """Another process runs a server on this data directory; `url` is where it listens."""
+
+    def __init__(self, message: str, url: str | None) -> None:
+        super().__init__(message)
+        self.url = url
+
+
+class EmbeddedServer:
+    """A server on loopback (a free port unless one is given) or on a unix socket.
+
+    Its data is kept in `data_dir` (append-only file, synced every second) and its log in
+    `data_dir/redis.log`. `durable=False` keeps nothing, for tests. A second start on one data directory
+    raises ServerInUseError: two servers on one append-only file would destroy it.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        port: int | None = None,
+        unix_socket: Path | None = None,
+        durable: bool = True,
+        ready_timeout_s: float = 10.0,
+    ) -> None:
+        self.data_dir = data_dir
+        self.durable = durable
+        self.ready_timeout_s = ready_timeout_s
+        self._port = port
+        self._socket = unix_socket
+        self._keeper: subprocess.Popen[bytes] | None = None
+        self._lock: int | None = None
+        self._url: str | None = None
+
+    @property
+    def url(self) -> str:
+        """`redis://127.0.0.1:<port>/0` or `unix://<path>?db=0`; SetupError before `start`."""
+        if self._url is None:
+            raise SetupError("the embedded Redis is not running; call start() first")
+        return self._url
+
+    @property
+    def log_path(self) -> Path:
+        """Where the server writes its log."""
+        return self.data_dir / LOG_FILE
+
+    def start(self) -> str:
+        """Start the server, wait until it answers, and return its url.
+
+        Raises ServerInUseError if the data directory is taken, and SetupError, with the end of the log, if
+        the server does not come up in `ready_timeout_s`.
+        """
+        if self._keeper is not None:
+            return self.url
+        if self._socket is not None and len(os.fsencode(self._socket)) > MAX_SOCKET_PATH:
+            raise SetupError(f"the socket path {self._socket} is too long; choose a shorter data_dir")
+        binary = find_server()
+        self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = _take_lock(self.data_dir)
+        try:
+            self._start_on_some_port(binary)
+            _note_owner(self._lock, self.url)
+        except BaseException:
+            self.stop()
+            raise
+        return self.url
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Let the server write its data and exit; kill it if it takes longer than `timeout_s`."""
+        keeper, self._keeper = self._keeper, None
+        self._url = None
+        if keeper is not None:
+            _end(keeper, timeout_s)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> EmbeddedServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _start_on_some_port(self, binary: Path) -> None:
+        for attempt in range(1, PORT_ATTEMPTS + 1):
+            port = 0 if self._socket else self._port or free_port()
+            address = self._socket or ("127.0.0.1", port)
+            log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
+            self._keeper = self._launch(binary, port)
+            if self._wait_ready(self._keeper, address, log_start):
+                self._url = f"unix://{self._socket}?db=0" if self._socket else f"redis://127.0.0.1:{port}/0"
+                return
+            _end(self._keeper, 5.0)
+            self._keeper = None
+            log = _tail(self.log_path, log_start)
+            # Another process may have taken the free port in the moment between finding and binding it.
+            if self._port is not None or "in use" not in log or attempt == PORT_ATTEMPTS:
+                raise SetupError(f"the embedded Redis ({binary}) did not start. Its log says:\n{log}")
+
+    def _launch(self, binary: Path, port: int) -> subprocess.Popen[bytes]:
+        assert self._lock is not None
+        # The lock is inherited, so it is held until the server itself is gone, not only its owner.
+        return subprocess.Popen(
+            ["/bin/sh", "-c", _KEEPER, "brainq-redis", str(binary), *self._arguments(port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(self._lock,),
+            # Ctrl+C in a terminal is for the owner, which stops the server when it is done itself.
+            start_new_session=True,
+        )
+
+    def _arguments(self, port: int) -> list[str]:
+        data = self.data_dir.resolve()
+        arguments = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(data)]
+        arguments += ["--logfile", str(data / LOG_FILE), "--daemonize", "no"]
+        arguments += ["--maxmemory-policy", "noeviction", "--save", ""]
+        arguments += ["--appendonly", "yes" if self.durable else "no", "--appendfsync", "everysec"]
+        if self._socket is not None:
+            arguments += ["--unixsocket", str(self._socket), "--unixsocketperm", "700"]
+        return arguments
+
+    def _wait_ready(
+        self, keeper: subprocess.Popen[bytes], address: tuple[str, int] | Path, log_start: int
+    ) -> bool:
+        end = time.monotonic() + self.ready_timeout_s
+        while time.monotonic() < end and keeper.poll() is None:
+            # A port can be answered by somebody else's server, while ours could not bind it.
+            if "in use" in _tail(self.log_path, log_start):
+                return False
+            if ping(address) and "eady to accept connections" in _tail(self.log_path, log_start):
+                return True
+            time.sleep(0.01)
+        return False
+
+
+def running_url(data_dir: Path) -> str | None:
+    """The url of the server another process runs on `data_dir`, or None if there is none."""
+    path = data_dir / LOCK_FILE
+    if not path.exists():
+        return None
+    lock = os.open(path, os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _owner(path).get("url")
+    finally:
+        os.close(lock)
+    return None
+
+
+def _take_lock(data_dir: Path) -> int:
+    path = data_dir / LOCK_FILE
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        owner = _owner(path)
+        raise ServerInUseError(
+            f"process {owner.get('pid', '?')} already runs a Redis on {data_dir} "
+            f"({owner.get('url', 'starting')}); set BRAINQ_REDIS_URL to that url to share it, "
+            "or set BRAINQ_DATA_DIR to another directory",
+            owner.get("url"),
+        ) from None
+    os.ftruncate(lock, 0)
+    return lock
+
+
+def _note_owner(lock: int, url: str) -> None:
+    os.pwrite(lock, json.dumps({"pid": str(os.getpid()), "url": url}).encode(), 0)
+
+
+def _owner(path: Path) -> dict[str, str]:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def _end(keeper: subprocess.Popen[bytes], timeout_s: float) -> None:
+    assert keeper.stdin is not None
+    keeper.stdin.close()
+    try:
+        keeper.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        # The keeper leads its own session, so its group is the server and nothing else.
+        os.killpg(keeper.pid, 9)
+        keeper.wait()
+
+
+def _tail(path: Path, start: int) -> str:
+    try:
+        with path.open("rb") as log:
+            log.seek(max(start, log.seek(0, os.SEEK_END) - 4000))
+            return log.read().decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,34 @@
+"""Which Redis a process uses: the one it was told of, else one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from brainq.devserver.embedded import EmbeddedServer, ServerInUseError
+from brainq.settings import Settings
+
+
+@contextmanager
+def resolve_redis(settings: Settings) -> Generator[str]:
+    """Yield the url of the Redis to use.
+
+    BRAINQ_REDIS_URL if it is set. Else a server that another process already runs on
+    `settings.data_dir`, which is shared and left running. Else an embedded server, stopped on leaving.
+    Raises SetupError if no server can be found or started.
+    """
+    if settings.redis_url is not None:
+        yield settings.redis_url.get_secret_value()
+        return
+    server = EmbeddedServer(settings.data_dir / "redis")
+    try:
+        url = server.start()
+    except ServerInUseError as in_use:
+        if in_use.url is None:
+            raise
+        yield in_use.url
+        return
+    try:
+        yield url
+    finally:
+        server.stop()

@@ -1,0 +1,72 @@
+"""What brainq raises to its callers.
+
+    BrainqError
+    ├─ InvalidInput          a field of a submit, a setting or an id is wrong; names it and the remedy
+    ├─ TurnNotFound          no turn has this id, in Redis or in SQL
+    ├─ TurnRejected          a foreign submit was refused; carries the reason kept in SQL
+    ├─ ResultTimeout         `handle.result(timeout_s=...)` ran out; the turn itself goes on
+    ├─ SubmitConflict        this request_key or turn_id was used before with other content
+    ├─ ToolSchemaError       a tool's signature cannot become a JSON schema
+    ├─ ProviderError         the model service failed; carries a Failure
+    ├─ ScriptError           a Lua script was called wrongly or replied something undeclared
+    └─ SetupError            Redis, SQL, a brain or an extra is missing; says what to install or start
+"""
+
+from __future__ import annotations
+
+
+class BrainqError(Exception):
+    """The root of everything brainq raises on purpose."""
+
+
+class InvalidInput(BrainqError, ValueError):
+    """Input was refused where it entered, before anything was stored or sent.
+
+    `field` is the name of the offending field; the message says what would be accepted.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class TurnNotFound(BrainqError, LookupError):
+    """No turn has this id, in Redis or in SQL."""
+
+
+class TurnRejected(BrainqError):
+    """The turn was refused at acceptance; `str(error)` is the reason kept in its SQL row."""
+
+
+class ResultTimeout(BrainqError, TimeoutError):
+    """The wait for a result ran out. The turn goes on; ask again with the same handle."""
+
+
+class SubmitConflict(BrainqError):
+    """A request_key or turn_id was used before, with other content."""
+
+
+class ToolSchemaError(BrainqError, TypeError):
+    """A tool's signature cannot be turned into a JSON schema."""
+
+
+class ProviderError(BrainqError):
+    """The model service failed after its retries.
+
+    `retryable` tells whether the same request may succeed later; `kind` is a short word such as
+    `rate_limited`, `server`, `timeout`, `refused`, `malformed`.
+    """
+
+    def __init__(self, message: str, *, kind: str, retryable: bool) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retryable = retryable
+
+
+class ScriptError(BrainqError):
+    """A Lua script was called with wrong names, or replied a word its header does not declare."""
+
+
+class SetupError(BrainqError):
+    """Something brainq needs is missing or misconfigured; the message says how to get it."""

@@ -1,0 +1,111 @@
+"""TurnFinalizer: run one step of a chain, and ring the next."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Any
+
+from brainq.beats import Beats
+from brainq.contracts.claim import StepClaim
+from brainq.contracts.view import EndedTurn
+from brainq.errors import TurnNotFound
+from brainq.finalize.order import StepOrder
+from brainq.finalize.ports import Chain, Records, StepContext
+from brainq.finalize.result import result_of
+from brainq.observe.logs import logger
+
+log = logger("brainq.finalize")
+
+FIRST_RETRY_S = 0.5
+LONGEST_RETRY_S = 60.0
+MAX_TRIES = 8  # then the step is dead: seen in `show`, and the chain goes on without it
+NEVER_DEAD = frozenset({"log", "result"})  # SQL must learn of every ending, and every caller get a result
+
+
+def retry_after_s(tries: int, chance: float) -> float:
+    """Exponential backoff with full jitter in its upper half; `chance` is in [0, 1)."""
+    longest = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2 ** (tries - 1))
+    return longest * (0.5 + chance / 2)
+
+
+class TurnFinalizer:
+    """Runs finalizer steps. Holds no state of its own: any process may run any step of any turn."""
+
+    def __init__(
+        self,
+        *,
+        owner: str,
+        brain: Any,
+        order: StepOrder,
+        chain: Chain,
+        records: Records,
+        beats: Beats,
+        max_tries: int = MAX_TRIES,
+    ) -> None:
+        self._owner = owner
+        self._brain = brain
+        self._order = order
+        self._chain = chain
+        self._records = records
+        self._beats = beats
+        self._max_tries = max_tries
+
+    @property
+    def first_step(self) -> str:
+        return self._order.first
+
+    def run(self, session_id: str, turn_id: str, step_name: str) -> str:
+        """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
+        claim = self._chain.claim(session_id, turn_id, step_name, self._owner)
+        if isinstance(claim, str):
+            log.debug("doorbell dropped", turn_id=turn_id, step=step_name, why=claim)
+            return f"dropped: {claim}"
+        step = self._order.get(step_name)
+        if step is None:
+            log.warning("step is not known here", turn_id=turn_id, step=step_name)
+            return self._go_on(claim)
+
+        @cache
+        def read_turn() -> EndedTurn:
+            turn = self._chain.ended(session_id, turn_id)
+            if turn is None:
+                raise TurnNotFound(f"turn {turn_id!r} is no longer in Redis")
+            return turn
+
+        with self._beats.hold(lambda: self._chain.beat(claim), _ignore):
+            try:
+                step.run(StepContext(claim, read_turn, self._chain, self._records, self._brain))
+            except Exception as failure:
+                return self._failed(claim, failure)
+        return self._go_on(claim)
+
+    def deliver(self, session_id: str, turn_id: str) -> str:
+        """Send the result out though the chain has not come to it: its steps fail, or nobody runs them."""
+        turn = self._chain.ended(session_id, turn_id)
+        if turn is None:
+            return "gone"
+        why = turn.failing_error or "no finalizer worker has taken it up"
+        result = result_of(turn, warnings=(f"sent before the finalizer was done: {why}",))
+        return self._chain.publish(result).lower()
+
+    def _failed(self, claim: StepClaim, failure: Exception) -> str:
+        error = f"{claim.step}: {type(failure).__name__}"
+        dead = claim.tries >= self._max_tries and claim.step not in NEVER_DEAD
+        log.error("step failed", failure=failure, turn_id=claim.turn_id, step=claim.step, tries=claim.tries)
+        try:
+            self._records.note_failure(claim, f"{type(failure).__name__}: {failure}"[:2000], dead)
+        except Exception as worse:
+            # SQL itself is away, most likely: the retry in Redis is what counts.
+            log.warning("failure not recorded", turn_id=claim.turn_id, step=claim.step, why=type(worse).__name__)
+        if dead:
+            return self._go_on(claim)
+        self._chain.retry(claim, retry_after_s(claim.tries, random.random()), error)
+        return "failed"
+
+    def _go_on(self, claim: StepClaim) -> str:
+        return self._chain.go_on(claim, self._order.after(claim.step)).lower()
+
+
+def _ignore(word: str) -> None:
+    """A step that lost its lease finishes; what it writes to SQL commits once all the same."""

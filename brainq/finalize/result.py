@@ -1,0 +1,57 @@
+"""From an ended turn to its TurnResult. Pure."""
+
+from __future__ import annotations
+
+from brainq.contracts.status import Ending
+from brainq.contracts.turn import Citation, TurnResult
+from brainq.contracts.view import EndedTurn
+
+MAX_CITATIONS = 8  # of each kind, in the text and in the result
+
+
+def citations(turn: EndedTurn, kind: str) -> tuple[Citation, ...]:
+    """The first eight different citations of a kind, in the order tools left them."""
+    found: dict[str, Citation] = {}
+    for row in turn.sources:
+        if row["kind"] == kind and row["source"] not in found:
+            found[row["source"]] = Citation(
+                source=row["source"], title=row.get("title", ""), quote=row.get("quote", "")
+            )
+    return tuple(found.values())[:MAX_CITATIONS]
+
+
+def result_of(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
+    """What the caller gets. `warnings` add to those the turn gathered on its way."""
+    rendered = dict.fromkeys(row["source"] for row in turn.sources if row["kind"] == "rendered")
+    return TurnResult(
+        turn_id=turn.request.turn_id,
+        session_id=turn.request.session_id,
+        text=turn.text,
+        local_citations=citations(turn, "local"),
+        web_citations=citations(turn, "web"),
+        rendered_content_paths=tuple(rendered),
+        input_tokens=turn.usage.input_tokens,
+        output_tokens=turn.usage.output_tokens,
+        cache_read_tokens=turn.usage.cache_read_tokens,
+        cache_creation_tokens=turn.usage.cache_creation_tokens,
+        ending=turn.ending,
+        stop_reason=turn.stop_reason,
+        warnings=(*turn.notes, *warnings),
+        cost_usd=turn.cost_usd if turn.cost_known else None,
+        steps=turn.steps,
+        tool_calls=turn.tool_calls,
+        error=turn.error or None if turn.ending is not Ending.COMPLETED else None,
+        elapsed_ms=turn.elapsed_ms,
+    )
+
+
+def with_citations(text: str, local: tuple[Citation, ...], web: tuple[Citation, ...]) -> str:
+    """The text with a list of its sources under it. A text that has the list already is returned unchanged."""
+    if not local and not web:
+        return text
+    lines = ["Sources:"]
+    for citation in (*local, *web):
+        label = f"{citation.title} ({citation.source})" if citation.title else citation.source
+        lines.append(f"- {label}")
+    block = "\n".join(lines)
+    return text if text.endswith(block) else f"{text}\n\n{block}"

@@ -1,0 +1,29 @@
+"""The turn-end callback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brainq.contracts.callbacks import TurnEnd
+from brainq.finalize.ports import StepContext
+from brainq.finalize.result import result_of
+
+
+class CallTurnEnd:
+    """Calls `on_turn_end` with the result. At least once, with a stable step_key."""
+
+    name = "end"
+
+    def is_configured(self, brain: Any) -> bool:
+        return brain.callbacks.on_turn_end is not None
+
+    def run(self, context: StepContext) -> None:
+        turn = context.turn
+        context.brain.callbacks.on_turn_end(
+            TurnEnd(
+                turn_id=turn.request.turn_id,
+                session_id=turn.request.session_id,
+                result=result_of(turn),
+                step_key=context.claim.step_key,
+            )
+        )

@@ -1,0 +1,62 @@
+"""One text for equal arguments, and short hashes of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+HASH_CHARS = 32
+_MAYBE_FLOAT = re.compile(r"[0-9][.e]")
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no spaces, where 1.0 is written 1.
+
+    Raises ValueError for NaN, infinity and what refers to itself, TypeError for what is no JSON, and
+    RecursionError for what is nested too deep.
+    """
+    text = _dump(value)
+    # A float is always written with one of these; most arguments have none and are done here.
+    if _MAYBE_FLOAT.search(text):
+        text = _dump(_with_whole_floats_as_ints(value))
+    return text
+
+
+def args_hash(arguments: Mapping[str, Any]) -> str:
+    """32 hex characters of SHA-256 over the canonical arguments. Raises like `canonical_json`."""
+    return _short_hash(canonical_json(arguments))
+
+
+def fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
+    """What two calls share when they ask for the same thing: tool and canonical arguments."""
+    return hashes_of(tool, canonical_json(arguments))[1]
+
+
+def hashes_of(tool: str, canonical: str) -> tuple[str, str]:
+    """(args_hash, fingerprint) from text that `canonical_json` made."""
+    return _short_hash(canonical), _short_hash(f"{tool}\0{canonical}")
+
+
+def _dump(value: Any) -> str:
+    # ASCII escapes: a lone surrogate, which models do send, could not be encoded for hashing otherwise.
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _with_whole_floats_as_ints(value: Any) -> Any:
+    match value:
+        case float():
+            return int(value) if value.is_integer() else value
+        case dict():
+            items = cast("dict[str, Any]", value).items()
+            return {key: _with_whole_floats_as_ints(item) for key, item in items}
+        case list() | tuple():
+            return [_with_whole_floats_as_ints(item) for item in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("ascii", "backslashreplace")).hexdigest()[:HASH_CHARS]

@@ -1,0 +1,152 @@
+"""The gates, in their order, for all calls of one model reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from brainq.contracts.callbacks import PreToolHook, PreToolUse
+from brainq.contracts.message import ToolCall
+from brainq.contracts.outcome import ToolDenied
+from brainq.contracts.tool import ToolSpec
+from brainq.errors import InvalidInput
+from brainq.gates.blocked import judge_blocked
+from brainq.gates.canonical import canonical_json, hashes_of
+from brainq.gates.prehook import judge_by_hook
+from brainq.gates.repair import refuse_constant
+from brainq.gates.replay import ReplayControl
+from brainq.gates.validation import MAX_ARGUMENTS_CHARS, ToolArgValidator
+
+KeysOf = Callable[[ToolSpec, dict[str, Any]], tuple[str, ...]]
+_NO_HASH = ("", "")
+_MAX_NAMES_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class GateFacts:
+    """What the gates are told of the turn. `blocked` are the tools blocked so far."""
+
+    turn_id: str
+    session_id: str
+    replay: ReplayControl
+    blocked: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """A call that may go on. `call.arguments` are final: rewritten by the hook, mended, valid.
+
+    keys   what `keys_of` made of the arguments: lanes or resource keys
+    """
+
+    call: ToolCall
+    spec: ToolSpec
+    args_hash: str
+    fingerprint: str
+    repairs: int = 0
+    keys: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        return cast("dict[str, Any]", self.call.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A call that must not start. `block_tool`: the pre-hook blocked its tool for the rest of the turn."""
+
+    call: ToolCall
+    outcome: ToolDenied
+    block_tool: bool = False
+
+
+Verdict = Allowed | Denied
+
+
+@dataclass(slots=True)
+class _Bench:
+    facts: GateFacts
+    tools: Mapping[str, ToolSpec]
+    hook: PreToolHook | None
+    validator: ToolArgValidator
+    keys_of: KeysOf | None
+    blocked: set[str] = field(default_factory=set[str])
+
+
+_SHARED_VALIDATOR = ToolArgValidator()
+
+
+def judge_calls(
+    calls: Sequence[ToolCall],
+    facts: GateFacts,
+    tools: Mapping[str, ToolSpec],
+    hook: PreToolHook | None = None,
+    *,
+    validator: ToolArgValidator = _SHARED_VALIDATOR,
+    keys_of: KeysOf | None = None,
+) -> list[Verdict]:
+    """One verdict a call, in the order of the calls.
+
+    keys_of   fills the tool's resource templates; the InvalidInput it raises denies the call
+
+    The calls are judged one after another: a tool that the hook blocks at one is blocked at the next.
+    """
+    bench = _Bench(facts, tools, hook, validator, keys_of, set(facts.blocked))
+    return [_judge(call, bench) for call in calls]
+
+
+def _judge(call: ToolCall, bench: _Bench) -> Verdict:
+    spec = bench.tools.get(call.name)
+    if spec is None:
+        return Denied(call, _unknown(call.name, bench.tools))
+    arguments = call.arguments
+    canonical = _canonical_if_json(arguments)
+    asked = _NO_HASH if canonical is None else hashes_of(spec.name, canonical)
+    if canonical is not None and (denied := bench.facts.replay.judge(asked[1])):
+        return Denied(call, denied)
+    if denied := judge_blocked(spec.name, bench.blocked):
+        return Denied(call, denied)
+    if bench.hook is not None:
+        use = PreToolUse(bench.facts.turn_id, bench.facts.session_id, call, spec)
+        verdict = judge_by_hook(bench.hook, use)
+        if verdict.denied is not None:
+            if verdict.block_tool:
+                bench.blocked.add(spec.name)
+            return Denied(call, verdict.denied, verdict.block_tool)
+        if verdict.arguments is not None:
+            arguments, canonical = verdict.arguments, None
+    valid = bench.validator.judge(spec, arguments, canonical)
+    if isinstance(valid, ToolDenied):
+        return Denied(call, valid)
+    final = asked if valid.canonical == canonical else hashes_of(spec.name, valid.canonical)
+    # The hook or a repair may have turned the call into one that already succeeded.
+    if final != asked and (denied := bench.facts.replay.judge(final[1])):
+        return Denied(call, denied)
+    try:
+        keys = () if bench.keys_of is None else bench.keys_of(spec, valid.arguments)
+    except InvalidInput as error:
+        return Denied(call, ToolDenied(reason="validation", message=f"{error}."))
+    if valid.arguments is not call.arguments:
+        call = call.model_copy(update={"arguments": valid.arguments})
+    return Allowed(call, spec, final[0], final[1], valid.repairs, keys)
+
+
+def _canonical_if_json(arguments: dict[str, Any] | str) -> str | None:
+    """None where they are no JSON as they stand; the validation gate mends or denies those."""
+    try:
+        if isinstance(arguments, str):
+            if len(arguments) > MAX_ARGUMENTS_CHARS:
+                return None
+            arguments = json.loads(arguments, parse_constant=refuse_constant)
+        return canonical_json(arguments)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _unknown(name: str, tools: Mapping[str, ToolSpec]) -> ToolDenied:
+    names = sorted(tools)
+    shown = ", ".join(names[:_MAX_NAMES_SHOWN]) + (", ..." if len(names) > _MAX_NAMES_SHOWN else "")
+    listed = f"the tools are {shown}" if names else "there are no tools in this turn"
+    return ToolDenied(reason="validation", message=f"There is no tool named {name[:100]}; {listed}.")

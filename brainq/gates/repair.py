@@ -1,0 +1,160 @@
+"""Mending arguments that models get almost right.
+
+Each function takes arguments and the errors the schema found in them, and returns mended arguments, or None
+when there was nothing it could mend. What it is given is never changed.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+Path = tuple[str | int, ...]
+_MAX_REPAIRED_CHARS = 100_000  # json_repair takes its time on long broken text
+_NOTHING = object()
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "integer": lambda value: (
+        isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
+    ),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+}
+
+
+def refuse_constant(name: str) -> Any:
+    """For `json.loads(parse_constant=...)`: NaN and infinities are no JSON."""
+    raise ValueError(f"{name} is not JSON")
+
+
+def mend_text(text: str) -> dict[str, Any] | None:
+    """An object from text that is not quite JSON; None where none can be made out."""
+    if len(text) > _MAX_REPAIRED_CHARS or "{" not in text:
+        return None
+    import json_repair
+
+    try:
+        found: object = json_repair.loads(text, skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and found else None
+
+
+def decode_strings(arguments: dict[str, Any], errors: Sequence[ValidationError]) -> dict[str, Any] | None:
+    """Replace strings that hold JSON where an object, an array or a number is wanted."""
+    return _replace(arguments, errors, _decoded)
+
+
+def coerce_scalars(arguments: dict[str, Any], errors: Sequence[ValidationError]) -> dict[str, Any] | None:
+    """Replace scalars by their obvious twin of the wanted type: "3" by 3, "true" by true, 3 by "3"."""
+    return _replace(arguments, errors, _coerced)
+
+
+def drop_unknown(arguments: dict[str, Any], errors: Sequence[ValidationError]) -> dict[str, Any] | None:
+    """Remove properties that the schema does not know, where it forbids others."""
+    mended: dict[str, Any] | None = None
+    for error in leaves(errors):
+        if error.validator != "additionalProperties" or error.validator_value is not False:
+            continue
+        schema = error.schema
+        if not isinstance(schema, dict) or "patternProperties" in schema:
+            continue
+        mended = copy.deepcopy(arguments) if mended is None else mended
+        holder = _at(mended, tuple(error.absolute_path))
+        if isinstance(holder, dict):
+            known = schema.get("properties", {})
+            for name in [name for name in cast("dict[str, Any]", holder) if name not in known]:
+                del holder[name]
+    return mended
+
+
+def leaves(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
+    """The errors themselves, or, where one sums up the failed choices of an anyOf, those of the choices."""
+    for error in errors:
+        if error.context:
+            yield from leaves(error.context)
+        else:
+            yield error
+
+
+def _replace(
+    arguments: dict[str, Any],
+    errors: Sequence[ValidationError],
+    replacement: Callable[[Any, set[str]], Any],
+) -> dict[str, Any] | None:
+    wanted: dict[Path, set[str]] = {}
+    for error in leaves(errors):
+        if error.validator == "type":
+            types = error.validator_value
+            wanted.setdefault(tuple(error.absolute_path), set()).update(
+                [types] if isinstance(types, str) else cast("list[str]", types)
+            )
+    mended: dict[str, Any] | None = None
+    for path, types in wanted.items():
+        value = _at(arguments, path)
+        new = replacement(value, types) if path and value is not _NOTHING else _NOTHING
+        if new is _NOTHING:
+            continue
+        mended = copy.deepcopy(arguments) if mended is None else mended
+        holder = _at(mended, path[:-1])
+        holder[path[-1]] = new
+    return mended
+
+
+def _decoded(value: Any, types: set[str]) -> Any:
+    if not isinstance(value, str):
+        return _NOTHING
+    try:
+        decoded = json.loads(value, parse_constant=refuse_constant)
+    except (ValueError, RecursionError):
+        return _NOTHING
+    wanted = types & {"object", "array", "number", "integer"}
+    return decoded if any(_TYPES[name](decoded) for name in wanted) else _NOTHING
+
+
+def _coerced(value: Any, types: set[str]) -> Any:
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if "boolean" in types and word in ("true", "false"):
+            return word == "true"
+        if "null" in types and word in ("null", "none", ""):
+            return None
+        if types & {"integer", "number"}:
+            return _number(word, whole="number" not in types)
+        return _NOTHING
+    if "string" in types and isinstance(value, int | float):
+        return json.dumps(value)
+    return _NOTHING
+
+
+def _number(word: str, *, whole: bool) -> Any:
+    try:
+        return int(word)
+    except ValueError:
+        pass
+    try:
+        number = float(word)
+    except ValueError:
+        return _NOTHING
+    if number != number or number in (float("inf"), float("-inf")):
+        return _NOTHING
+    if whole:
+        return int(number) if number.is_integer() else _NOTHING
+    return number
+
+
+def _at(value: Any, path: Path) -> Any:
+    for part in path:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return _NOTHING
+    return value

@@ -1,0 +1,234 @@
+"""The gate that holds arguments to the tool's schema, mending what models get almost right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from brainq.contracts.outcome import ToolDenied
+from brainq.contracts.tool import ToolSpec
+from brainq.errors import ToolSchemaError
+from brainq.gates.canonical import canonical_json
+from brainq.gates.repair import (
+    coerce_scalars,
+    decode_strings,
+    drop_unknown,
+    leaves,
+    mend_text,
+    refuse_constant,
+)
+from brainq.gates.simple_schema import SimpleCheck, simple_check
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
+
+MAX_REPAIR_ATTEMPTS = 3
+MAX_ARGUMENTS_CHARS = 1_000_000
+MAX_DEPTH = 64
+_MAX_ERRORS_SHOWN = 5
+_MAX_SHOWN_CHARS = 200
+
+_Repair = Callable[[dict[str, Any], Sequence["ValidationError"]], dict[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ValidArguments:
+    """Arguments that fit the schema, their canonical JSON, and how many repairs it took."""
+
+    arguments: dict[str, Any]
+    canonical: str
+    repairs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    spec: ToolSpec
+    is_simply_valid: SimpleCheck | None
+    validator: Draft202012Validator
+
+
+class ToolArgValidator:
+    """Holds arguments to the schemas of tools; each schema is compiled once. Safe between threads."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[str, _Compiled] = {}
+
+    def judge(
+        self, spec: ToolSpec, arguments: dict[str, Any] | str, canonical: str | None = None
+    ) -> ValidArguments | ToolDenied:
+        """Hold `arguments` to `spec.parameters`, with at most MAX_REPAIR_ATTEMPTS repairs.
+
+        canonical   their canonical JSON, if the caller has made it already
+
+        Raises ToolSchemaError if the schema itself is no JSON schema.
+        """
+        repairs = 0
+        if isinstance(arguments, str):
+            parsed = _parsed(spec, arguments)
+            if isinstance(parsed, ToolDenied):
+                return parsed
+            arguments, repairs = parsed
+            canonical = None
+        compiled = self._compile(spec)
+        text = _within_limits(spec, arguments, canonical)
+        if isinstance(text, ToolDenied):
+            return text
+        if compiled.is_simply_valid is not None and compiled.is_simply_valid(arguments):
+            return ValidArguments(arguments, text, repairs)
+        errors = list(compiled.validator.iter_errors(arguments))
+        for repair in _repairs_for(spec):
+            if not errors or repairs >= MAX_REPAIR_ATTEMPTS:
+                break
+            mended = repair(arguments, errors)
+            if mended is not None:
+                arguments, repairs = mended, repairs + 1
+                text = _within_limits(spec, arguments, None)
+                if isinstance(text, ToolDenied):
+                    return text
+                errors = list(compiled.validator.iter_errors(arguments))
+        if errors:
+            return _denied(spec, _explained(errors))
+        return ValidArguments(arguments, text, repairs)
+
+    def _compile(self, spec: ToolSpec) -> _Compiled:
+        found = self._compiled.get(spec.name)
+        if found is None or found.spec is not spec:
+            found = _Compiled(spec, simple_check(spec.parameters), _validator(spec))
+            self._compiled[spec.name] = found
+        return found
+
+
+def _validator(spec: ToolSpec) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+    from referencing import Registry
+
+    try:
+        Draft202012Validator.check_schema(spec.parameters)
+    except SchemaError as error:
+        raise ToolSchemaError(
+            f"tool {spec.name!r}: its parameters are no JSON schema: {error.message} at {error.json_path}"
+        ) from error
+    # An empty registry: a schema that refers to a URL must not make the coordinator fetch it.
+    empty: Registry[Any] = Registry()
+    return Draft202012Validator(spec.parameters, registry=empty)
+
+
+def _repairs_for(spec: ToolSpec) -> tuple[_Repair, ...]:
+    # A property that a write does not know may be the one that held it back (`dry_run`): never drop it.
+    last: tuple[_Repair, ...] = (drop_unknown,) if spec.effect.is_read else ()
+    return (decode_strings, coerce_scalars, *last)
+
+
+def _parsed(spec: ToolSpec, text: str) -> tuple[dict[str, Any], int] | ToolDenied:
+    """The object that `text` holds and the number of repairs that took (0 or 1)."""
+    if len(text) > MAX_ARGUMENTS_CHARS:
+        return _too_long(spec, len(text))
+    if not text.strip():
+        return {}, 0  # how several models call a tool that takes nothing
+    try:
+        value: object = json.loads(text, parse_constant=refuse_constant)
+    except RecursionError:
+        return _too_deep(spec)
+    except ValueError:
+        mended = mend_text(text)
+        if mended is not None:
+            return mended, 1
+        return _denied(spec, "they are not JSON")
+    if not isinstance(value, dict):
+        return _denied(spec, f"they must be a JSON object, not {_kind(value)}")
+    return cast("dict[str, Any]", value), 0
+
+
+def _within_limits(spec: ToolSpec, arguments: dict[str, Any], canonical: str | None) -> str | ToolDenied:
+    """Their canonical JSON, or a denial where they are too long, too deep or no JSON."""
+    try:
+        text = canonical_json(arguments) if canonical is None else canonical
+    except RecursionError:
+        return _too_deep(spec)
+    except (ValueError, TypeError) as error:
+        return _denied(spec, f"they hold what is no JSON, such as NaN or Infinity ({error})")
+    if len(text) > MAX_ARGUMENTS_CHARS:
+        return _too_long(spec, len(text))
+    # As many brackets as that are needed to be too deep; most arguments have fewer and are not walked.
+    if text.count("{") + text.count("[") > MAX_DEPTH and _depth(arguments) > MAX_DEPTH:
+        return _too_deep(spec)
+    return text
+
+
+def _depth(value: object) -> int:
+    level: list[object] = [value]
+    depth = 0
+    while level and depth <= MAX_DEPTH:
+        inner: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner.extend(cast("dict[str, object]", item).values())
+            elif isinstance(item, list | tuple):
+                inner.extend(cast("list[object]", item))
+        depth += any(isinstance(item, dict | list | tuple) for item in level)
+        level = inner
+    return depth
+
+
+def _explained(errors: Sequence[ValidationError]) -> str:
+    found: dict[str, None] = {}
+    for error in leaves(errors):
+        found.setdefault(f"{error.json_path}: {_explain(error)}")
+    shown = list(found)[:_MAX_ERRORS_SHOWN]
+    more = len(found) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more else "")
+
+
+def _explain(error: ValidationError) -> str:
+    value = error.validator_value
+    match error.validator:
+        case "type":
+            names = [value] if isinstance(value, str) else cast("list[str]", value)
+            return f"wants {' or '.join(names)}, got {_kind(error.instance)}"
+        case "enum":
+            return _cut(f"wants one of {json.dumps(value, default=str)}")
+        case "const":
+            return _cut(f"wants {json.dumps(value, default=str)}")
+        case "required" | "additionalProperties":
+            return _cut(error.message)
+        case _:
+            return _cut(f"wants {error.validator} {json.dumps(value, default=str)}")
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN_CHARS else text[: _MAX_SHOWN_CHARS - 3] + "..."
+
+
+def _too_deep(spec: ToolSpec) -> ToolDenied:
+    return _denied(spec, f"they are nested deeper than {MAX_DEPTH} levels")
+
+
+def _too_long(spec: ToolSpec, chars: int) -> ToolDenied:
+    return _denied(spec, f"they are {chars} characters of JSON; at most {MAX_ARGUMENTS_CHARS} are taken")
+
+
+def _denied(spec: ToolSpec, problem: str) -> ToolDenied:
+    return ToolDenied(
+        reason="validation",
+        message=f"The arguments of {spec.name} were refused: {problem}. Correct them and call again.",
+    )

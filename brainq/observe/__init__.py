@@ -1,0 +1,1 @@
+"""Watching: one logger factory. What is logged never holds prompts, arguments or results."""

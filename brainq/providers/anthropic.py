@@ -1,0 +1,61 @@
+"""Anthropic's models."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from typing import Any
+
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.errors import SetupError
+from brainq.providers import anthropic_wire
+from brainq.providers.retry import RetryPolicy
+from brainq.providers.surrogates import clean_json
+from brainq.providers.vendor import StreamReader, VendorProvider
+
+
+class AnthropicProvider(VendorProvider):
+    """The messages API through the SDK `anthropic` (extra `brainq[anthropic]`).
+
+    api_key    default: ANTHROPIC_API_KEY; `none` if there is a base_url and no key
+    base_url   default: ANTHROPIC_BASE_URL, else Anthropic's own
+    """
+
+    sdk_name = "anthropic"
+    optional = ("output_config",)
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        name: str = "anthropic",
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        super().__init__(name=name, retry=retry)
+        self._base_url = base_url or os.environ.get("ANTHROPIC_BASE_URL") or None
+        self._api_key = api_key or os.environ.get("ANTHROPIC_API_KEY") or ("none" if self._base_url else None)
+
+    def _make_client(self, sdk: Any) -> Any:
+        if self._api_key is None:
+            raise SetupError("no API key for Anthropic; set ANTHROPIC_API_KEY")
+        return sdk.Anthropic(api_key=self._api_key, base_url=self._base_url, max_retries=0)
+
+    def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
+        body = anthropic_wire.to_body(request, stream=stream)
+        if request.output_schema is not None and "output_config" not in refused:
+            schema = clean_json(request.output_schema)
+            # The service takes a part of JSON schema only; newer SDKs know which.
+            transform = getattr(self._sdk(), "transform_schema", None)
+            schema = schema if transform is None else transform(schema)
+            body["extra_body"] = {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+        return body
+
+    def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
+        return client.messages.with_streaming_response.create(**body, timeout=timeout)
+
+    def _read_whole(self, body: dict[str, Any]) -> ModelReply:
+        return anthropic_wire.from_body(body)
+
+    def _new_reader(self) -> StreamReader:
+        return anthropic_wire.AnthropicStream()

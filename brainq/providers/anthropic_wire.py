@@ -1,0 +1,225 @@
+"""Our messages <-> Anthropic's messages API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.contracts.usage import TokenUsage
+from brainq.providers.call_wire import WireIds, arguments_object, parse_arguments
+from brainq.providers.surrogates import SurrogateJoiner, clean, clean_json
+
+DEFAULT_MAX_TOKENS = 4096  # the API wants a number
+_FINISH_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+
+
+def to_body(request: ModelRequest, *, stream: bool) -> dict[str, Any]:
+    """The request's JSON, but for the output schema."""
+    system, messages = to_messages(request.messages)
+    body: dict[str, Any] = {
+        "model": request.model,
+        "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,
+        "messages": messages,
+    }
+    if system:
+        body["system"] = system
+    if request.tools:
+        body["tools"] = [
+            {
+                "name": tool.name,
+                "description": clean(tool.description),
+                "input_schema": clean_json(tool.parameters),
+            }
+            for tool in request.tools
+        ]
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if stream:
+        body["stream"] = True
+    return body
+
+
+def to_messages(messages: Iterable[Message]) -> tuple[str, list[dict[str, Any]]]:
+    """The system prompt, and user and assistant messages in turns.
+
+    System messages before the conversation are the system prompt. One that comes later keeps its place, as
+    text of the user's: moved to the front it would lose its meaning and spoil the prompt cache.
+    """
+    ids = WireIds()
+    system: list[str] = []
+    turns: list[dict[str, Any]] = []
+    for message in messages:
+        if message.role == "system" and not turns:
+            system.append(clean(message.content))
+            continue
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = _blocks(message, ids)
+        if not blocks:
+            continue  # the API refuses empty messages
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"].extend(blocks)
+        else:
+            turns.append({"role": role, "content": blocks})
+    for turn in turns:
+        if turn["role"] == "user":
+            turn["content"].sort(key=_results_first)
+    return "\n\n".join(text for text in system if text), turns
+
+
+def _results_first(block: dict[str, Any]) -> bool:
+    """Sort key: the API wants tool results at the head of their message."""
+    return block["type"] != "tool_result"
+
+
+def _blocks(message: Message, ids: WireIds) -> list[dict[str, Any]]:
+    text = clean(message.content)
+    if message.role == "tool":
+        block: dict[str, Any] = {
+            "type": "tool_result",
+            "tool_use_id": ids.of_result(message),
+            "content": text,
+        }
+        if message.is_error:
+            block["is_error"] = True
+        return [block]
+    blocks: list[dict[str, Any]] = []
+    if text.strip():  # the API refuses blank text
+        blocks.append({"type": "text", "text": text})
+    for call in message.calls:
+        blocks.append(
+            {
+                "type": "tool_use",
+                "id": ids.of_call(call),
+                "name": call.name,
+                "input": arguments_object(call.arguments),
+            }
+        )
+    return blocks
+
+
+def from_body(body: dict[str, Any]) -> ModelReply:
+    """The reply in a whole, unstreamed answer. Raises ValueError if there is none in it."""
+    content = body.get("content")
+    if not isinstance(content, list):
+        raise ValueError("the answer has no content")
+    text: list[str] = []
+    calls: list[ToolCall] = []
+    for block in content:
+        if block.get("type") == "text":
+            text.append(str(block.get("text") or ""))
+        elif block.get("type") == "tool_use":
+            calls.append(_call(block, clean_json(block.get("input") or {})))
+    return ModelReply(
+        text=clean("".join(text)),
+        calls=tuple(calls),
+        usage=from_usage(body.get("usage")),
+        model=str(body.get("model") or ""),
+        finish_reason=_finish_reason(body.get("stop_reason")),
+    )
+
+
+def from_usage(usage: Any) -> TokenUsage:
+    """Ours: `input_tokens` includes what the API counts apart, cache reads and cache writes."""
+    if not isinstance(usage, dict):
+        return TokenUsage()
+    read = usage.get("cache_read_input_tokens") or 0
+    written = usage.get("cache_creation_input_tokens") or 0
+    return TokenUsage(
+        input_tokens=(usage.get("input_tokens") or 0) + read + written,
+        output_tokens=usage.get("output_tokens") or 0,
+        cache_read_tokens=read,
+        cache_creation_tokens=written,
+    )
+
+
+def _call(block: dict[str, Any], arguments: Any) -> ToolCall:
+    wire_id = str(block.get("id") or f"toolu_{block.get('index', 0)}")
+    return ToolCall(
+        id=wire_id, name=clean(str(block.get("name") or "")), arguments=arguments, provider_id=wire_id
+    )
+
+
+def _finish_reason(stop_reason: Any) -> str:
+    word = str(stop_reason or "")
+    return _FINISH_REASONS.get(word, word)
+
+
+class AnthropicStream:
+    """Puts a reply together from its events."""
+
+    def __init__(self) -> None:
+        self.complete = False  # whether message_stop came; without it the stream was cut
+        self.ended = False
+        self._joiner = SurrogateJoiner()
+        self._text: list[str] = []
+        self._calls: dict[int, tuple[dict[str, Any], list[str]]] = {}
+        self._usage: dict[str, Any] = {}
+        self._model = ""
+        self._stop_reason: Any = None
+
+    def feed(self, event: dict[str, Any]) -> ModelChunk | None:
+        """What `event` adds: a text delta, an empty ModelChunk for a part of a call, None for neither."""
+        kind = event.get("type")
+        index = int(event.get("index") or 0)
+        if kind == "content_block_delta":
+            return self._feed_delta(index, event.get("delta") or {})
+        if kind == "content_block_start":
+            block: dict[str, Any] = event.get("content_block") or {}
+            if block.get("type") == "tool_use":
+                self._calls[index] = (block, [])
+                return ModelChunk()
+            return self._add_text(str(block.get("text") or ""))
+        if kind == "message_start":
+            message: dict[str, Any] = event.get("message") or {}
+            self._model = str(message.get("model") or "")
+            self._count(message.get("usage"))
+        elif kind == "message_delta":
+            self._stop_reason = (event.get("delta") or {}).get("stop_reason") or self._stop_reason
+            self._count(event.get("usage"))
+        elif kind == "message_stop":
+            self.complete = self.ended = True
+        return None
+
+    def _feed_delta(self, index: int, delta: dict[str, Any]) -> ModelChunk | None:
+        if delta.get("type") == "text_delta":
+            return self._add_text(str(delta.get("text") or ""))
+        if delta.get("type") == "input_json_delta" and index in self._calls:
+            self._calls[index][1].append(str(delta.get("partial_json") or ""))
+            return ModelChunk()
+        return None
+
+    def _add_text(self, delta: str) -> ModelChunk | None:
+        if not delta:
+            return None
+        text = self._joiner.feed(delta)
+        self._text.append(text)
+        return ModelChunk(text=text)
+
+    def _count(self, usage: Any) -> None:
+        # Later counts are totals, and leave out what did not change.
+        if isinstance(usage, dict):
+            self._usage.update({key: value for key, value in usage.items() if value is not None})
+
+    def reply(self) -> ModelReply:
+        return ModelReply(
+            text="".join(self._text) + self._joiner.flush(),
+            calls=tuple(
+                _call(
+                    block | {"index": index},
+                    parse_arguments("".join(pieces)) if any(pieces) else clean_json(block.get("input") or {}),
+                )
+                for index, (block, pieces) in sorted(self._calls.items())
+            ),
+            usage=from_usage(self._usage),
+            model=self._model,
+            finish_reason=_finish_reason(self._stop_reason),
+        )

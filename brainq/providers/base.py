@@ -1,0 +1,44 @@
+"""What a language model has to offer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """One service that answers model requests. One instance is shared by all threads of a process.
+
+    Both methods end within `request.timeout_s` seconds of being called, their own retries included, and
+    raise ProviderError when they cannot. Kinds:
+
+        timeout       the time ran out
+        rate_limited  429, and the wait it asked for does not fit, or retries ran out
+        quota         429 because the account is used up; not retryable
+        server        408, 409 or 5xx after the retries
+        connection    the service could not be reached, or hung up before it said anything
+        stream        a stream broke off after its first output; a new attempt may be started
+        malformed     the service sent something that is not its protocol
+        too_long      the request is longer than the model's context
+        refused       any other 4xx
+    """
+
+    @property
+    def name(self) -> str:
+        """A short word such as `openai`; with the model's name it identifies a price."""
+        ...
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        """The whole reply. Raises ProviderError."""
+        ...
+
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        """Text deltas as they come, then exactly one last chunk with `reply`. Raises ProviderError.
+
+        The time counts from this call, not from the first `next()`. A stream that has shown output is
+        never restarted inside: the error goes to the caller, who may begin a new attempt.
+        """
+        ...

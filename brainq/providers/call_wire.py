@@ -1,0 +1,67 @@
+"""Tool calls on the wire: arguments as text or object, and ids that stay unique in one request."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, cast
+
+from brainq.contracts.message import Message, ToolCall
+from brainq.providers.surrogates import clean, clean_json
+
+UNPARSED = "_unparsed"
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def parse_arguments(text: str) -> dict[str, Any] | str:
+    """The object that `text` is as JSON; `text` itself if it is none (a gate repairs or denies it).
+
+    Models leave the arguments of a tool without parameters empty; that is an empty object.
+    """
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return clean(text)
+    if not isinstance(value, dict):
+        return clean(text)
+    return cast("dict[str, Any]", clean_json(value))
+
+
+def arguments_object(arguments: dict[str, Any] | str) -> dict[str, Any]:
+    """The arguments for a wire that wants an object; unparsable text goes under the key `_unparsed`."""
+    if isinstance(arguments, str):
+        parsed = parse_arguments(arguments)
+        return {UNPARSED: parsed} if isinstance(parsed, str) else parsed
+    return cast("dict[str, Any]", clean_json(arguments))
+
+
+def arguments_text(arguments: dict[str, Any] | str) -> str:
+    """The arguments for a wire that wants JSON text: always an object, since chat templates parse it."""
+    return json.dumps(arguments_object(arguments), ensure_ascii=False)
+
+
+class WireIds:
+    """Our call ids, told apart where a conversation repeats them.
+
+    `c1-0` is unique in its turn, but a session's history holds one for every turn, and services refuse a
+    request that uses an id twice. A repetition gets a suffix; a result goes to the latest call of its id.
+    """
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._latest: dict[str, str] = {}
+
+    def of_call(self, call: ToolCall) -> str:
+        plain = _NOT_IN_IDS.sub("_", call.id) or "call"
+        wire, number = plain, 1
+        while wire in self._used:
+            number += 1
+            wire = f"{plain}_{number}"
+        self._used.add(wire)
+        self._latest[call.id] = wire
+        return wire
+
+    def of_result(self, message: Message) -> str:
+        return self._latest.get(message.call_id) or _NOT_IN_IDS.sub("_", message.call_id)

@@ -1,0 +1,186 @@
+"""Vendor exceptions -> ProviderError.
+
+Both SDKs name their exceptions alike (APIStatusError, APIConnectionError, APITimeoutError), so one
+translation serves them; the SDK module is handed in because it is imported lazily.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from brainq.errors import ProviderError
+from brainq.providers.surrogates import clean
+
+MAX_MESSAGE_CHARS = 300
+_RETRYABLE_STATUS = frozenset({408, 409, 429})
+_FINAL_ERROR_TYPES = frozenset(
+    {
+        "authentication_error",
+        "billing_error",
+        "insufficient_quota",
+        "invalid_request_error",
+        "not_found_error",
+        "permission_error",
+        "request_too_large",
+    }
+)
+_TOO_LONG = ("context_length_exceeded", "prompt is too long", "maximum context length", "context window")
+_UNSUPPORTED = ("support", "unknown", "unrecognized", "unexpected", "not permitted", "not allowed", "extra")
+
+
+class ServiceError(ProviderError):
+    """A ProviderError that also says how many seconds the service asked us to wait (None: it did not)."""
+
+    def __init__(
+        self, message: str, *, kind: str, retryable: bool, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message, kind=kind, retryable=retryable)
+        self.retry_after_s = retry_after_s
+
+
+def translate(error: Exception, sdk: Any, provider: str) -> ProviderError:
+    """The ProviderError for anything that a call through `sdk` can raise."""
+    if isinstance(error, ProviderError):
+        return error
+    if isinstance(error, sdk.APIStatusError):
+        return from_status(
+            provider, int(getattr(error, "status_code", 0)), _headers_of(error), getattr(error, "body", None)
+        )
+    if isinstance(error, sdk.APITimeoutError) or _is_transport(error, "TimeoutException"):
+        return ServiceError(f"{provider}: the service did not answer in time", kind="timeout", retryable=True)
+    if isinstance(error, sdk.APIConnectionError) or _is_transport(error, "RequestError"):
+        cause = error.__cause__ or error
+        return ServiceError(
+            _short(f"{provider}: the connection failed ({type(cause).__name__}: {cause})"),
+            kind="connection",
+            retryable=True,
+        )
+    if isinstance(error, ValueError):  # JSON and UTF-8 errors are ValueErrors
+        return ServiceError(
+            _short(f"{provider}: the service sent something unreadable ({error})"),
+            kind="malformed",
+            retryable=True,
+        )
+    return ServiceError(
+        _short(f"{provider}: {type(error).__name__}: {error}"), kind="refused", retryable=False
+    )
+
+
+def from_status(provider: str, status: int, headers: Mapping[str, str], body: Any) -> ServiceError:
+    """The error for an HTTP status, its headers, and its parsed body."""
+    detail = _detail(body)
+    text = _short(f"{provider}: HTTP {status}: {detail[0]}" if detail[0] else f"{provider}: HTTP {status}")
+    retryable = (status in _RETRYABLE_STATUS or status >= 500) and headers.get("x-should-retry") != "false"
+    wait_s = retry_after_s(headers)
+    if status == 429:
+        if "insufficient_quota" in detail[1:]:
+            return ServiceError(text, kind="quota", retryable=False)
+        return ServiceError(text, kind="rate_limited", retryable=retryable, retry_after_s=wait_s)
+    if status in _RETRYABLE_STATUS or status >= 500:
+        return ServiceError(text, kind="server", retryable=retryable, retry_after_s=wait_s)
+    if status == 413 or any(mark in part for part in detail for mark in _TOO_LONG):
+        return ServiceError(text, kind="too_long", retryable=False)
+    if status in (401, 403):
+        text += f"; check the API key of {provider}"
+    return ServiceError(text, kind="refused", retryable=False)
+
+
+def refused_parameter(status: int, body: Any, candidates: Iterable[str]) -> str | None:
+    """Which of `candidates` the service says it does not know; None if the error is about something else.
+
+    A complaint about the content of a schema is no such thing: it must reach whoever wrote the schema.
+    """
+    text = _detail(body)[0].lower()
+    if status not in (400, 422) or "invalid schema" in text or "format.schema" in text:
+        return None
+    if not any(word in text for word in _UNSUPPORTED):
+        return None
+    return next((name for name in candidates if name in text), None)
+
+
+def from_error_event(provider: str, error: Any) -> ServiceError:
+    """The error for an `error` object that came with, or inside a stream that began with, HTTP 200."""
+    message, *types = _detail({"error": error})
+    text = _short(f"{provider}: the service reported an error: {message or error!r}")
+    if any(mark in part for part in (message, *types) for mark in _TOO_LONG):
+        return ServiceError(text, kind="too_long", retryable=False)
+    if _FINAL_ERROR_TYPES.intersection(types):
+        return ServiceError(text, kind="refused", retryable=False)
+    kind = "rate_limited" if "rate_limit_error" in types else "server"
+    return ServiceError(text, kind=kind, retryable=True)
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date); None if absent.
+
+    A date is read against the answer's own `Date` header, so this machine's clock need not be right.
+    """
+    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * unit_s
+        except ValueError:
+            continue
+        return max(0.0, seconds) if math.isfinite(seconds) else None
+    until = _instant(headers.get("retry-after"))
+    if until is None:
+        return None
+    now = _instant(headers.get("date"))
+    return max(0.0, until - (time.time() if now is None else now))
+
+
+def _instant(value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        return parsedate_to_datetime(value).timestamp()
+    except ValueError:
+        return None
+
+
+def _detail(body: Any) -> tuple[str, str, str]:
+    """Message, type and code of an error body.
+
+    Both vendors nest them under `error` (an SDK may have unwrapped it); FastAPI servers send `detail`, whose
+    entries echo the request's content, so only place and message are taken from them.
+    """
+    if not isinstance(body, Mapping):
+        return (str(body) if body else "", "", "")
+    inner: Any = body.get("error") or body
+    if not isinstance(inner, Mapping):
+        return (str(inner), "", "")
+    message: Any = inner.get("message") or inner.get("detail") or ""
+    if isinstance(message, list):
+        message = "; ".join(
+            f"{item.get('loc')}: {item.get('msg')}" for item in message if isinstance(item, Mapping)
+        )
+    return (str(message), str(inner.get("type") or ""), str(inner.get("code") or ""))
+
+
+def _headers_of(error: Any) -> Mapping[str, str]:
+    response = getattr(error, "response", None)
+    return {} if response is None else response.headers
+
+
+def _is_transport(error: Exception, name: str) -> bool:
+    """Whether `error` is the HTTP library's own exception; the SDKs let it through while a body is read.
+
+    Older SDKs are built on httpx, newer ones on httpx2; neither is imported here.
+    """
+    for module in ("httpx2", "httpx"):
+        kind = getattr(sys.modules.get(module), name, None)
+        if kind is not None and isinstance(error, kind):
+            return True
+    return False
+
+
+def _short(text: str) -> str:
+    text = clean(text)
+    return text if len(text) <= MAX_MESSAGE_CHARS else text[: MAX_MESSAGE_CHARS - 3] + "..."

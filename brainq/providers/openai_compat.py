@@ -1,0 +1,61 @@
+"""OpenAI, and the servers that speak its chat completions API."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from typing import Any
+
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.errors import SetupError
+from brainq.providers import openai_wire
+from brainq.providers.retry import RetryPolicy
+from brainq.providers.vendor import StreamReader, VendorProvider
+
+
+class OpenAIProvider(VendorProvider):
+    """Chat completions through the SDK `openai` (extra `brainq[openai]`).
+
+    api_key    default: OPENAI_API_KEY; `none` if there is a base_url and no key, for local servers
+    base_url   default: OPENAI_BASE_URL, else OpenAI's own; also vLLM, llama.cpp, Ollama and others
+    name       what prices and errors call the service
+    """
+
+    sdk_name = "openai"
+    optional = ("stream_options", "response_format", "max_completion_tokens")
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        name: str = "openai",
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        super().__init__(name=name, retry=retry)
+        self._base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
+        self._api_key = api_key or os.environ.get("OPENAI_API_KEY") or ("none" if self._base_url else None)
+
+    def _make_client(self, sdk: Any) -> Any:
+        if self._api_key is None:
+            raise SetupError(
+                "no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
+            )
+        return sdk.OpenAI(api_key=self._api_key, base_url=self._base_url, max_retries=0)
+
+    def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
+        # OpenAI's newer models refuse `max_tokens`; some other servers know nothing else.
+        old_key = self._base_url is not None or "max_completion_tokens" in refused
+        body = openai_wire.to_body(
+            request, stream=stream, max_tokens_key="max_tokens" if old_key else "max_completion_tokens"
+        )
+        return {key: value for key, value in body.items() if key not in refused}
+
+    def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
+        return client.chat.completions.with_streaming_response.create(**body, timeout=timeout)
+
+    def _read_whole(self, body: dict[str, Any]) -> ModelReply:
+        return openai_wire.from_body(body)
+
+    def _new_reader(self) -> StreamReader:
+        return openai_wire.OpenAIStream()

@@ -1,0 +1,207 @@
+"""Our messages <-> the chat completions API of OpenAI and the many servers that speak it.
+
+Replies are read as plain JSON and forgivingly: of the servers some leave out usage, ids or indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.contracts.usage import TokenUsage
+from brainq.providers.call_wire import WireIds, arguments_text, parse_arguments
+from brainq.providers.surrogates import SurrogateJoiner, clean, clean_json
+
+
+def to_body(request: ModelRequest, *, stream: bool, max_tokens_key: str) -> dict[str, Any]:
+    """The request's JSON. `max_tokens_key` is the name this server knows the output limit by."""
+    body: dict[str, Any] = {"model": request.model, "messages": to_messages(request.messages)}
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": clean(tool.description),
+                    "parameters": clean_json(tool.parameters),
+                },
+            }
+            for tool in request.tools
+        ]
+    if request.output_schema is not None:
+        schema = clean_json(request.output_schema)
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "reply", "schema": schema, "strict": is_strict(schema)},
+        }
+    if request.max_output_tokens is not None:
+        body[max_tokens_key] = request.max_output_tokens
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if stream:
+        body["stream"] = True
+        body["stream_options"] = {"include_usage": True}
+    return body
+
+
+def to_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    ids = WireIds()
+    return [_to_message(message, ids) for message in messages]
+
+
+def _to_message(message: Message, ids: WireIds) -> dict[str, Any]:
+    text = clean(message.content)
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": ids.of_result(message), "content": text}
+    if message.role != "assistant" or not message.calls:
+        return {"role": message.role, "content": text}
+    return {
+        "role": "assistant",
+        "content": text or None,
+        "tool_calls": [
+            {
+                "id": ids.of_call(call),
+                "type": "function",
+                "function": {"name": call.name, "arguments": arguments_text(call.arguments)},
+            }
+            for call in message.calls
+        ],
+    }
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether the service will accept the schema as strict: every object closed, every property required."""
+    if isinstance(schema, list):
+        return all(is_strict(item) for item in schema)
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object" and (
+        schema.get("additionalProperties") is not False
+        or set(schema.get("required", ())) != set(schema.get("properties", {}))
+    ):
+        return False
+    return all(is_strict(item) for item in schema.values())
+
+
+def from_body(body: dict[str, Any]) -> ModelReply:
+    """The reply in a whole, unstreamed answer. Raises ValueError if there is none in it."""
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise ValueError("the answer has no choices")
+    choice: dict[str, Any] = choices[0]
+    message: dict[str, Any] = choice.get("message") or {}
+    calls = [
+        _call(index, part.get("id"), function.get("name"), function.get("arguments"))
+        for index, part in enumerate(message.get("tool_calls") or ())
+        for function in (part.get("function") or {},)
+    ]
+    return ModelReply(
+        text=clean(message.get("content") or message.get("refusal") or ""),
+        calls=tuple(calls),
+        usage=from_usage(body.get("usage")),
+        model=str(body.get("model") or ""),
+        finish_reason=str(choice.get("finish_reason") or ""),
+    )
+
+
+def from_usage(usage: Any) -> TokenUsage:
+    """Zeros for what the server left out."""
+    if not isinstance(usage, dict):
+        return TokenUsage()
+    details: Any = usage.get("prompt_tokens_details") or {}
+    return TokenUsage(
+        input_tokens=usage.get("prompt_tokens") or 0,
+        output_tokens=usage.get("completion_tokens") or 0,
+        cache_read_tokens=details.get("cached_tokens") or 0,
+        cache_creation_tokens=details.get("cache_write_tokens") or 0,
+    )
+
+
+def _call(index: int, wire_id: Any, name: Any, arguments: Any) -> ToolCall:
+    own_id = str(wire_id or f"call_{index}")
+    # Some servers send the object itself where the API says JSON text.
+    parsed = clean_json(arguments) if isinstance(arguments, dict) else parse_arguments(str(arguments or ""))
+    return ToolCall(id=own_id, name=clean(str(name or "")), arguments=parsed, provider_id=own_id)
+
+
+class _PartialCall:
+    def __init__(self, wire_id: str) -> None:
+        self.id = wire_id
+        self.name = ""
+        self.arguments: list[str] = []
+
+
+class OpenAIStream:
+    """Puts a reply together from its chunks."""
+
+    def __init__(self) -> None:
+        self.ended = False  # usage may follow the finish reason; only `[DONE]` ends the stream
+        self._joiner = SurrogateJoiner()
+        self._text: list[str] = []
+        self._calls: list[_PartialCall] = []
+        self._by_index: dict[int, _PartialCall] = {}
+        self._usage = TokenUsage()
+        self._model = ""
+        self._finish_reason = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether a finish reason came. Without one the stream was cut, however cleanly it ended."""
+        return bool(self._finish_reason)
+
+    def feed(self, chunk: dict[str, Any]) -> ModelChunk | None:
+        """What `chunk` adds: a text delta, an empty ModelChunk for a part of a call, None for neither."""
+        self._model = str(chunk.get("model") or self._model)
+        if isinstance(chunk.get("usage"), dict):
+            self._usage = from_usage(chunk["usage"])
+        choices: list[dict[str, Any]] = chunk.get("choices") or []
+        if not choices:
+            return None
+        choice = choices[0]
+        self._finish_reason = str(choice.get("finish_reason") or self._finish_reason)
+        delta: dict[str, Any] = choice.get("delta") or {}
+        for part in delta.get("tool_calls") or ():
+            self._feed_call(part)
+        text = delta.get("content") or delta.get("refusal") or ""
+        if text:
+            text = self._joiner.feed(text)
+            self._text.append(text)
+            return ModelChunk(text=text)
+        return ModelChunk() if delta.get("tool_calls") else None
+
+    def _feed_call(self, part: dict[str, Any]) -> None:
+        call = self._call_of(part)
+        function: dict[str, Any] = part.get("function") or {}
+        call.name = call.name or str(function.get("name") or "")
+        call.arguments.append(str(function.get("arguments") or ""))
+
+    def _call_of(self, part: dict[str, Any]) -> _PartialCall:
+        """The call a part belongs to: by index, unless the server reuses or leaves out indexes."""
+        wire_id = str(part.get("id") or "")
+        index = part.get("index")
+        known = (
+            self._by_index.get(index)
+            if isinstance(index, int)
+            else (self._calls[-1] if self._calls else None)
+        )
+        if known is not None and (not wire_id or wire_id == known.id):
+            return known
+        call = _PartialCall(wire_id)
+        self._calls.append(call)
+        if isinstance(index, int):
+            self._by_index[index] = call
+        return call
+
+    def reply(self) -> ModelReply:
+        return ModelReply(
+            text="".join(self._text) + self._joiner.flush(),
+            calls=tuple(
+                _call(index, call.id, call.name, "".join(call.arguments))
+                for index, call in enumerate(self._calls)
+            ),
+            usage=self._usage,
+            model=self._model,
+            finish_reason=self._finish_reason,
+        )

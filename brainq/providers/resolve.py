@@ -1,0 +1,88 @@
+"""`openai:gpt-4.1` -> a provider and a model's name."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+from brainq.errors import InvalidInput
+from brainq.providers.base import Provider
+
+ProviderFactory = Callable[[], Provider]
+
+# A provider made before one of these changed would keep the old key or address.
+_ENVIRONMENT = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+
+
+def _openai() -> Provider:
+    from brainq.providers.openai_compat import OpenAIProvider
+
+    return OpenAIProvider()
+
+
+def _anthropic() -> Provider:
+    from brainq.providers.anthropic import AnthropicProvider
+
+    return AnthropicProvider()
+
+
+_lock = threading.Lock()
+_factories: dict[str, ProviderFactory] = {"openai": _openai, "anthropic": _anthropic}
+_made: dict[str, tuple[tuple[str | None, ...], Provider]] = {}
+
+
+def register_provider(name: str, factory: ProviderFactory) -> None:
+    """Make `name:model` known. `factory` is called once a process, at first use; a name can be replaced."""
+    if not name or ":" in name:
+        raise InvalidInput("provider", f"{name!r} is not a provider name; use a word without a colon")
+    with _lock:
+        _factories[name] = factory
+        _made.pop(name, None)
+
+
+def known_providers() -> tuple[str, ...]:
+    """The names that can stand before the colon, sorted."""
+    with _lock:
+        return tuple(sorted(_factories))
+
+
+def resolve_model(model: str | Provider, provider: str | Provider | None = None) -> tuple[Provider, str]:
+    """The provider to ask and the model's name there.
+
+        resolve_model("openai:gpt-4.1")            the named provider; the model's name may hold colons
+        resolve_model("gpt-4.1", "openai")         the same
+        resolve_model("gpt-4.1", OpenAIProvider(base_url=...))
+        resolve_model(ScriptedProvider([...]))     the model is called as the provider is
+
+    Providers made by name are shared by the process. Raises InvalidInput for a name that is not known.
+    API keys are looked for at the first call, not here.
+    """
+    if not isinstance(model, str):
+        return model, model.name
+    if provider is None:
+        provider, colon, model = model.partition(":")
+        if not colon:
+            raise InvalidInput(
+                "model", f"{provider!r} names no provider; write provider:model, such as openai:{provider}"
+            )
+    elif isinstance(provider, str):
+        model = model.removeprefix(f"{provider}:")
+    if not model:
+        raise InvalidInput("model", "the model's name is empty; write provider:model, such as openai:gpt-4.1")
+    return (_named(provider) if isinstance(provider, str) else provider), model
+
+
+def _named(name: str) -> Provider:
+    environment = tuple(os.environ.get(variable) for variable in _ENVIRONMENT)
+    with _lock:
+        factory = _factories.get(name)
+        if factory is None:
+            known = ", ".join(sorted(_factories))
+            raise InvalidInput(
+                "provider", f"{name!r} is not known; use one of: {known}, or call register_provider"
+            )
+        made = _made.get(name)
+        if made is None or made[0] != environment:
+            made = _made[name] = (environment, factory())
+        return made[1]

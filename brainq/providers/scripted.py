@@ -1,0 +1,156 @@
+"""A model that follows a script or rules: for tests, demos and benchmarks."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from brainq.contracts.message import ToolCall
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.contracts.usage import TokenUsage
+from brainq.errors import ProviderError
+from brainq.providers.estimate import with_usage
+
+_WORD = re.compile(r"\s*\S+\s*")
+
+
+@dataclass(frozen=True)
+class ScriptedFailure:
+    """What a scripted step does instead of answering; made by `fails`."""
+
+    kind: str
+    retryable: bool
+    message: str
+    attempts: int
+    then: ModelReply | None
+    after_text: str
+
+
+Rules = Callable[[ModelRequest], "ModelReply | ScriptedFailure"]
+
+
+def says(text: str, *, usage: TokenUsage | None = None) -> ModelReply:
+    """A reply of text only. Usage is estimated from the lengths unless given."""
+    return ModelReply(text=text, usage=usage or TokenUsage(), finish_reason="stop")
+
+
+def calls(
+    *wanted: tuple[str, dict[str, Any] | str], text: str = "", usage: TokenUsage | None = None
+) -> ModelReply:
+    """A reply that asks for tools, in this order: `calls(("read_note", {"path": "a"}), text="Let me see.")`.
+
+    Arguments given as str are passed on raw, as when a model writes broken JSON.
+    """
+    made = tuple(
+        ToolCall(id=f"call_{index}", name=name, arguments=arguments, provider_id=f"call_{index}")
+        for index, (name, arguments) in enumerate(wanted)
+    )
+    return ModelReply(text=text, calls=made, usage=usage or TokenUsage(), finish_reason="tool_calls")
+
+
+def fails(
+    kind: str = "server",
+    *,
+    retryable: bool = True,
+    message: str = "a scripted failure",
+    attempts: int = 1_000_000,
+    then: ModelReply | None = None,
+    after_text: str = "",
+) -> ScriptedFailure:
+    """A step that raises ProviderError on attempts 1 to `attempts` (of ModelRequest), then replies `then`.
+
+    after_text   a stream shows this text before it fails
+    """
+    return ScriptedFailure(kind, retryable, message, attempts, then, after_text)
+
+
+class ScriptedProvider:
+    """Answers step n (1-based) of every turn with `script[n - 1]`, or any request with `rules(request)`.
+
+    It holds no position: the reply depends on the request alone, so a step that is run again, by whichever
+    process, gets the same reply. A step past the end of the script raises ProviderError (kind `script`).
+
+    latency_s   seconds a reply takes; a stream spreads them over its words. If `timeout_s` of the request is
+                less, the call raises ProviderError (kind `timeout`) when it is up.
+    """
+
+    def __init__(
+        self,
+        script: Sequence[ModelReply | ScriptedFailure] | None = None,
+        *,
+        rules: Rules | None = None,
+        latency_s: float = 0.0,
+        name: str = "scripted",
+    ) -> None:
+        if (script is None) == (rules is None):
+            raise TypeError("give ScriptedProvider either script=[...] or rules=function")
+        self.name = name
+        self._script = tuple(script or ())
+        self._rules = rules
+        self._latency_s = latency_s
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        answer = self._answer(request)
+        self._wait(request, self._latency_s, already_s=0.0)
+        if isinstance(answer, ScriptedFailure):
+            raise _error(answer)
+        return _finished(answer, request)
+
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        answer = self._answer(request)
+        text = answer.after_text if isinstance(answer, ScriptedFailure) else answer.text
+        words = _words(text)
+        pause_s = self._latency_s / max(1, len(words))
+        for index, word in enumerate(words):
+            self._wait(request, pause_s, already_s=index * pause_s)
+            yield ModelChunk(text=word)
+        if not words:
+            self._wait(request, self._latency_s, already_s=0.0)
+        if isinstance(answer, ScriptedFailure):
+            raise _error(answer)
+        yield ModelChunk(reply=_finished(answer, request))
+
+    def _answer(self, request: ModelRequest) -> ModelReply | ScriptedFailure:
+        if self._rules is not None:
+            answer = self._rules(request)
+        elif 1 <= request.step <= len(self._script):
+            answer = self._script[request.step - 1]
+        else:
+            raise ProviderError(
+                f"the script has {len(self._script)} steps and was asked for step {request.step}; "
+                "add a reply to it, or end it with one that calls no tools",
+                kind="script",
+                retryable=False,
+            )
+        if isinstance(answer, ScriptedFailure) and answer.then is not None:
+            return answer if request.attempt <= answer.attempts else answer.then
+        return answer
+
+    def _wait(self, request: ModelRequest, seconds: float, *, already_s: float) -> None:
+        left_s = max(0.0, request.timeout_s - already_s)
+        if seconds > 0:
+            time.sleep(min(seconds, left_s))
+        if seconds > left_s:
+            raise ProviderError(
+                f"the scripted model did not answer within {request.timeout_s:g} s",
+                kind="timeout",
+                retryable=True,
+            )
+
+
+def _finished(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    if not reply.model:
+        reply = reply.model_copy(update={"model": request.model})
+    return with_usage(reply, request)
+
+
+def _error(failure: ScriptedFailure) -> ProviderError:
+    return ProviderError(failure.message, kind=failure.kind, retryable=failure.retryable)
+
+
+def _words(text: str) -> list[str]:
+    """Pieces that join to `text`."""
+    return _WORD.findall(text) or ([text] if text else [])

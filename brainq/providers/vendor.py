@@ -1,0 +1,234 @@
+"""What the providers that sit on a vendor's SDK share: client, deadline, retries, reading answers."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol, TypeVar
+
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.errors import ProviderError, SetupError
+from brainq.providers.cutoff import Cutoff
+from brainq.providers.estimate import with_usage
+from brainq.providers.failures import from_error_event, refused_parameter, translate
+from brainq.providers.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
+from brainq.providers.sse import events
+
+T = TypeVar("T")
+
+CONNECT_TIMEOUT_S = 10.0
+DRAIN_S = 0.05
+
+
+class StreamReader(Protocol):
+    """Puts a reply together from stream events."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the stream said that the reply is whole."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can follow, apart from the `[DONE]` of some services."""
+        ...
+
+    def feed(self, event: dict[str, Any], /) -> ModelChunk | None: ...
+    def reply(self) -> ModelReply: ...
+
+
+class VendorProvider(ABC):
+    """A provider on a vendor's SDK.
+
+    The SDK makes the connection, authenticates and maps statuses to exceptions; its own retries are off, for
+    they know neither our deadline nor what was already shown. One client, made at first use, serves all
+    threads and keeps its connections.
+    """
+
+    sdk_name: str  # also the name of the extra that installs it
+    optional: tuple[str, ...] = ()  # parameters left out for good once the server has refused them
+
+    def __init__(self, *, name: str, retry: RetryPolicy | None) -> None:
+        self.name = name
+        self._retry = retry or RetryPolicy()
+        self._lock = threading.Lock()
+        self._client: Any = None
+        self._client_pid = 0
+        self._refused: frozenset[str] = frozenset()
+
+    @abstractmethod
+    def _make_client(self, sdk: Any) -> Any:
+        """A client with the SDK's retries switched off."""
+
+    @abstractmethod
+    def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
+        """The request as keyword arguments of the SDK, without the `refused` parameters."""
+
+    @abstractmethod
+    def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
+        """The SDK's streaming response (`iter_bytes`, `read`, `http_response`) to `body`."""
+
+    @abstractmethod
+    def _read_whole(self, body: dict[str, Any]) -> ModelReply:
+        """The reply in an unstreamed answer; ValueError if there is none."""
+
+    @abstractmethod
+    def _new_reader(self) -> StreamReader:
+        """A reader for one stream."""
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        """See Provider.generate. Raises SetupError if the SDK or the API key is missing."""
+        deadline = Deadline(request.timeout_s, self._retry.clock)
+        return call_with_retry(lambda: self._whole(request, deadline), deadline, self._retry)
+
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        """See Provider.generate_stream. Raises SetupError if the SDK or the API key is missing."""
+        deadline = Deadline(request.timeout_s, self._retry.clock)
+        return stream_with_retry(lambda: self._chunks(request, deadline), deadline, self._retry)
+
+    def warm_up(self) -> None:
+        """Import the SDK and make the client, which takes up to a second, before a deadline runs.
+
+        Raises SetupError if the SDK or the API key is missing. Calling it is optional.
+        """
+        self._connected(self._sdk())
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
+        with self._answer(request, deadline, stream=False) as (response, _):
+            return with_usage(_parsed(self._read_whole, self._object(response.read())), request)
+
+    def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
+        with self._answer(request, deadline, stream=True) as (response, cutoff):
+            if "json" in response.headers.get("content-type", ""):  # a server that ignores `stream`
+                reply = with_usage(_parsed(self._read_whole, self._object(response.read())), request)
+                if reply.text:
+                    yield ModelChunk(text=reply.text)
+                yield ModelChunk(reply=reply)
+                return
+            reader = self._new_reader()
+            shown = 0
+            stream = events(response.iter_bytes())
+            for event in stream:
+                if event is None:
+                    break
+                if event.get("error"):
+                    raise from_error_event(self.name, event["error"])
+                chunk = _parsed(reader.feed, event)
+                if chunk is not None:
+                    shown += len(chunk.text)
+                    yield chunk
+                if reader.ended:
+                    break
+            if cutoff.fired and not reader.ended:
+                raise deadline.error()
+            if not reader.complete:
+                raise ProviderError(
+                    f"{self.name}: the stream ended before the reply did", kind="stream", retryable=True
+                )
+            # Before the reply: with it in hand, a caller may drop this generator.
+            _drain(stream, cutoff)
+            reply = with_usage(reader.reply(), request)
+            if len(reply.text) > shown:  # half an emoji that was held back
+                yield ModelChunk(text=reply.text[shown:])
+            yield ModelChunk(reply=reply)
+
+    def _object(self, body: bytes) -> dict[str, Any]:
+        value = json.loads(body)
+        if not isinstance(value, dict):
+            raise ValueError(f"the answer is a JSON {type(value).__name__}, not an object")
+        if value.get("error"):  # some proxies send errors with HTTP 200
+            raise from_error_event(self.name, value["error"])
+        return value
+
+    @contextmanager
+    def _answer(
+        self, request: ModelRequest, deadline: Deadline, *, stream: bool
+    ) -> Generator[tuple[Any, Cutoff]]:
+        """The service's answer; whatever fails while it is open is raised as ProviderError."""
+        sdk = self._sdk()
+        client = self._connected(sdk)
+        cutoff: Cutoff | None = None
+        try:
+            with self._sent(sdk, client, request, deadline, stream=stream) as response:
+                cutoff = Cutoff(response.http_response, deadline.remaining_s())
+                with cutoff:
+                    yield response, cutoff
+        except Exception as error:
+            if cutoff is not None and cutoff.fired:
+                raise deadline.error() from error
+            raise translate(error, sdk, self.name) from error
+
+    @contextmanager
+    def _sent(
+        self, sdk: Any, client: Any, request: ModelRequest, deadline: Deadline, *, stream: bool
+    ) -> Generator[Any]:
+        """Send the request, again at once without a parameter that this server does not know."""
+        while True:
+            remaining_s = max(deadline.remaining_s(), 0.001)
+            timeout = sdk.Timeout(remaining_s, connect=min(remaining_s, CONNECT_TIMEOUT_S))
+            refused = self._refused
+            opening = self._send(client, self._body(request, stream=stream, refused=refused), timeout)
+            try:
+                response = opening.__enter__()
+            except sdk.APIStatusError as error:
+                named = refused_parameter(error.status_code, error.body, self.optional)
+                if named is None or named in refused:
+                    raise
+                self._refused |= {named}
+                continue
+            try:
+                yield response
+            finally:
+                opening.__exit__(None, None, None)
+            return
+
+    def _connected(self, sdk: Any) -> Any:
+        # A client inherited through fork shares its sockets with the parent.
+        if self._client is None or self._client_pid != os.getpid():
+            with self._lock:
+                if self._client is None or self._client_pid != os.getpid():
+                    self._client = self._make_client(sdk)
+                    self._client_pid = os.getpid()
+        return self._client
+
+    def _sdk(self) -> Any:
+        try:
+            return importlib.import_module(self.sdk_name)
+        except ModuleNotFoundError as error:
+            raise SetupError(
+                f"the provider {self.name!r} needs the package {self.sdk_name!r}; "
+                f'install it with: pip install "brainq[{self.sdk_name}]"'
+            ) from error
+
+
+def _parsed(read: Callable[[dict[str, Any]], T], value: dict[str, Any]) -> T:
+    """`read(value)`; ValueError also where `value` has quite another shape than the API's."""
+    try:
+        return read(value)
+    except (AttributeError, LookupError, TypeError) as error:
+        raise ValueError(f"not the shape of the API: {error}") from error
+
+
+def _drain(stream: Iterator[object], cutoff: Cutoff) -> None:
+    """Read to the end of the answer, so that the connection can serve the next call.
+
+    The end follows the end marker at once; if the server holds the stream open, the connection is given up.
+    """
+    cutoff.shorten(DRAIN_S)
+    try:
+        for _ in stream:
+            pass
+    except Exception:
+        pass  # the reply is complete; only the connection is lost

@@ -1,0 +1,183 @@
+"""What a deployment can set, read from the environment (`BRAINQ_...`), and checked where it enters.
+
+Durations are seconds and end in `_s`. A wrong value raises SetupError through `load_settings`, naming the
+environment variable and the remedy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from brainq.errors import SetupError
+
+ENV_PREFIX = "BRAINQ_"
+_KEY_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}:", re.ASCII)
+_APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
+_REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://")
+_BROKER_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://", "amqp://", "amqps://", "memory://")
+
+
+class Concurrency(BaseModel):
+    """Threads a worker of each pool runs; each worker process's `-c` wins over it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    coordinator: int = Field(default=100, ge=1, le=1000)
+    parallel: int = Field(default=32, ge=1, le=1000)
+    serial: int = Field(default=1, ge=1, le=100)
+    finalizer: int = Field(default=8, ge=1, le=1000)
+
+
+class Settings(BaseSettings):
+    """All settings of brainq, frozen. `Settings()` reads the environment; arguments win over it."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        hide_input_in_errors=True,
+        env_ignore_empty=True,
+    )
+
+    app: str = "app:brain"
+    """Where the brain is: `module:variable`."""
+
+    redis_url: SecretStr | None = None
+    """The Redis that holds the truth. None: an embedded server in `data_dir`."""
+
+    broker_url: SecretStr | None = None
+    """Celery's broker. None: the same Redis, which is what makes transactional doorbells possible."""
+
+    sql_url: SecretStr = SecretStr("")
+    """SQLAlchemy url. Empty: SQLite in `data_dir`."""
+
+    data_dir: Path = Path(".brainq")
+    """Where the embedded Redis and SQLite keep their files; relative to the working directory."""
+
+    prefix: str = "bq:"
+    """Begins every Redis key, also those of Celery."""
+
+    lease_s: float = Field(default=10.0, gt=0, le=3600)
+    beat_s: float = Field(default=3.0, gt=0, le=3600)
+    sweep_s: float = Field(default=1.0, gt=0, le=60)
+    rering_s: float = Field(default=5.0, gt=0, le=600)
+    keep_turn_s: float = Field(default=3600.0, ge=1, le=30 * 86400)
+    """How long an ended turn stays in Redis."""
+
+    keep_session_s: float = Field(default=7 * 86400.0, ge=1, le=365 * 86400)
+    """How long an idle session's history stays in Redis; after that it is read from SQL."""
+
+    result_after_failing_s: float = Field(default=5.0, ge=0, le=60)
+    """The result goes out after finalizer steps failed for this long."""
+
+    max_attempts: int = Field(default=3, ge=1, le=20)
+    concurrency: Concurrency = Concurrency()
+    doorbell: Literal["transactional", "outbox"] = "transactional"
+    task_events: bool = True
+    """Celery task events, which Flower shows; they cost 0.2 to 0.9 ms of CPU a task."""
+
+    remote_control: bool = True
+    """Celery's remote control, which Flower's worker page needs."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["console", "json"] = "console"
+
+    @field_validator("app")
+    @classmethod
+    def _app_names_a_variable(cls, value: str) -> str:
+        if not _APP.fullmatch(value):
+            raise ValueError("must be `module:variable`, such as `shop.agent:brain`")
+        return value
+
+    @field_validator("prefix")
+    @classmethod
+    def _prefix_is_plain(cls, value: str) -> str:
+        if not _KEY_PREFIX.fullmatch(value):
+            raise ValueError("must be 1 to 31 of A-Z a-z 0-9 _ . - and end with one colon, such as `bq:`")
+        return value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis_scheme(cls, value: SecretStr | None) -> SecretStr | None:
+        return _with_scheme(value, _REDIS_SCHEMES)
+
+    @field_validator("broker_url")
+    @classmethod
+    def _broker_scheme(cls, value: SecretStr | None) -> SecretStr | None:
+        return _with_scheme(value, _BROKER_SCHEMES)
+
+    @field_validator("log_level", "log_format", "doorbell", mode="before")
+    @classmethod
+    def _words_in_any_case(cls, value: object) -> object:
+        return value.lower() if isinstance(value, str) else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sql_beside_the_data(cls, values: dict[str, Any]) -> dict[str, Any]:
+        given = values.get("sql_url") or ""
+        if (given.get_secret_value() if isinstance(given, SecretStr) else given) == "":
+            path = Path(values.get("data_dir") or ".brainq").absolute() / "brainq.db"
+            return {**values, "sql_url": f"sqlite:///{path}"}
+        return values
+
+    @model_validator(mode="after")
+    def _times_fit(self) -> Settings:
+        if self.beat_s * 2 >= self.lease_s:
+            raise ValueError(
+                f"BRAINQ_BEAT_S={self.beat_s:g} must be less than half of BRAINQ_LEASE_S={self.lease_s:g}, "
+                "or one late beat loses the lease; set BRAINQ_BEAT_S to a third of the lease"
+            )
+        if self.sweep_s >= self.lease_s:
+            raise ValueError(
+                f"BRAINQ_SWEEP_S={self.sweep_s:g} must be less than BRAINQ_LEASE_S={self.lease_s:g}, "
+                "or lapsed leases wait for the sweep; set BRAINQ_SWEEP_S to a tenth of the lease"
+            )
+        if self.doorbell == "transactional" and self.broker_url is not None:
+            raise ValueError(
+                "BRAINQ_DOORBELL=transactional needs broker and state in one Redis; "
+                "set BRAINQ_DOORBELL=outbox, or unset BRAINQ_BROKER_URL"
+            )
+        return self
+
+
+def load_settings(**given: Any) -> Settings:
+    """Read and check the settings; arguments win over the environment.
+
+    Raises SetupError with one line for each wrong value, naming its environment variable. Values are not
+    shown, because some are secret.
+    """
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        problems = json.loads(error.json(include_url=False, include_input=False, include_context=False))
+        raise SetupError("\n".join(_sentence(problem) for problem in problems)) from None
+
+
+def _sentence(problem: dict[str, Any]) -> str:
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if not problem["loc"]:
+        return message
+    name = ENV_PREFIX + "__".join(str(part) for part in problem["loc"]).upper()
+    return f"{name}: {message}"
+
+
+def _with_scheme(value: SecretStr | None, schemes: tuple[str, ...]) -> SecretStr | None:
+    if value is not None and not value.get_secret_value().startswith(schemes):
+        raise ValueError(f"must begin with one of {', '.join(schemes)}")
+    return value

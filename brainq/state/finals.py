@@ -1,0 +1,118 @@
+"""The finalizer's chain in Redis: claim a step, go on, try later; and the result going out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from brainq.contracts.claim import StepClaim
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.contracts.view import EndedTurn
+from brainq.state.keys import Keys
+from brainq.state.outbox import Outbox
+from brainq.state.scripts import Scripts
+from brainq.state.turns import usage_of
+
+_EXPIRING = ("spec", "budget", "trace", "guard", "events", "sources", "blocked", "result")
+
+
+class RedisFinals:
+    """The finalizer operations over one Redis, each one script. Fits `finalize.ports.Chain`."""
+
+    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float, keep_turn_s: float) -> None:
+        self._run = scripts
+        self._keys = keys
+        self._outbox = outbox
+        self._lease_ms = int(lease_s * 1000)
+        self._keep_ms = int(keep_turn_s * 1000)
+
+    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | str:
+        reply = self._run.finalize_claim(
+            turn=self._keys.turn(session_id, turn_id), owner=owner, step=step, lease_ms=self._lease_ms
+        )
+        if reply[0] == "DROP":
+            return reply[1]
+        return StepClaim(session_id, turn_id, step, owner, int(reply[1]), int(reply[2]))
+
+    def beat(self, claim: StepClaim) -> str:
+        key = self._keys.turn(claim.session_id, claim.turn_id)
+        return self._run.finalize_beat(turn=key, fence=claim.fence, lease_ms=self._lease_ms)[0]
+
+    def go_on(self, claim: StepClaim, next_step: str) -> str:
+        """This step is over; ring `next_step`, or finish the chain when it is empty."""
+        key = self._keys.turn(claim.session_id, claim.turn_id)
+        reply = self._run.finalize_settle(
+            turn=key,
+            **{part: f"{key}:{part}" for part in _EXPIRING},
+            sid=claim.session_id,
+            tid=claim.turn_id,
+            fence=claim.fence,
+            step=claim.step,
+            next_step=next_step,
+            keep_ms=self._keep_ms,
+        )
+        self._outbox.flush(claim.session_id)
+        return reply[0]
+
+    def retry(self, claim: StepClaim, after_s: float, error: str) -> str:
+        """Try this step again after `after_s`; the sweeper rings then."""
+        key = self._keys.turn(claim.session_id, claim.turn_id)
+        after_ms = int(after_s * 1000)
+        reply = self._run.finalize_retry(turn=key, fence=claim.fence, retry_ms=after_ms, failure=error)
+        member = f"{claim.session_id} {claim.turn_id}"
+        self._run.index_put(index=self._keys.index, member=member, after_ms=after_ms + 1)
+        return reply[0]
+
+    def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
+        """The ended turn as the steps see it; None when Redis no longer knows it."""
+        key = self._keys.turn(session_id, turn_id)
+        pipe = self._run.client.pipeline(transaction=False)
+        pipe.hgetall(key)
+        pipe.hgetall(key + ":budget")
+        pipe.get(key + ":spec")
+        pipe.lrange(key + ":sources", 0, -1)
+        pipe.hgetall(key + ":trace")
+        pipe.hget(self._keys.of_session(session_id, "session"), "turns")
+        turn, budget, spec, sources, trace, number = cast(list[Any], pipe.execute())
+        if not turn.get("ending") or not spec:
+            return None
+        tools = {field.split(":")[0]: tool for field, tool in trace.items() if field.endswith(":tool")}
+        ran = [tool for call, tool in tools.items() if f"{call}:started_at" in trace]
+        started = int(turn.get("active_at") or turn["created_at"])
+        return EndedTurn(
+            request=TurnRequest.model_validate_json(spec),
+            ending=Ending(turn["ending"]),
+            stop_reason=StopReason(turn["stop_reason"]),
+            text=turn.get("text", ""),
+            error=turn.get("error", ""),
+            steps=int(turn.get("step") or 0) + (turn.get("stop_reason") in ("answered", "empty_reply")),
+            tool_calls=int(budget.get("tool_calls_used") or 0),
+            tools=tuple(dict.fromkeys(ran)),
+            usage=usage_of(budget),
+            cost_usd=float(budget.get("cost_usd") or 0),
+            cost_known="cost_usd" in budget,
+            sources=tuple(json.loads(source) for source in sources),
+            context_hash=turn.get("context_hash", ""),
+            turn_number=int(number or 0),
+            elapsed_ms=int(turn["closing_at"]) - started,
+            failing_error=turn.get("fin_error", "") if int(turn.get("fin_failing_since") or 0) else "",
+            notes=tuple(json.loads(turn.get("notes", "[]"))),
+        )
+
+    def set_text(self, session_id: str, turn_id: str, text: str) -> None:
+        """Replace the text that goes out (citations appended). Only the holder of a step calls this."""
+        self._run.client.hset(self._keys.turn(session_id, turn_id), "text", text)
+
+    def publish(self, result: TurnResult) -> str:
+        """Send the result out, once: `PUBLISHED`, `ALREADY`, or `OPEN` when the turn has not ended."""
+        key = self._keys.turn(result.session_id, result.turn_id)
+        data = {"ending": result.ending.value, "stop_reason": result.stop_reason.value, "elapsed_ms": result.elapsed_ms}
+        reply = self._run.result_publish(
+            turn=key,
+            result=key + ":result",
+            events=key + ":events",
+            body=result.model_dump_json(),
+            data=json.dumps(data),
+        )
+        return reply[0]

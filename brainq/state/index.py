@@ -1,0 +1,75 @@
+"""Which turns the sweeper looks at next, and what one look finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from brainq.state.keys import Keys
+from brainq.state.outbox import Outbox
+from brainq.state.scripts import Scripts
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look at a turn found: `LOOK`, `ENDED` or `GONE`, and what is to be done beyond Redis."""
+
+    word: str
+    after_ms: int = 0
+    fence: int = 0
+    actions: tuple[tuple[str, ...], ...] = ()
+
+
+class RedisIndex:
+    """The sweeper's view of all turns. Fits `upkeep.ports.Index`."""
+
+    def __init__(
+        self, scripts: Scripts, keys: Keys, outbox: Outbox, *, rering_s: float, failing_s: float, unserved_s: float
+    ) -> None:
+        self._run = scripts
+        self._keys = keys
+        self._outbox = outbox
+        self._rering_ms = int(rering_s * 1000)
+        self._failing_ms = int(failing_s * 1000)
+        self._unserved_ms = int(unserved_s * 1000)
+
+    def due(self, most: int, hold_s: float) -> list[tuple[str, str]]:
+        """Up to `most` (session, turn) that are due; no other sweeper gets them for `hold_s`."""
+        reply = self._run.index_take(index=self._keys.index, most=most, hold_ms=int(hold_s * 1000))
+        return [cast(tuple[str, str], tuple(member.split(" "))) for member in reply[2:]]
+
+    def look(self, session_id: str, turn_id: str) -> Look:
+        """Look at one turn: lost bells are rung again by the script itself."""
+        key = self._keys.turn(session_id, turn_id)
+        reply = self._run.turn_sweep(
+            turn=key,
+            budget=key + ":budget",
+            trace=key + ":trace",
+            sid=session_id,
+            tid=turn_id,
+            rering_ms=self._rering_ms,
+            failing_ms=self._failing_ms,
+            unserved_ms=self._unserved_ms,
+        )
+        self._outbox.flush(session_id)
+        if reply[0] != "LOOK":
+            return Look(reply[0])
+        actions = tuple(tuple(action.split()) for action in reply[3].split(",") if action)
+        return Look("LOOK", int(reply[1]), int(reply[2]), actions)
+
+    def again(self, session_id: str, turn_id: str, after_ms: int) -> None:
+        self._run.index_put(index=self._keys.index, member=f"{session_id} {turn_id}", after_ms=after_ms)
+
+    def drop(self, session_id: str, turn_id: str) -> None:
+        self._run.client.zrem(self._keys.index, f"{session_id} {turn_id}")
+
+    def known(self, turns: list[tuple[str, str]]) -> list[bool]:
+        """Whether Redis knows each (session, turn)."""
+        pipe = self._run.client.pipeline(transaction=False)
+        for session_id, turn_id in turns:
+            pipe.exists(self._keys.turn(session_id, turn_id))
+        return [bool(found) for found in cast(list[int], pipe.execute())] if turns else []
+
+    def take_comparing(self, for_s: float) -> bool:
+        """One sweeper at a time compares SQL with Redis; True when it is this one, for `for_s`."""
+        return bool(self._run.client.set(self._keys.sweeping, "1", nx=True, px=int(for_s * 1000)))

@@ -1,0 +1,15 @@
+--[[
+Claim units of one kind (steps, tool_calls, reflections): never more than its maximum, whoever asks. Ids are
+claimed in order, one unit each; an id claimed before pays nothing. Replies one word an id.
+
+KEYS   budget
+ARGV   kind ids...
+REPLY  DONE words... | EXPIRED
+]]
+-- @include lib/now
+-- @include lib/budget
+local deadline = redis.call('HGET', budget, 'deadline')
+if deadline and tonumber(deadline) <= now then return {'EXPIRED'} end
+local reply = {'DONE'}
+for i = 2, #ARGV do reply[i] = budget_take(budget, kind, ARGV[i], 1) end
+return reply

@@ -1,0 +1,14 @@
+--[[
+Make a budget, once. Its deadline starts now.
+
+KEYS   budget
+ARGV   timeout_ms:n max_steps max_tool_calls max_reflections max_context_tokens max_total_tokens max_cost_usd keep_ms:n
+REPLY  CREATED | EXISTS
+]]
+-- @include lib/now
+if redis.call('EXISTS', budget) == 1 then return {'EXISTS'} end
+redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'deadline', now + timeout_ms, 'steps_max', max_steps,
+  'tool_calls_max', max_tool_calls, 'reflections_max', max_reflections, 'max_context_tokens', max_context_tokens,
+  'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd)
+redis.call('PEXPIRE', budget, keep_ms)
+return {'CREATED'}

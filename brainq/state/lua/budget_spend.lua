@@ -1,0 +1,11 @@
+--[[
+Add what a model call used. `id` makes a repeat of the same addition pay nothing.
+
+KEYS   budget
+ARGV   id input:n output:n cache_read:n cache_creation:n cost
+REPLY  ADDED | ALREADY
+]]
+-- @include lib/budget
+if id ~= '' and redis.call('HSETNX', budget, 'spent:' .. id, 1) == 0 then return {'ALREADY'} end
+add_usage(budget, input, output, cache_read, cache_creation, cost)
+return {'ADDED'}

@@ -1,0 +1,14 @@
+--[[
+Settle a call whose worker is gone and which must not run again: unknown, failed, or as SQL recorded its end.
+
+KEYS   turn trace history events guard sources blocked
+ARGV   sid tid call attempt:n status message detail
+REPLY  SETTLED wants | ALIVE | GONE status
+]]
+-- @include lib/settle
+local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':lease')
+if held[1] ~= 'running' or tonumber(held[2]) ~= attempt or redis.call('HGET', turn, 'state') ~= 'active' then
+  return {'GONE', held[1] or 'gone'}
+end
+if tonumber(held[3]) > now then return {'ALIVE'} end
+return {'SETTLED', table.concat(settle(call, status, message, detail, 0, '', '0'), ' ')}

@@ -1,0 +1,20 @@
+--[[
+Take the finalizer step that is next, if it is the one the doorbell names and nobody holds it.
+
+KEYS   turn
+ARGV   owner step lease_ms:n
+REPLY  GO fence tries | DROP why
+]]
+-- @include lib/now
+-- @include lib/ring
+local held = redis.call('HMGET', turn, 'fin_step', 'fin_owner', 'fin_lease', 'fin_fence', 'fin_tries', 'fin_rung',
+  'fin_retry_at')
+if not held[1] then return {'DROP', 'gone'} end
+if held[1] ~= step then return {'DROP', 'stale'} end
+if held[2] ~= '' and tonumber(held[3] or 0) > now then return {'DROP', 'held'} end
+if tonumber(held[7] or 0) > now then return {'DROP', 'later'} end
+mark_claimed('finalize', held[6])
+local fence = redis.call('HINCRBY', turn, 'fin_fence', 1)
+local tries = redis.call('HINCRBY', turn, 'fin_tries', 1)
+redis.call('HSET', turn, 'fin_owner', owner, 'fin_lease', now + lease_ms)
+return {'GO', fence, tries}

@@ -1,0 +1,13 @@
+--[[
+A finalizer step failed and is to be tried again after `retry_ms`; the sweeper rings then.
+
+KEYS   turn
+ARGV   fence:n retry_ms:n failure
+REPLY  WAIT | LOST
+]]
+-- @include lib/now
+local held = redis.call('HMGET', turn, 'fin_fence', 'fin_owner', 'fin_failing_since')
+if tonumber(held[1] or -1) ~= fence or held[2] == '' then return {'LOST'} end
+redis.call('HSET', turn, 'fin_owner', '', 'fin_retry_at', now + retry_ms, 'fin_error', failure)
+if not held[3] or held[3] == '0' then redis.call('HSET', turn, 'fin_failing_since', now) end
+return {'WAIT'}

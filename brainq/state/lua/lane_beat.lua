@@ -1,0 +1,11 @@
+--[[
+Keep the lanes of a call whose function still runs, also after its call was settled.
+
+KEYS   leases
+ARGV   holder lease_ms:n
+REPLY  OK | LOST
+]]
+-- @include lib/now
+if not redis.call('ZSCORE', leases, holder) then return {'LOST'} end
+redis.call('ZADD', leases, 'XX', now + lease_ms, holder)
+return {'OK'}

@@ -1,0 +1,19 @@
+-- One claim of `amount` units. The same claim id pays once, whoever repeats it.
+local function budget_take(budget_key, kind, id, amount)
+  local field = 'claim:' .. kind .. ':' .. id
+  if id ~= '' and redis.call('HEXISTS', budget_key, field) == 1 then return 'ALREADY' end
+  local held = redis.call('HMGET', budget_key, kind .. '_used', kind .. '_max')
+  local used = tonumber(held[1] or 0) or 0
+  if used + amount > (tonumber(held[2] or 0) or 0) then return 'SPENT' end
+  redis.call('HINCRBY', budget_key, kind .. '_used', amount)
+  if id ~= '' then redis.call('HSET', budget_key, field, 1) end
+  return 'CLAIMED'
+end
+
+local function add_usage(budget_key, input, output, cache_read, cache_creation, cost)
+  redis.call('HINCRBY', budget_key, 'input_tokens', input)
+  redis.call('HINCRBY', budget_key, 'output_tokens', output)
+  if cache_read ~= 0 then redis.call('HINCRBY', budget_key, 'cache_read_tokens', cache_read) end
+  if cache_creation ~= 0 then redis.call('HINCRBY', budget_key, 'cache_creation_tokens', cache_creation) end
+  if cost ~= '' then redis.call('HINCRBYFLOAT', budget_key, 'cost_usd', cost) end
+end

@@ -1,0 +1,31 @@
+--[[
+Take the ownership of a turn for one advance. A doorbell carries the fence it was rung under; only the
+newest one gets the turn, and each claim raises the fence. A cancel, or a deadline passed by over 2 s, takes
+the turn from whoever holds it or from the calls it awaits.
+
+KEYS   turn budget history notices events
+ARGV   owner fence:n lease_ms:n
+REPLY  GO fence now | DROP why
+]]
+-- @include lib/event
+-- @include lib/ring
+local held = redis.call('HMGET', turn, 'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at')
+if not held[1] then return {'DROP', 'gone'} end
+if held[1] ~= 'active' then return {'DROP', held[1]} end
+if tonumber(held[2]) ~= fence then return {'DROP', 'stale'} end
+
+local deadline = tonumber(redis.call('HGET', budget, 'deadline'))
+local interrupt = held[6] == '1' or now > deadline + 2000
+if held[4] ~= '' and tonumber(held[5] or 0) > now and not interrupt then return {'DROP', 'held'} end
+if held[3] ~= 'coordinator' and not interrupt and now < deadline then return {'DROP', 'awaits ' .. held[3]} end
+
+mark_claimed('turns', held[7])
+if redis.call('HGET', turn, 'thinking') == '1' then
+  -- The owner before us died, or was cut off, in the middle of a model call: charge what it may have cost.
+  redis.call('HINCRBY', turn, 'lost_attempts', 1)
+  redis.call('HINCRBY', budget, 'input_tokens', redis.call('HGET', turn, 'estimate') or 0)
+  redis.call('HSET', turn, 'thinking', '0')
+end
+redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms)
+while held[3] == 'coordinator' and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end
+return {'GO', fence + 1, now}

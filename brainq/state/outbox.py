@@ -1,0 +1,42 @@
+"""Where doorbells of a script wait when the broker is not the same Redis.
+
+Transactional mode: the script itself puts the bell into the broker's list, and nothing is left to do.
+Outbox mode: the script leaves the bell in the session's outbox; it is published right after the script. A crash
+in between loses the bell, not the turn: the sweeper rings again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, cast
+
+import redis
+
+from brainq.state.keys import Keys
+
+
+class Outbox(Protocol):
+    """What the state's operations call after each script that may have rung."""
+
+    def flush(self, session_id: str) -> None: ...
+
+
+class NoOutbox:
+    """Transactional doorbells: there is nothing to publish."""
+
+    def flush(self, session_id: str) -> None:
+        return None
+
+
+class PublishingOutbox:
+    """Takes what scripts left and hands it to the broker. `publish` gets a whole broker message as JSON."""
+
+    def __init__(self, client: redis.Redis, keys: Keys, publish: Callable[[str], None]) -> None:
+        self._client = client
+        self._keys = keys
+        self._publish = publish
+
+    def flush(self, session_id: str) -> None:
+        key = self._keys.of_session(session_id, "outbox")
+        while bell := cast("str | None", self._client.lpop(key)):
+            self._publish(bell)

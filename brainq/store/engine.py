@@ -1,0 +1,133 @@
+"""One SQLAlchemy engine a process, for SQLite or Postgres.
+
+Every engine runs its connections in autocommit: a lone statement is its own transaction and costs one round
+trip. More than one statement goes through `transaction`, which sends the BEGIN itself (BEGIN IMMEDIATE on
+SQLite: a transaction that reads first and writes later would otherwise fail at once, without waiting, when
+another process wrote in between).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DisconnectionError
+
+from brainq.errors import SetupError
+
+POOL_SIZE = 16  # 5 processes stay below Postgres' default of 100 connections; 100 threads take turns
+POOL_TIMEOUT_S = 30.0
+BUSY_TIMEOUT_S = 10.0
+PING_AFTER_IDLE_S = 30.0
+_OLDEST_SQLITE = (3, 35, 0)  # RETURNING
+
+
+def make_engine(url: str, *, pool_size: int = POOL_SIZE) -> Engine:
+    """An engine for `sqlite:///path/to.db`, `postgresql://...` or `postgres://...`; connects lazily.
+
+    Make it after any fork. Statement parameters are kept out of error texts and logs.
+    Raises SetupError for any other URL, for in-memory SQLite, or when a driver is missing.
+    """
+    parsed = _parse(url)
+    if parsed.get_backend_name() == "sqlite":
+        _check_sqlite(parsed)
+        connect_args: dict[str, Any] = {"timeout": BUSY_TIMEOUT_S}
+    else:
+        defaults = {"connect_timeout": "10", "application_name": "brainq"}
+        connect_args = {name: value for name, value in defaults.items() if name not in parsed.query}
+    try:
+        engine = create_engine(
+            parsed,
+            connect_args=connect_args,
+            poolclass=QueuePool,
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=POOL_TIMEOUT_S,
+            pool_use_lifo=True,
+            isolation_level="AUTOCOMMIT",
+            hide_parameters=True,
+        )
+    except ModuleNotFoundError as missing:
+        raise SetupError(f"{missing.name} is not installed: pip install 'brainq[postgres]'") from missing
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _on_sqlite_connect)
+    else:
+        event.listen(engine, "checkin", _note_idle_since)
+        event.listen(engine, "checkout", _ping_if_idle)
+    return engine
+
+
+@contextmanager
+def transaction(engine: Engine) -> Generator[Connection]:
+    """A connection inside an explicit transaction: committed at the end, rolled back on an exception."""
+    with engine.connect() as connection, connection.begin():
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if engine.dialect.name == "sqlite" else "BEGIN")
+        yield connection
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise SetupError(
+            "the SQL URL cannot be read; use sqlite:///path/to.db or postgresql://user@host/name"
+        ) from error
+    if parsed.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+        return parsed.set(drivername="sqlite")
+    raise SetupError(f"the SQL URL names {parsed.drivername!r}; use sqlite:/// or postgresql://")
+
+
+def _check_sqlite(url: URL) -> None:
+    path = url.database
+    if not path or path == ":memory:" or "mode=memory" in path:
+        raise SetupError(
+            "an in-memory SQLite database cannot be shared between workers; use sqlite:///path/to.db"
+        )
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        raise SetupError(
+            f"SQLite {sqlite3.sqlite_version} is too old; brainq needs 3.35 or newer, or Postgres"
+        )
+    if not path.startswith("file:"):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+
+
+def _on_sqlite_connect(connection: Any, _record: Any) -> None:
+    _enter_wal(connection)
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _enter_wal(connection: Any) -> None:
+    """SQLite does not wait for its busy timeout when the mode changes, so openers at once could fail."""
+    end = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(0.005)
+        else:
+            return
+
+
+def _note_idle_since(_connection: Any, record: Any) -> None:
+    record.info["idle_since"] = time.monotonic()
+
+
+def _ping_if_idle(connection: Any, record: Any, _proxy: Any) -> None:
+    """Replace a connection that died while idle; a ping on every checkout would double the round trips."""
+    idle_since = record.info.get("idle_since")
+    if idle_since is None or time.monotonic() - idle_since < PING_AFTER_IDLE_S:
+        return
+    try:
+        connection.execute("SELECT 1")
+    except Exception as error:
+        raise DisconnectionError("the connection died while idle") from error

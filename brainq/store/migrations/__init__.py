@@ -1,0 +1,88 @@
+"""The schema's history, and how a database is brought to its newest revision."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import OperationalError, ProgrammingError
+
+from brainq.errors import SetupError
+from brainq.store.engine import transaction
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+HEAD = "0001"
+VERSION_TABLE = "brainq_schema"  # of our own: the database may hold an application's alembic_version too
+_ADVISORY_LOCK = 0x62726169_6E710001  # "brainq" and a 1
+_SELECT = text(f"SELECT version_num FROM {VERSION_TABLE}")
+_alembic = threading.Lock()  # alembic keeps its context in module globals
+
+
+def revision(engine: Engine) -> str | None:
+    """The database's revision, by one SELECT; None for an empty database."""
+    with engine.connect() as connection:
+        try:
+            return connection.execute(_SELECT).scalar()
+        except (OperationalError, ProgrammingError):
+            if inspect(connection).has_table(VERSION_TABLE):
+                raise
+            return None
+
+
+def require_current(engine: Engine) -> None:
+    """Raise SetupError unless the schema is the one this brainq was written for."""
+    found = revision(engine)
+    if found != HEAD:
+        raise SetupError(
+            f"the SQL schema is at revision {found or 'none'}, brainq needs {HEAD}; run `brainq migrate` "
+            "or open the store with migrate=True"
+        )
+
+
+def upgrade(engine: Engine) -> bool:
+    """Bring the schema to HEAD; True if anything was done. One SELECT when there is nothing to do.
+
+    Safe from several processes at once: one migrates, the others wait for its lock and find the work done.
+    Raises SetupError when the schema is newer than this brainq.
+    """
+    if revision(engine) == HEAD:
+        return False
+    from alembic import command
+    from alembic.util import CommandError
+
+    with _alembic, transaction(engine) as connection:
+        if engine.dialect.name == "postgresql":  # SQLite: the transaction itself is the lock
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
+        found = _revision_inside(connection)
+        if found == HEAD:
+            return False
+        try:
+            command.upgrade(alembic_config(connection), "head")
+        except CommandError as error:
+            raise SetupError(
+                f"the SQL schema is at revision {found}, which this brainq ({HEAD}) does not know; "
+                "install the newer brainq"
+            ) from error
+        return True
+
+
+def alembic_config(connection: Connection) -> Config:
+    """A configuration without an ini file: these migrations, on this connection and in its transaction."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    return config
+
+
+def _revision_inside(connection: Connection) -> str | None:
+    """Like `revision`, but looks for the table first: a failing SELECT would end a Postgres transaction."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    return connection.execute(_SELECT).scalar()

@@ -1,0 +1,1 @@
+"""One revision a file; a revision that was released is never edited."""

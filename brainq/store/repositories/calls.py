@@ -1,0 +1,139 @@
+"""Calls: to start a non-read call is to insert its intent here."""
+
+from __future__ import annotations
+
+from sqlalchemy import and_, bindparam, select, true, update
+
+from brainq.contracts.effect import Effect
+from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess
+from brainq.store.database import Database, Record
+from brainq.store.rows import CallRow, VoidVerdict
+from brainq.store.statements import insert_or_ignore
+from brainq.store.tables import calls
+from brainq.store.tables.types import utc_now
+from brainq.store.text import sql_json
+
+_C = calls.c
+_INSERT = insert_or_ignore(calls)
+_HERE = and_(_C.turn_id == bindparam("turn"), _C.call_id == bindparam("call"), _C.attempt == bindparam("nth"))
+_STATE = select(_C.state, _C.outcome_json).where(_HERE)
+_RECORD = update(calls).where(_HERE, _C.state == "intent").values(state="done", ended_at=utc_now())
+# A definite end replaces `unknown` and `timeout`, and the late end of a call that timed out is evidence.
+_RECORD_LATE = (
+    update(calls)
+    .where(_HERE, _C.state == "done", _C.late.is_(False), _C.outcome_kind.in_(("unknown", "timeout")))
+    .values(late=true(), ended_at=utc_now())
+)
+_OF = select(calls).where(_C.turn_id == bindparam("turn")).order_by(_C.row)
+_ANY = select(_C.row).where(_C.turn_id == bindparam("turn"), _C.state != "void").limit(1)
+
+
+class Calls:
+    """The `calls` table."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._insert = database.pick(_INSERT)
+
+    def start(
+        self,
+        *,
+        turn_id: str,
+        call_id: str,
+        attempt: int,
+        session_id: str,
+        tool: str,
+        effect: Effect,
+        args_hash: str,
+        args_json: str | None,
+        idempotency_key: str,
+        owner: str,
+    ) -> bool:
+        """Insert the intent. False: this attempt was started or voided before, so do not run it."""
+        values = {
+            "turn_id": turn_id,
+            "call_id": call_id,
+            "attempt": attempt,
+            "session_id": session_id,
+            "tool": tool,
+            "effect": effect.value,
+            "state": "intent",
+            "args_hash": args_hash,
+            "args_json": args_json,
+            "idempotency_key": idempotency_key,
+            "owner": owner,
+        }
+        return self._db.write(self._insert, values) == 1
+
+    def void(
+        self,
+        *,
+        turn_id: str,
+        call_id: str,
+        attempt: int,
+        session_id: str,
+        tool: str,
+        effect: Effect,
+        owner: str = "",
+        args_hash: str = "",
+    ) -> VoidVerdict:
+        """Take the attempt's row so that it can never start, or learn that it did."""
+        values = {
+            "turn_id": turn_id,
+            "call_id": call_id,
+            "attempt": attempt,
+            "session_id": session_id,
+            "tool": tool,
+            "effect": effect.value,
+            "state": "void",
+            "args_hash": args_hash,
+            "idempotency_key": "",
+            "owner": owner,
+        }
+        while True:
+            if self._db.write(self._insert, values):
+                return VoidVerdict("void")
+            found = self._db.first(_STATE, {"turn": turn_id, "call": call_id, "nth": attempt})
+            if found is not None:  # None: deleted between the two statements
+                return _verdict(found)
+
+    def record_outcome(
+        self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
+    ) -> bool:
+        """Write how a started attempt ended; False if nothing changed.
+
+        The first end stays, but a success or failure that comes after `timeout` or `unknown` replaces it and
+        is marked late. An attempt without an intent (a read, or a void) has no row to write to.
+        """
+        values = {
+            "turn": turn_id,
+            "call": call_id,
+            "nth": attempt,
+            "outcome_kind": outcome.kind,
+            "outcome_json": sql_json(outcome),
+        }
+        if self._db.write(_RECORD, values | {"late": late}):
+            return True
+        if not isinstance(outcome, ToolSuccess | ToolFailure):
+            return False
+        return self._db.write(_RECORD_LATE, values) == 1
+
+    def of(self, turn_id: str) -> list[CallRow]:
+        """All rows of a turn, in the order they were written."""
+        return [_call_row(found) for found in self._db.all(_OF, {"turn": turn_id})]
+
+    def has_intents(self, turn_id: str) -> bool:
+        """Whether any non-read call of the turn ever started."""
+        return self._db.first(_ANY, {"turn": turn_id}) is not None
+
+
+def _verdict(found: Record) -> VoidVerdict:
+    if found["state"] == "done":
+        return VoidVerdict("done", found["outcome_json"])
+    return VoidVerdict("void" if found["state"] == "void" else "started")
+
+
+def _call_row(found: Record) -> CallRow:
+    values = dict(found)
+    values["effect"] = Effect(values["effect"])
+    return CallRow(**values)

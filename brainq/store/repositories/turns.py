@@ -1,0 +1,191 @@
+"""Turns: accepted once, ended once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
+
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.store.database import Database, Record
+from brainq.store.repositories.acceptance import content_hash, rejected_values, same_turn
+from brainq.store.repositories.history import HISTORY, pair_up
+from brainq.store.rows import Accepted, TurnRow, UnendedTurn
+from brainq.store.statements import insert_or_ignore
+from brainq.store.tables import turns
+from brainq.store.tables.types import utc_now
+from brainq.store.text import sql_json
+
+_T = turns.c
+_INSERT = insert_or_ignore(turns)
+_INSERT_ENDED = insert_or_ignore(turns, fixed={"ended_at": utc_now()})
+_SAME = select(_T.turn_id, _T.request_key, _T.session_id, _T.state, _T.content_hash, _T.reject_reason).where(
+    or_(_T.request_key == bindparam("key"), _T.turn_id == bindparam("turn"))
+)
+_BRIEF = select(
+    _T.row,
+    _T.turn_id,
+    _T.request_key,
+    _T.session_id,
+    _T.state,
+    _T.reject_reason,
+    _T.turn_number,
+    _T.ending,
+    _T.stop_reason,
+    _T.error,
+    _T.accepted_at,
+    _T.ended_at,
+)
+_GET = _BRIEF.where(_T.turn_id == bindparam("turn"))
+_NEWEST = _BRIEF.order_by(_T.row.desc()).limit(bindparam("limit"))
+_FIND = _NEWEST.where(
+    or_(
+        _T.request_key == bindparam("sought"),
+        and_(_T.turn_id >= bindparam("sought"), _T.turn_id < bindparam("beyond")),
+    )
+)
+_REQUEST = select(_T.request_json).where(_T.turn_id == bindparam("turn"), _T.state != "rejected")
+_RESULT = select(_T.result_json).where(_T.turn_id == bindparam("turn"))
+_UNENDED = (
+    select(_T.row, _T.turn_id, _T.session_id)
+    .where(_T.ended_at.is_(None), _T.row > bindparam("after"))
+    .order_by(_T.row)
+    .limit(bindparam("limit"))
+)
+_EARLIER = turns.alias("earlier")
+_POSITION = (
+    select(func.count())
+    .select_from(_EARLIER)
+    .where(_EARLIER.c.session_id == _T.session_id, _EARLIER.c.row <= _T.row, _EARLIER.c.state != "rejected")
+    .correlate(turns)
+    .scalar_subquery()
+)
+_NUMBER = select(func.coalesce(_T.turn_number, _POSITION).label("number")).where(
+    _T.turn_id == bindparam("turn"), _T.state != "rejected"
+)
+_END = (
+    update(turns)
+    .where(_T.turn_id == bindparam("turn"), _T.ended_at.is_(None))
+    .values(turn_number=_POSITION, ended_at=utc_now())
+)
+
+
+class Turns:
+    """The `turns` table, and the history that hangs on it."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._insert = database.pick(_INSERT)
+        self._insert_ended = database.pick(_INSERT_ENDED)
+
+    def accept(self, request: TurnRequest) -> Accepted:
+        """Write the turn down, or find the turn that this request key already stands for.
+
+        One statement when it is new. Raises SubmitConflict when the request key or the turn id was used with
+        other content, TurnRejected when the key was refused before.
+        """
+        digest = content_hash(request)
+        values = {
+            "turn_id": request.turn_id,
+            "request_key": request.key,
+            "session_id": request.session_id,
+            "state": "accepted",
+            "content_hash": digest,
+            "request_json": sql_json(request),
+        }
+        if self._db.write(self._insert, values):
+            return Accepted(request.turn_id, request.session_id, created=True)
+        found = self._db.all(_SAME, {"key": request.key, "turn": request.turn_id})
+        return same_turn(request, digest, found)
+
+    def reject(
+        self, turn_id: object, request_key: object, session_id: object, reason: str, raw: object
+    ) -> str:
+        """Keep a refused submit as evidence; the turn id it is kept under.
+
+        Takes anything: values that are no ids are replaced, `raw` is cut to 10 kB. The same refusal twice is
+        one row, and an accepted turn of the same id or key is left as it is.
+        """
+        values = rejected_values(turn_id, request_key, session_id, reason, raw)
+        self._db.write(self._insert_ended, values)
+        return str(values["turn_id"])
+
+    def request(self, turn_id: str) -> TurnRequest | None:
+        """The request of an accepted turn; None for one that is unknown or rejected."""
+        found = self._db.first(_REQUEST, {"turn": turn_id})
+        return None if found is None else TurnRequest.model_validate_json(found["request_json"])
+
+    def result(self, turn_id: str) -> TurnResult | None:
+        """The result, once the finalizer has written it."""
+        found = self._db.first(_RESULT, {"turn": turn_id})
+        return (
+            None
+            if found is None or found["result_json"] is None
+            else TurnResult.model_validate_json(found["result_json"])
+        )
+
+    def get(self, turn_id: str) -> TurnRow | None:
+        found = self._db.first(_GET, {"turn": turn_id})
+        return None if found is None else _turn_row(found)
+
+    def find(self, sought: str, limit: int = 20) -> list[TurnRow]:
+        """Turns whose id begins with `sought`, or whose request key is `sought`; newest first."""
+        beyond = sought + "~"  # sorts after every character an id may hold
+        return _turn_rows(self._db.all(_FIND, {"sought": sought, "beyond": beyond, "limit": limit}))
+
+    def list(self, session_id: str | None = None, state: str | None = None, limit: int = 50) -> list[TurnRow]:
+        """The newest turns first; `state` is `accepted` (not ended), `rejected`, or an ending."""
+        statement = _NEWEST
+        if session_id is not None:
+            statement = statement.where(_T.session_id == session_id)
+        if state is not None:
+            statement = statement.where(_T.state == state)
+        return _turn_rows(self._db.all(statement, {"limit": limit}))
+
+    def unended(self, after_row: int, limit: int) -> Sequence[UnendedTurn]:
+        """Accepted turns without a result, in row order.
+
+        On Postgres a row may become visible after a higher one: begin again at 0 for each sweep.
+        """
+        found = self._db.all(_UNENDED, {"after": after_row, "limit": limit})
+        return [UnendedTurn(**row) for row in found]
+
+    def number(self, turn_id: str) -> int:
+        """The turn's position among its session's accepted turns, from 1; 0 for a turn SQL does not know."""
+        found = self._db.first(_NUMBER, {"turn": turn_id})
+        return 0 if found is None else int(found["number"])
+
+    def history(self, session_id: str, before_turn_id: str, limit_turns: int) -> Sequence[tuple[str, str]]:
+        """(user, assistant) texts of the session's last turns before this one, oldest first.
+
+        Turns with a redacted message, or without an answer, are left out.
+        """
+        found = self._db.all(HISTORY, {"session": session_id, "before": before_turn_id, "limit": limit_turns})
+        return pair_up(found)
+
+    def write_result(self, connection: Connection, result: TurnResult) -> bool:
+        """Effect: end the turn. False, and nothing changed, if it has ended or SQL does not know it."""
+        ended = connection.execute(
+            _END,
+            {
+                "turn": result.turn_id,
+                "state": result.ending.value,
+                "ending": result.ending.value,
+                "stop_reason": result.stop_reason.value,
+                "error": result.error,
+                "result_json": sql_json(result),
+            },
+        )
+        return ended.rowcount == 1
+
+
+def _turn_rows(found: Sequence[Record]) -> list[TurnRow]:
+    return [_turn_row(row) for row in found]
+
+
+def _turn_row(found: Record) -> TurnRow:
+    values = dict(found)
+    values["ending"] = None if values["ending"] is None else Ending(values["ending"])
+    values["stop_reason"] = None if values["stop_reason"] is None else StopReason(values["stop_reason"])
+    return TurnRow(**values)

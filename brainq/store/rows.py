@@ -1,0 +1,111 @@
+"""What the repositories give back. Instants are the database's clock, aware, UTC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from brainq.contracts.effect import Effect
+from brainq.contracts.outcome import ToolOutcome
+from brainq.contracts.status import Ending, StopReason
+
+CallState = Literal["intent", "void", "done"]
+StepState = Literal["done", "failed", "dead"]
+
+_OUTCOME: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The turn a submit stands for. `created` is False when the request key was sent before."""
+
+    turn_id: str
+    session_id: str
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """A turn without its request and result. `state` is `accepted`, `rejected` or the ending."""
+
+    row: int
+    turn_id: str
+    request_key: str
+    session_id: str
+    state: str
+    reject_reason: str | None
+    turn_number: int | None
+    ending: Ending | None
+    stop_reason: StopReason | None
+    error: str | None
+    accepted_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnendedTurn:
+    """An accepted turn whose result is not written yet."""
+
+    row: int
+    turn_id: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """An intent, a void, or how a started call ended. `late`: its end came after the turn had given it up."""
+
+    row: int
+    turn_id: str
+    call_id: str
+    attempt: int
+    session_id: str
+    tool: str
+    effect: Effect
+    state: CallState
+    args_hash: str
+    args_json: str | None
+    idempotency_key: str
+    owner: str
+    outcome_kind: str | None
+    outcome_json: str | None
+    late: bool
+    started_at: datetime
+    ended_at: datetime | None
+
+    @property
+    def outcome(self) -> ToolOutcome | None:
+        return None if self.outcome_json is None else _OUTCOME.validate_json(self.outcome_json)
+
+
+@dataclass(frozen=True, slots=True)
+class VoidVerdict:
+    """What a rescue learns when it tries to void an attempt.
+
+    void      the attempt never started and never will
+    started   its intent is there and nobody knows how it ended
+    done      it ended; `outcome_json` says how
+    """
+
+    state: Literal["void", "started", "done"]
+    outcome_json: str | None = None
+
+    @property
+    def outcome(self) -> ToolOutcome | None:
+        return None if self.outcome_json is None else _OUTCOME.validate_json(self.outcome_json)
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """A finalizer step's own row. `failed` is tried again; `dead` is not."""
+
+    turn_id: str
+    step: str
+    state: StepState
+    tries: int
+    error: str | None
+    step_key: str
+    updated_at: datetime

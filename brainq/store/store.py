@@ -1,0 +1,62 @@
+"""The store: one object that holds the repositories of one database."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
+
+from brainq.errors import SetupError
+from brainq.store.database import Database
+from brainq.store.engine import POOL_SIZE, make_engine
+from brainq.store.migrations import require_current, upgrade
+from brainq.store.repositories.calls import Calls
+from brainq.store.repositories.decisions import Decisions
+from brainq.store.repositories.messages import Messages
+from brainq.store.repositories.steps import Steps
+from brainq.store.repositories.turns import Turns
+
+
+class Store:
+    """`turns`, `messages`, `calls`, `decisions`, `steps` of a database. Thread-safe; open it after a fork."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        database = Database(engine)
+        self.turns = Turns(database)
+        self.messages = Messages(database)
+        self.calls = Calls(database)
+        self.decisions = Decisions(database)
+        self.steps = Steps(database)
+
+    @classmethod
+    def open(cls, url: str, migrate: bool = True, pool_size: int = POOL_SIZE) -> Self:
+        """Connect, and bring the schema up to date (`migrate=False`: only check that it is).
+
+        Raises SetupError when the database cannot be reached, or its schema is not this brainq's.
+        """
+        engine = make_engine(url, pool_size=pool_size)
+        try:
+            if migrate:
+                upgrade(engine)
+            else:
+                require_current(engine)
+        except OperationalError as error:
+            engine.dispose()
+            where = engine.url.render_as_string(hide_password=True)
+            raise SetupError(f"the SQL database at {where} does not answer: {error.orig}") from error
+        except BaseException:
+            engine.dispose()
+            raise
+        return cls(engine)
+
+    def close(self) -> None:
+        """Close all pooled connections."""
+        self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,67 @@
+"""Column types: text that cannot crash a write, ids that sort by bytes, instants by the database's clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, DateTime, Dialect, Integer, Text
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from brainq.store.text import sql_text
+
+
+class SafeText(TypeDecorator[str]):
+    """TEXT whose values pass `sql_text` when bound. No length: long text must not crash a write either."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else sql_text(value)
+
+
+class IdText(SafeText):
+    """An id: compared and sorted by bytes, also where the database's own collation is a language's."""
+
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return Text(collation="C") if dialect.name == "postgresql" else Text()
+
+
+class UtcTimestamp(TypeDecorator[datetime]):
+    """An aware UTC datetime. SQLite stores text with milliseconds, Postgres `timestamptz`."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class utc_now(FunctionElement[datetime]):  # noqa: N801 - reads as the SQL function it is
+    """The database's clock, with milliseconds."""
+
+    type = UtcTimestamp()
+    inherit_cache = True
+
+
+@compiles(utc_now, "sqlite")
+def _sqlite_now(element: utc_now, compiler: Any, **_: Any) -> str:
+    return "strftime('%Y-%m-%d %H:%M:%f', 'now')"
+
+
+@compiles(utc_now, "postgresql")
+def _postgres_now(element: utc_now, compiler: Any, **_: Any) -> str:
+    return "clock_timestamp()"
+
+
+def row_column() -> Column[int]:
+    """`row`: a 64-bit number that grows; on SQLite the rowid itself."""
+    kind = BigInteger().with_variant(Integer(), "sqlite")
+    return Column("row", kind, primary_key=True, autoincrement=True)

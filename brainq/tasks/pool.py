@@ -1,0 +1,40 @@
+"""The Celery app of one pool, wired to this process's machines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from celery import Celery
+
+from brainq.brain import load_brain
+from brainq.broker.app import make_app
+from brainq.settings import load_settings
+from brainq.tasks.register import GetWiring
+from brainq.wiring import Wiring
+
+
+def pool_app(
+    pool: str, queues: Sequence[str], concurrency: int | None, register: Callable[[Celery, GetWiring], None]
+) -> Celery:
+    """The app of `pool`, consuming `queues`, with the tasks that `register` puts in.
+
+    The brain is loaded at once, so that a worker with a broken BRAINQ_APP fails at its start and says so. The
+    machines (connections, threads) are built when the first task comes, after any fork.
+    """
+    settings = load_settings()
+    brain = load_brain(settings.app)
+    app = make_app(settings, queues, concurrency=concurrency or getattr(settings.concurrency, pool), name=f"brainq-{pool}")
+    lock = threading.Lock()
+    built: list[Wiring] = []
+
+    def wiring() -> Wiring:
+        if not built:
+            with lock:
+                if not built:
+                    built.append(Wiring(settings, brain))
+        return built[0]
+
+    register(app, wiring)
+    app.finalize()
+    return app

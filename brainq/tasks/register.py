@@ -1,0 +1,74 @@
+"""Puts brainq's tasks into a pool's Celery app."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from celery import Celery
+
+from brainq.admission import read_request
+from brainq.broker import names
+from brainq.broker.request import HiddenRequest
+from brainq.broker.steps import thread_step
+from brainq.errors import BrainqError, InvalidInput
+from brainq.observe.logs import logger
+from brainq.wiring import Wiring
+
+log = logger("brainq.tasks")
+
+GetWiring = Callable[[], Wiring]
+
+
+def coordinator_tasks(app: Celery, wiring: GetWiring) -> None:
+    """Advancing turns, foreign submits, and the sweeper's thread."""
+
+    @app.task(name=names.TURN_ADVANCE, ignore_result=True)
+    def advance(session_id: str, turn_id: str, fence: int) -> None:
+        wiring().coordinator.advance(session_id, turn_id, fence)
+
+    @app.task(name=names.TURN_SUBMIT, ignore_result=True, Request=HiddenRequest)
+    def submit(*args: Any, **fields: Any) -> None:
+        submit_foreign(wiring(), args, fields)
+
+    app.steps["worker"].add(thread_step("sweeper", lambda stopping: wiring().sweeper.run(stopping)))
+
+
+def call_tasks(app: Celery, wiring: GetWiring) -> None:
+    """Running calls, of the effects whose queues the worker consumes."""
+
+    @app.task(name=names.CALL_RUN, ignore_result=True)
+    def run(session_id: str, turn_id: str, call_id: str, attempt: int) -> None:
+        wiring().runner.run(session_id, turn_id, call_id, attempt)
+
+
+def finalizer_tasks(app: Celery, wiring: GetWiring) -> None:
+    """Finalizer steps."""
+
+    @app.task(name=names.FINALIZE_STEP, ignore_result=True)
+    def step(session_id: str, turn_id: str, step_name: str) -> None:
+        wiring().finalizer.run(session_id, turn_id, step_name)
+
+
+def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]) -> str:
+    """Accept what a foreign producer sent; what is wrong with it becomes a `rejected` row that says why.
+
+    The fields come as keywords, or as one JSON object in the first argument.
+    """
+    if len(args) == 1 and isinstance(args[0], dict) and not fields:
+        fields = dict(args[0])
+        args = ()
+    try:
+        if args:
+            raise InvalidInput("arguments", "send the fields as keywords, or as one object; nothing positional")
+        if not fields.get("turn_id") and not fields.get("request_key"):
+            raise InvalidInput("turn_id", "choose a turn_id or a request_key, so that sending again is harmless")
+        request = read_request(fields)
+        return wiring.admission.admit(request).turn_id
+    except BrainqError as failure:
+        turn_id = str(fields.get("turn_id") or fields.get("request_key") or "")
+        log.warning("foreign submit rejected", why=type(failure).__name__)
+        wiring.store.turns.reject(
+            turn_id, str(fields.get("request_key") or turn_id), str(fields.get("session_id") or ""), str(failure), fields
+        )
+        return "rejected"

@@ -1,0 +1,122 @@
+"""The token that tells a running tool when it has to be done."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+DEADLINE = "deadline"
+
+
+class ToolTimeBudget(Protocol):
+    """What a token is cut from: the turn's budget."""
+
+    def per_tool_remaining_s(self, cap_s: float) -> float: ...
+
+
+class DeadlineToken:
+    """Expires at a moment of this process's monotonic clock, or earlier when it is cancelled.
+
+    A tool that looks at `is_expired` between its pieces of work, and then returns what it has as
+    `Partial(value)`, is cooperative: it has 0.25 s after the expiry to do so before it is cut off.
+    Safe to use from any thread; `wait_async` also from an event loop.
+    """
+
+    __slots__ = ("_cancelled", "_ends_at", "_listeners", "_lock", "_reason")
+
+    def __init__(self, remaining_s: float) -> None:
+        """`remaining_s` is counted from now; zero or less is a token that has already expired."""
+        self._ends_at = time.monotonic() + remaining_s
+        self._cancelled = threading.Event()
+        self._reason = ""
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[], None]] = []
+
+    @classmethod
+    def from_budget(cls, budget: ToolTimeBudget, cap_s: float) -> DeadlineToken:
+        """A token for one call of a tool whose own limit is `cap_s` seconds."""
+        return cls(budget.per_tool_remaining_s(cap_s))
+
+    @property
+    def is_expired(self) -> bool:
+        """True once the moment has passed or the token was cancelled; never False again."""
+        return self._cancelled.is_set() or time.monotonic() >= self._ends_at
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._cancelled.is_set()
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds until the expiry, never below 0."""
+        return 0.0 if self._cancelled.is_set() else max(0.0, self._ends_at - time.monotonic())
+
+    @property
+    def reason(self) -> str:
+        """Why it expired: what `cancel` was given, else `deadline`; empty while it has not."""
+        if self._cancelled.is_set():
+            return self._reason
+        return DEADLINE if self.is_expired else ""
+
+    def cancel(self, reason: str) -> None:
+        """Expire now. The first reason stays; later calls change nothing."""
+        with self._lock:
+            if self._cancelled.is_set():
+                return
+            self._reason = reason
+            self._cancelled.set()
+            listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Sleep at most `timeout_s`, waking at the expiry; returns `is_expired`.
+
+        Use it in a plain function in place of `time.sleep`.
+        """
+        self._cancelled.wait(max(0.0, min(timeout_s, self.remaining_s)))
+        return self.is_expired
+
+    async def wait_async(self, timeout_s: float) -> bool:
+        """`wait` for async functions: the event loop goes on meanwhile."""
+        loop = asyncio.get_running_loop()
+        woken = asyncio.Event()
+        remove = self.on_cancel(lambda: _wake(loop, woken))
+        try:
+            await asyncio.wait_for(woken.wait(), max(0.0, min(timeout_s, self.remaining_s)))
+        except TimeoutError:
+            pass
+        finally:
+            remove()
+        return self.is_expired
+
+    def on_cancel(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` once when `cancel` is called, from its thread; at once if it was already.
+
+        Returns a function that takes the listener away again. A deadline that passes calls nobody.
+        """
+        with self._lock:
+            if not self._cancelled.is_set():
+                self._listeners.append(listener)
+                return lambda: self._remove(listener)
+        listener()
+        return _nothing
+
+    def _remove(self, listener: Callable[[], None]) -> None:
+        with self._lock:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+
+def _wake(loop: asyncio.AbstractEventLoop, woken: asyncio.Event) -> None:
+    try:
+        loop.call_soon_threadsafe(woken.set)
+    except RuntimeError:  # the loop was closed meanwhile: nobody waits any more
+        pass
+
+
+def _nothing() -> None:
+    return None

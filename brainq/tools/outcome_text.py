@@ -1,0 +1,69 @@
+"""From an outcome to the tool message the model reads."""
+
+from __future__ import annotations
+
+import json
+from typing import assert_never
+
+from brainq.contracts.outcome import (
+    ToolDenied,
+    ToolFailure,
+    ToolOutcome,
+    ToolSuccess,
+    ToolTimeout,
+    ToolUnknown,
+)
+
+_DENIALS = {
+    "duplicate": "This call was not made: it repeats one that already succeeded.",
+    "blocked": "This call was not made: the tool is blocked for the rest of this turn.",
+    "pre_hook": "This call was not made: it was refused before it started.",
+    "validation": "This call was not made: its arguments were refused.",
+    "budget": "This call was not made: this turn has no tool calls left. Answer with what you have.",
+    "approval": "This call was not made: a person did not approve it. Do not repeat it unchanged.",
+}
+
+
+def outcome_text(outcome: ToolOutcome) -> tuple[str, bool]:
+    """(text for the model, is_error). Texts stay as they are, other values become compact JSON."""
+    match outcome:
+        case ToolSuccess():
+            return _success(outcome), False
+        case ToolFailure():
+            again = " You may try again." if outcome.retryable else ""
+            return f"The tool failed: {outcome.error.rstrip('.')}.{again}", True
+        case ToolTimeout():
+            return _timeout(outcome), True
+        case ToolDenied():
+            return outcome.message or _DENIALS[outcome.reason], True
+        case ToolUnknown():
+            return outcome.message or _UNKNOWN, True
+        case _:
+            assert_never(outcome)
+
+
+_UNKNOWN = (
+    "It is unknown whether this call took effect: it started, and its worker was lost. "
+    "Do not simply repeat it; first look whether its effect is there."
+)
+_PARTIAL = "[incomplete: the tool ran out of time and returned what it had]"
+
+
+def _success(outcome: ToolSuccess) -> str:
+    value = outcome.value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return f"{text}\n{_PARTIAL}" if outcome.partial else text
+
+
+def _timeout(outcome: ToolTimeout) -> str:
+    if outcome.still_running:
+        return (
+            f"The tool did not finish within {outcome.after_ms / 1000:.1f} s and is no longer waited for. "
+            "It may still take effect; do not repeat a change without looking first."
+        )
+    if outcome.after_ms == 0:
+        return "The tool was not started: its time was already used up."
+    return (
+        f"The tool did not finish in time and was stopped after {outcome.after_ms / 1000:.1f} s. "
+        "Ask for less at once, or go on without it."
+    )

@@ -1,0 +1,49 @@
+"""The tools of a brain, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from brainq.contracts.tool import ToolSpec
+from brainq.errors import InvalidInput
+from brainq.tools.tool import Tool
+
+
+class ToolRegistry(Mapping[str, Tool]):
+    """Name -> Tool, in the order of adding. Filled while a brain's module is imported, then only read."""
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._specs: dict[str, ToolSpec] = {}
+        for tool in tools:
+            self.add(tool)
+
+    def add(self, tool: Tool) -> None:
+        """Raises InvalidInput if the name is taken."""
+        if tool.name in self._tools:
+            raise InvalidInput(
+                "tools",
+                f"there are two tools named {tool.name!r} "
+                f"({_origin(self._tools[tool.name])} and {_origin(tool)}); give one of them another name=",
+            )
+        self._tools[tool.name] = tool
+        self._specs[tool.name] = tool.spec
+
+    @property
+    def specs(self) -> Mapping[str, ToolSpec]:
+        """Name -> ToolSpec, read-only: what gates, scheduler and model need to know."""
+        return MappingProxyType(self._specs)
+
+    def __getitem__(self, name: str) -> Tool:
+        return self._tools[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+
+def _origin(tool: Tool) -> str:
+    return f"{tool.function.__module__}.{tool.function.__qualname__}"

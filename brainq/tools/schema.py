@@ -1,0 +1,192 @@
+"""From a function's signature to a JSON schema, and from JSON arguments back to its types."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Union, cast
+
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+
+from brainq.errors import ToolSchemaError
+from brainq.tools.context import RunContext
+from brainq.tools.docstring import read_docstring
+
+_REFUSED_KINDS = {
+    inspect.Parameter.VAR_POSITIONAL: "*args has no JSON form; name each parameter, or take a list",
+    inspect.Parameter.VAR_KEYWORD: "**kwargs has no JSON form; name each parameter, or take a dict",
+    inspect.Parameter.POSITIONAL_ONLY: "models call by name; remove the / that makes it positional-only",
+}
+_REMEDY = "use str, int, float, bool, list, dict, an Enum, a Literal, a dataclass or a pydantic model"
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentBinder:
+    """Turns JSON arguments into keywords of the annotated types; what was left out stays out."""
+
+    model: type[BaseModel]
+    names: Mapping[str, str]  # field of the model -> parameter of the function
+
+    def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises pydantic's ValidationError where a value does not fit its annotation."""
+        values = self.model.model_validate(dict(arguments))
+        return {self.names[field]: getattr(values, field) for field in values.model_fields_set}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSignature:
+    """What the signature of a tool says. `schema` is empty where it was not asked for."""
+
+    description: str
+    schema: dict[str, Any]
+    context_param: str | None
+    binder: ArgumentBinder | None
+
+
+class _Quiet(GenerateJsonSchema):
+    """A default that is no JSON is left out without a warning."""
+
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
+
+
+def read_signature(tool: str, function: Callable[..., Any], *, with_schema: bool = True) -> ToolSignature:
+    """Read annotations, defaults, `Annotated[..., Field(...)]` and the docstring of `function`.
+
+    Raises ToolSchemaError naming the tool, the parameter and the remedy.
+    """
+    hints = _hints(tool, function)
+    doc = read_docstring(function)
+    context_param: str | None = None
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if _is_context(hints.get(name)):
+            if context_param is not None:
+                raise ToolSchemaError(
+                    f"tool {tool!r}: both {context_param!r} and {name!r} are annotated RunContext; keep one"
+                )
+            context_param = name
+            continue
+        if with_schema:
+            _check_parameter(tool, parameter, hints)
+        parameters.append(parameter)
+    if not with_schema:
+        return ToolSignature(doc.summary, {}, context_param, None)
+    binder = _binder(tool, parameters, hints, doc.parameters)
+    return ToolSignature(doc.summary, _schema(tool, binder.model), context_param, binder)
+
+
+def _hints(tool: str, function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+        raise ToolSchemaError(
+            f"tool {tool!r}: its annotations cannot be read ({error}); every name in them must be importable "
+            "in the module of the function, also at run time (not under TYPE_CHECKING)"
+        ) from error
+
+
+def _is_context(hint: Any) -> bool:
+    if typing.get_origin(hint) is Annotated:
+        hint = typing.get_args(hint)[0]
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        return RunContext in typing.get_args(hint)
+    return hint is RunContext
+
+
+def _check_parameter(tool: str, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> None:
+    if parameter.kind in _REFUSED_KINDS:
+        raise ToolSchemaError(
+            f"tool {tool!r}: parameter {parameter.name!r}: {_REFUSED_KINDS[parameter.kind]}"
+        )
+    if parameter.name not in hints:
+        raise ToolSchemaError(
+            f"tool {tool!r}: parameter {parameter.name!r} has no annotation; write its type, "
+            f"such as {parameter.name}: str"
+        )
+
+
+def _binder(
+    tool: str,
+    parameters: list[inspect.Parameter],
+    hints: Mapping[str, Any],
+    docs: Mapping[str, str],
+) -> ArgumentBinder:
+    # Fields are p0, p1, ... with the parameter's name as alias: a parameter may be called `copy`, `json` or
+    # `_x`, which a model's field may not.
+    fields: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for index, parameter in enumerate(parameters):
+        field = f"p{index}"
+        names[field] = parameter.name
+        hint = hints[parameter.name]
+        extra: dict[str, Any] = {"alias": parameter.name}
+        if parameter.name in docs and not _is_described(hint):
+            extra["description"] = docs[parameter.name]
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        fields[field] = (Annotated[hint, Field(**extra)], default)
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=False, protected_namespaces=())
+    try:
+        model = create_model("Arguments", __config__=config, **fields)
+    except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
+        raise ToolSchemaError(
+            f"tool {tool!r}: {_culprit(parameters, hints)}: {_first_line(error)}"
+        ) from error
+    return ArgumentBinder(model, names)
+
+
+def _schema(tool: str, model: type[BaseModel]) -> dict[str, Any]:
+    try:
+        schema = model.model_json_schema(by_alias=True, schema_generator=_Quiet)
+    except (PydanticInvalidForJsonSchema, PydanticUserError) as error:
+        raise ToolSchemaError(
+            f"tool {tool!r}: a parameter's type has no JSON form ({_first_line(error)}); {_REMEDY}"
+        ) from error
+    _drop_titles(schema)
+    schema.setdefault("properties", {})
+    return schema
+
+
+def _drop_titles(schema: Any) -> None:
+    """Titles repeat the names, and models pay for them by the token."""
+    if not isinstance(schema, dict):
+        return
+    words = cast("dict[str, Any]", schema)
+    words.pop("title", None)
+    for word, inner in words.items():
+        if word in ("properties", "$defs", "patternProperties"):
+            for named in inner.values():  # the keys are names here: one of them may be "title"
+                _drop_titles(named)
+        elif word in ("anyOf", "oneOf", "allOf", "prefixItems"):
+            for choice in inner:
+                _drop_titles(choice)
+        elif word in ("items", "additionalProperties", "propertyNames", "not"):
+            _drop_titles(inner)
+
+
+def _is_described(hint: Any) -> bool:
+    if typing.get_origin(hint) is not Annotated:
+        return False
+    return any(isinstance(extra, FieldInfo) and extra.description for extra in typing.get_args(hint)[1:])
+
+
+def _culprit(parameters: list[inspect.Parameter], hints: Mapping[str, Any]) -> str:
+    """Which parameter pydantic cannot take: it does not say so itself."""
+    for parameter in parameters:
+        try:
+            create_model("Probe", value=(hints[parameter.name], ...))
+        except (PydanticSchemaGenerationError, PydanticUserError, TypeError):
+            return (
+                f"parameter {parameter.name!r} is annotated {hints[parameter.name]!r}, "
+                f"which has no JSON form; {_REMEDY}"
+            )
+    return "its parameters cannot become a JSON schema"
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).split("\n", 1)[0]

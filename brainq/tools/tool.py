@@ -1,0 +1,145 @@
+"""A tool: its spec, and the function behind it."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from brainq.contracts.effect import Effect
+from brainq.contracts.tool import ToolSpec
+from brainq.errors import ToolSchemaError
+from brainq.tools.lanes import check_template
+from brainq.tools.schema import ArgumentBinder, read_signature
+
+DEFAULT_TIMEOUT_S = 45.0
+ISOLATIONS = ("thread", "process")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool as the process that runs it knows it.
+
+    context_param   the parameter that gets the RunContext, or None
+    binder          turns JSON arguments into the types the function was annotated with; None: they are
+                    handed over as they are (tools whose schema came from elsewhere)
+    """
+
+    spec: ToolSpec
+    function: Function
+    is_async: bool
+    context_param: str | None = None
+    binder: ArgumentBinder | None = None
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The keywords to call the function with, without the context.
+
+        Raises pydantic's ValidationError where a value does not fit its annotation.
+        """
+        return dict(arguments) if self.binder is None else self.binder.bind(arguments)
+
+
+def make_tool(
+    function: Function,
+    *,
+    effect: Effect = Effect.DESTRUCTIVE,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    resources: tuple[str, ...] = (),
+    idempotent: bool = False,
+    lane: str | None = None,
+    isolation: str = "thread",
+    name: str | None = None,
+    description: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Tool:
+    """A Tool from a plain or async function; its signature becomes the JSON schema.
+
+    lane         one more resource: `global`, or a name of your own
+    parameters   the JSON schema to use in place of the signature's; the function then takes the arguments
+                 as they are, as keywords
+
+    Raises ToolSchemaError, naming the tool and what to change.
+    """
+    tool_name = name if name is not None else getattr(function, "__name__", "")
+    _check_name(tool_name, function)
+    _check_kind(tool_name, function)
+    signature = read_signature(tool_name, function, with_schema=parameters is None)
+    schema = dict(parameters) if parameters is not None else signature.schema
+    spec = ToolSpec(
+        name=tool_name,
+        description=signature.description if description is None else description,
+        parameters=schema,
+        effect=_checked_effect(tool_name, effect),
+        timeout_s=_checked_timeout(tool_name, timeout_s),
+        idempotent=idempotent,
+        resources=_checked_resources(tool_name, resources, lane, schema),
+        isolation=_checked_isolation(tool_name, isolation),
+    )
+    return Tool(
+        spec, function, inspect.iscoroutinefunction(function), signature.context_param, signature.binder
+    )
+
+
+def _check_name(name: str, function: Function) -> None:
+    if not _NAME.fullmatch(name):
+        raise ToolSchemaError(
+            f"tool {name or function!r}: this is no name a model can call; pass name= with 1 to 64 of "
+            "A-Z a-z 0-9 _ -, starting with a letter or _"
+        )
+
+
+def _check_kind(name: str, function: Function) -> None:
+    if not (inspect.isfunction(function) or inspect.ismethod(function)):
+        raise ToolSchemaError(
+            f"tool {name!r}: {type(function).__name__} is not a function; wrap the call in a def of its own"
+        )
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ToolSchemaError(f"tool {name!r}: it yields; return a list in place of yielding its items")
+
+
+def _checked_effect(name: str, effect: object) -> Effect:
+    if not isinstance(effect, Effect):
+        raise ToolSchemaError(
+            f"tool {name!r}: effect={effect!r} is not an Effect; use one of "
+            + ", ".join(f"Effect.{member.name}" for member in Effect)
+        )
+    return effect
+
+
+def _checked_timeout(name: str, timeout_s: object) -> float:
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
+        raise ToolSchemaError(f"tool {name!r}: timeout_s={timeout_s!r} is not a number of seconds")
+    if not (math.isfinite(timeout_s) and timeout_s > 0):
+        raise ToolSchemaError(f"tool {name!r}: timeout_s={timeout_s!r} must be finite and above 0 seconds")
+    return float(timeout_s)
+
+
+def _checked_isolation(name: str, isolation: object) -> str:
+    if not isinstance(isolation, str) or isolation not in ISOLATIONS:
+        raise ToolSchemaError(
+            f"tool {name!r}: isolation={isolation!r} is unknown; use one of {', '.join(ISOLATIONS)}"
+        )
+    return isolation
+
+
+def _checked_resources(
+    name: str, resources: object, lane: str | None, schema: Mapping[str, Any]
+) -> tuple[str, ...]:
+    if isinstance(resources, str) or not isinstance(resources, tuple | list):
+        raise ToolSchemaError(
+            f"tool {name!r}: resources={resources!r} must be a tuple of templates such as ('note:{{path}}',)"
+        )
+    templates: list[object] = [*resources, *([] if lane is None else [lane])]
+    known = tuple(schema.get("properties", {}))
+    checked = [check_template(name, template, known) for template in templates]
+    return tuple(dict.fromkeys(checked))

@@ -1,0 +1,62 @@
+"""The start of a turn: callback, event log, the session's history."""
+
+from __future__ import annotations
+
+from brainq.brain import Brain
+from brainq.contracts.callbacks import TurnInfo
+from brainq.contracts.claim import TurnClaim
+from brainq.contracts.message import Message
+from brainq.contracts.view import TurnView
+from brainq.errors import InvalidInput
+from brainq.observe.logs import logger
+from brainq.turn.ports import EventLog, Remembered, Turns
+from brainq.turn.preparer import render_hash
+
+log = logger("brainq.turn")
+
+TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its history go
+
+
+class Beginner:
+    """Begins turns: each part may run twice, none does harm when it does."""
+
+    def __init__(self, brain: Brain, turns: Turns, events: EventLog, remembered: Remembered) -> None:
+        self._brain = brain
+        self._turns = turns
+        self._events = events
+        self._remembered = remembered
+
+    def system_prompt(self, info: TurnInfo) -> str:
+        """The brain's system prompt for this turn. Raises InvalidInput when its function fails."""
+        prompt = self._brain.system_prompt
+        if isinstance(prompt, str):
+            return prompt
+        try:
+            return str(prompt(info))
+        except Exception as failure:
+            raise InvalidInput("system_prompt", f"its function raised {type(failure).__name__}: {failure}") from failure
+
+    def begin(self, claim: TurnClaim, view: TurnView, info: TurnInfo, system_prompt: str) -> list[Message] | None:
+        """Log the user's message and put it into the history; what was put there, or None when the turn was lost."""
+        request = view.request
+        callback = self._brain.callbacks.on_turn_start
+        if callback is not None:
+            try:
+                callback(info)
+            except Exception as failure:
+                log.error("on_turn_start raised", failure=failure, turn_id=claim.turn_id)
+        self._events.log_user(request, self._brain.redact_logs)
+        message = Message(role="user", content=request.user_message, turn=claim.turn_id)
+        messages = [message] if view.history else [*self._from_sql(claim), message]
+        begun = self._turns.begin(claim, messages, render_hash(system_prompt))
+        return messages if begun else None
+
+    def _from_sql(self, claim: TurnClaim) -> list[Message]:
+        """A session that Redis no longer holds goes on from what SQL kept of it."""
+        pairs = self._remembered.history(claim.session_id, claim.turn_id, TURNS_FROM_SQL)
+        return [
+            Message(role=role, content=text, turn=f"earlier-{number}")
+            for number, pair in enumerate(pairs)
+            for role, text in zip(("user", "assistant"), pair, strict=True)
+            if text
+        ]

@@ -1,0 +1,82 @@
+"""What a turn does next: a pure function of what is known and the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.view import TurnView
+
+MAX_LOST_ATTEMPTS = 4  # a turn that keeps killing its coordinators is ended, not tried for ever
+
+FALLBACK_TEXTS = {
+    StopReason.DEADLINE: "I ran out of time before I could finish this.",
+    StopReason.MAX_STEPS: "I used up the steps allowed for this turn before I could finish.",
+    StopReason.MAX_TOTAL_TOKENS: "I used up the tokens allowed for this turn before I could finish.",
+    StopReason.MAX_COST: "I used up the money allowed for this turn before I could finish.",
+    StopReason.EMPTY_REPLY: "I could not produce a response.",
+    StopReason.CANCELLED: "",
+    StopReason.MODEL_ERROR: "",
+    StopReason.LOST: "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Think:
+    """Ask the model. `why` is for people."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End the turn. `why` is for people; `error` goes into a failed turn's result."""
+
+    ending: Ending
+    stop_reason: StopReason
+    why: str
+    error: str = ""
+
+    @property
+    def text(self) -> str:
+        return FALLBACK_TEXTS[self.stop_reason]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do for a coordinator. `why` says whom the turn waits for."""
+
+    why: str
+
+
+Decision = Think | End | Wait
+
+
+def decide(view: TurnView) -> Decision:
+    """Cancel first, then the deadline, then limits, then the next step."""
+    if view.cancel:
+        return End(Ending.CANCELLED, StopReason.CANCELLED, "it was cancelled", view.cancel_reason)
+    if view.remaining_ms <= 0:
+        return End(Ending.TIMED_OUT, StopReason.DEADLINE, "its deadline has passed")
+    if view.awaits != "coordinator":
+        return Wait(f"it waits for {view.awaits}")
+    if view.lost_reason:
+        return End(Ending.FAILED, StopReason.LOST, "Redis lost its state", view.lost_reason)
+    if view.lost_attempts >= MAX_LOST_ATTEMPTS:
+        return End(
+            Ending.FAILED,
+            StopReason.LOST,
+            "its coordinators kept dying",
+            f"{view.lost_attempts} workers were lost while asking the model",
+        )
+    next_step = view.step + 1
+    if next_step > view.steps_max:
+        return End(Ending.COMPLETED, StopReason.MAX_STEPS, f"all {view.steps_max} steps are used")
+    return Think(f"step {next_step} of {view.steps_max} is next")
+
+
+SPENT = {
+    "steps": End(Ending.COMPLETED, StopReason.MAX_STEPS, "all steps are used"),
+    "tokens": End(Ending.COMPLETED, StopReason.MAX_TOTAL_TOKENS, "the next step could pass max_total_tokens"),
+    "cost": End(Ending.COMPLETED, StopReason.MAX_COST, "the next step could pass max_cost_usd"),
+}

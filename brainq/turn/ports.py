@@ -1,0 +1,90 @@
+"""What the coordinator needs of the world. `wiring.py` fits Redis, SQL and the brain in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from brainq.contracts.claim import CallRef, PlannedCall, TurnClaim
+from brainq.contracts.message import Message
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnRequest
+from brainq.contracts.usage import TokenUsage
+from brainq.contracts.view import TurnView
+
+
+class Turns(Protocol):
+    """Turn state; every write is fenced. See `state.turns.RedisTurns` for what each returns."""
+
+    def claim(self, session_id: str, turn_id: str, fence: int, owner: str) -> TurnClaim | str: ...
+    def beat(self, claim: TurnClaim) -> str: ...
+    def look(self, claim: TurnClaim) -> TurnView: ...
+    def begin(self, claim: TurnClaim, messages: Sequence[Message], context_hash: str) -> bool: ...
+    def begin_step(
+        self, claim: TurnClaim, estimate_tokens: int, estimate_usd: float | None
+    ) -> tuple[str, int, int] | str: ...
+    def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str) -> bool: ...
+    def commit_calls(
+        self,
+        claim: TurnClaim,
+        step: int,
+        message: Message,
+        plan: Sequence[PlannedCall],
+        usage: TokenUsage,
+        cost_usd: float | None,
+        tail: str,
+        block_tools: Sequence[str] = (),
+    ) -> tuple[str, ...] | None: ...
+    def end(
+        self,
+        claim: TurnClaim,
+        *,
+        ending: Ending,
+        stop_reason: StopReason,
+        text: str,
+        error: str,
+        answer: Message | None,
+        marker: Message | None,
+        open_status: str,
+        open_text: str,
+        first_step: str,
+        usage: TokenUsage,
+        cost_usd: float | None,
+        tail: str,
+    ) -> tuple[str, tuple[str, ...]] | None: ...
+
+
+class ToolCallBudget(Protocol):
+    """Claims of tool calls: one word an id, in order."""
+
+    def claim(self, session_id: str, turn_id: str, kind: str, ids: Sequence[str]) -> list[str]: ...
+
+
+class EventLog(Protocol):
+    """The SQL event log, as far as the start of a turn needs it."""
+
+    def log_user(self, request: TurnRequest, redact: bool) -> int: ...
+
+
+class Remembered(Protocol):
+    """What SQL kept of a session whose history Redis has let go."""
+
+    def history(
+        self, session_id: str, before_turn_id: str, limit_turns: int
+    ) -> Sequence[tuple[str, str]]: ...
+
+
+class LaneKeeper(Protocol):
+    """Sends calls into their lanes, and frees lanes of calls that will not run."""
+
+    def enter(self, ref: CallRef) -> None: ...
+    def leave(self, ref: CallRef) -> None: ...
+
+
+class Attention(Protocol):
+    """Asks the sweeper to look at a turn soon."""
+
+    def again(self, session_id: str, turn_id: str, after_ms: int) -> None: ...
+
+
+Price = Callable[[str, str, TokenUsage], float | None]

@@ -1,0 +1,30 @@
+"""What brainq itself says to a model. %SECONDS% is filled in by the script that ends a turn."""
+
+from __future__ import annotations
+
+from brainq.contracts.message import Message
+from brainq.contracts.status import Ending
+
+OPEN_CALL_TEXTS = {
+    Ending.CANCELLED: "Cancelled after %SECONDS% s; whether it took effect is not known.",
+    Ending.TIMED_OUT: "No result after %SECONDS% s: the turn's deadline passed; it may still have taken effect.",
+    Ending.FAILED: "No result: the turn failed before this call ended.",
+    Ending.COMPLETED: "No result: the turn ended before this call did.",
+}
+OPEN_CALL_STATUS = {
+    Ending.CANCELLED: "cancelled",
+    Ending.TIMED_OUT: "timed_out",
+    Ending.FAILED: "cancelled",
+    Ending.COMPLETED: "cancelled",
+}
+_MARKERS = {
+    Ending.CANCELLED: "[The user cancelled this turn before it was answered.]",
+    Ending.TIMED_OUT: "[This turn ran out of time before it was answered.]",
+    Ending.FAILED: "[This turn failed before it was answered.]",
+}
+
+
+def marker(ending: Ending, turn_id: str, step: int) -> Message | None:
+    """What the next turn's model reads about an ending that is no answer."""
+    text = _MARKERS.get(ending)
+    return Message(role="user", content=text, turn=turn_id, step=step) if text else None

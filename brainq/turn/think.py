@@ -1,0 +1,212 @@
+"""One step: begin the turn if need be, prepare, ask the model, and commit what it asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from brainq.brain import Brain
+from brainq.contracts.callbacks import StreamChunk, TurnInfo
+from brainq.contracts.claim import TurnClaim
+from brainq.contracts.message import Message
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.usage import TokenUsage
+from brainq.contracts.view import TurnView
+from brainq.errors import BrainqError, ProviderError
+from brainq.observe.logs import logger
+from brainq.providers.base import Provider
+from brainq.providers.estimate import estimate_tools
+from brainq.providers.resolve import resolve_model
+from brainq.turn.ask import TextTail, TurnLost, ask
+from brainq.turn.begin import Beginner
+from brainq.turn.decide import SPENT, End
+from brainq.turn.plan import plan_calls
+from brainq.turn.ports import Price, ToolCallBudget, Turns
+from brainq.turn.preparer import TurnPreparer
+
+log = logger("brainq.turn")
+
+MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began; retries before that are the provider's
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The reply asked for calls and is committed; `wants` wait for their lanes."""
+
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The loop is over: with the model's answer, or without one (`message` is None)."""
+
+    end: End
+    message: Message | None = None
+    usage: TokenUsage = TokenUsage()
+    cost_usd: float | None = None
+    tail: str = ""
+
+
+Asked = Calls | Answer | None
+
+
+class Thinker:
+    """Takes one step of a turn. None means that the turn was lost to another owner."""
+
+    def __init__(
+        self,
+        *,
+        brain: Brain,
+        turns: Turns,
+        budget: ToolCallBudget,
+        beginner: Beginner,
+        price: Price,
+        preparer: TurnPreparer | None = None,
+    ) -> None:
+        self._brain = brain
+        self._turns = turns
+        self._budget = budget
+        self._beginner = beginner
+        self._price = price
+        self._preparer = preparer or TurnPreparer()
+
+    def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool]) -> Asked:
+        request = view.request
+        info = TurnInfo(
+            turn_id=request.turn_id,
+            session_id=request.session_id,
+            user_message=request.user_message,
+            prompt_id=request.prompt_id,
+            prompt_version=request.prompt_version,
+            prompt_tags=request.prompt_tags,
+            metadata=request.metadata,
+            turn_number=view.turn_number,
+        )
+        try:
+            provider, model = resolve_model(request.model or self._brain.model, request.provider)
+            system_prompt = request.system_prompt or self._beginner.system_prompt(info)
+        except BrainqError as failure:
+            return _failed(str(failure))
+        history = view.history
+        if not view.begun:
+            begun = self._beginner.begin(claim, view, info, system_prompt)
+            if begun is None:
+                return None
+            history = (*history, *begun)
+        prepared = self._preparer.prepare(
+            request,
+            history,
+            system_prompt=system_prompt,
+            provider=provider.name,
+            model=model,
+            today=datetime.now(UTC),
+            max_context_tokens=request.limits.over(self._brain.limits).max_context_tokens,
+        )
+        return self._attempts(claim, view, provider, model, prepared.messages, prepared.estimate, lost)
+
+    def _attempts(
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        provider: Provider,
+        model: str,
+        messages: tuple[Message, ...],
+        estimate: int,
+        lost: Callable[[], bool],
+    ) -> Asked:
+        specs = tuple(self._brain.tools.specs.values())
+        estimate += estimate_tools(specs)
+        estimated = TokenUsage(input_tokens=estimate)
+        estimate_usd = self._price(provider.name, model, estimated)
+        for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
+            step = self._turns.begin_step(claim, estimate, estimate_usd)
+            if step == "LOST":
+                return None
+            if isinstance(step, str):
+                return Answer(SPENT[step])
+            _, number, attempt = step
+            request = ModelRequest(
+                model=model,
+                messages=messages,
+                tools=specs,
+                output_schema=view.request.output_schema,
+                timeout_s=max(0.001, view.remaining_ms / 1000),
+                session_id=claim.session_id,
+                turn_id=claim.turn_id,
+                step=number,
+                attempt=attempt,
+            )
+            tail = TextTail(self._teller(claim, number, attempt))
+            try:
+                reply = ask(provider, request, tail, lost, self._chunk_callback(claim, number, attempt))
+            except TurnLost:
+                return None
+            except ProviderError as failure:
+                if failure.kind == "stream" and failure.retryable and remaining:
+                    log.info("stream broke, asking again", turn_id=claim.turn_id, step=number, attempt=attempt)
+                    continue
+                return _after_failure(failure)
+            except Exception as failure:
+                log.error("provider raised", failure=failure, turn_id=claim.turn_id, step=number)
+                return _failed(f"provider {provider.name!r} raised {type(failure).__name__}")
+            return self._commit(claim, view, number, reply, self._price(provider.name, model, reply.usage), tail)
+        raise AssertionError("the last attempt returns")
+
+    def _commit(
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        step: int,
+        reply: ModelReply,
+        cost_usd: float | None,
+        tail: TextTail,
+    ) -> Asked:
+        if not reply.calls:
+            answered = bool(reply.text.strip())
+            end = End(
+                Ending.COMPLETED,
+                StopReason.ANSWERED if answered else StopReason.EMPTY_REPLY,
+                "the model answered" if answered else "the model's reply was empty",
+            )
+            text = reply.text if answered else end.text
+            message = Message(role="assistant", content=text, turn=claim.turn_id, step=step)
+            return Answer(end, message, reply.usage, cost_usd, tail.rest())
+        plan = plan_calls(
+            self._brain,
+            view,
+            step,
+            reply,
+            lambda ids: self._budget.claim(claim.session_id, claim.turn_id, "tool_calls", ids),
+        )
+        wants = self._turns.commit_calls(
+            claim, step, plan.message, plan.calls, reply.usage, cost_usd, tail.rest(), plan.block_tools
+        )
+        return None if wants is None else Calls(wants)
+
+    def _teller(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[str], bool]:
+        return lambda text: self._turns.tell_delta(claim, step, attempt, text)
+
+    def _chunk_callback(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[str], None] | None:
+        callback = self._brain.callbacks.on_stream_chunk
+        if callback is None:
+            return None
+
+        def told(text: str) -> None:
+            try:
+                callback(StreamChunk(claim.turn_id, claim.session_id, step, attempt, text))
+            except Exception as failure:
+                log.error("on_stream_chunk raised", failure=failure, turn_id=claim.turn_id)
+
+        return told
+
+
+def _failed(error: str) -> Answer:
+    return Answer(End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", error))
+
+
+def _after_failure(failure: ProviderError) -> Answer:
+    if failure.kind == "timeout":
+        return Answer(End(Ending.TIMED_OUT, StopReason.DEADLINE, "the model did not answer by the deadline"))
+    return _failed(str(failure))

@@ -1,0 +1,47 @@
+"""Comparing SQL with Redis: accepted turns that Redis does not know are queued, in row order."""
+
+from __future__ import annotations
+
+from brainq.observe.logs import logger
+from brainq.upkeep.ports import Accepted, Admission, Index, Intents
+
+log = logger("brainq.upkeep")
+
+PAGE = 500
+
+
+class Comparer:
+    """Finds turns between their SQL row and Redis: a producer died there, or Redis lost them."""
+
+    def __init__(self, *, index: Index, accepted: Accepted, intents: Intents, admission: Admission) -> None:
+        self._index = index
+        self._accepted = accepted
+        self._intents = intents
+        self._admission = admission
+
+    def compare(self) -> int:
+        """Queue what Redis does not know; how many that were."""
+        after_row, queued = 0, 0
+        while rows := self._accepted.unended(after_row, PAGE):
+            known = self._index.known([(row.session_id, row.turn_id) for row in rows])
+            for row, is_known in zip(rows, known, strict=True):
+                if not is_known:
+                    queued += self._admit(row.turn_id)
+            after_row = rows[-1].row
+            if len(rows) < PAGE:
+                break
+        return queued
+
+    def _admit(self, turn_id: str) -> int:
+        request = self._accepted.request(turn_id)
+        if request is None:
+            return 0
+        if self._intents.has_intents(turn_id):
+            # Redis forgot a turn that had begun to write: beginning it again could write twice.
+            self._admission.end_as_lost(
+                request, "Redis lost this turn after it had begun to write; see its calls for what was started"
+            )
+        else:
+            self._admission.queue(request)
+        log.warning("turn queued from SQL", turn_id=turn_id)
+        return 1

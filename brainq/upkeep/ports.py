@@ -1,0 +1,97 @@
+"""What upkeep may see and move. `wiring.py` fits Redis, SQL and the machines in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from brainq.contracts.claim import CallRef, SettleReply
+from brainq.contracts.effect import Effect
+from brainq.contracts.message import Message
+from brainq.contracts.status import TraceStatus
+from brainq.contracts.turn import TurnRequest
+
+
+class Look(Protocol):
+    """What one look at a turn found; see `state.index.Look`."""
+
+    @property
+    def word(self) -> str: ...
+    @property
+    def after_ms(self) -> int: ...
+    @property
+    def fence(self) -> int: ...
+    @property
+    def actions(self) -> tuple[tuple[str, ...], ...]: ...
+
+
+class Index(Protocol):
+    def due(self, most: int, hold_s: float) -> list[tuple[str, str]]: ...
+    def look(self, session_id: str, turn_id: str) -> Look: ...
+    def again(self, session_id: str, turn_id: str, after_ms: int) -> None: ...
+    def drop(self, session_id: str, turn_id: str) -> None: ...
+    def known(self, turns: list[tuple[str, str]]) -> list[bool]: ...
+    def take_comparing(self, for_s: float) -> bool: ...
+
+
+class Calls(Protocol):
+    def facts(self, ref: CallRef) -> tuple[str, str, Effect, int, bool, int] | None: ...
+    def ask_again(self, ref: CallRef, attempt: int) -> str: ...
+    def give_up(
+        self, ref: CallRef, attempt: int, *, status: TraceStatus, message: Message, detail: str
+    ) -> SettleReply: ...
+
+
+class Verdict(Protocol):
+    """Whether a call ever started: `void` (it did not, and now cannot), `started` or `done`."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def outcome_json(self) -> str | None: ...
+
+
+class Intents(Protocol):
+    def void(
+        self,
+        *,
+        turn_id: str,
+        call_id: str,
+        attempt: int,
+        session_id: str,
+        tool: str,
+        effect: Effect,
+    ) -> Verdict: ...
+    def has_intents(self, turn_id: str) -> bool: ...
+
+
+class Lanes(Protocol):
+    def beat(self, ref: CallRef) -> str: ...
+    def lapsed(self, most: int) -> list[CallRef]: ...
+
+
+class LaneKeeper(Protocol):
+    def enter(self, ref: CallRef) -> None: ...
+    def leave(self, ref: CallRef) -> None: ...
+
+
+class Coordinator(Protocol):
+    def advance(self, session_id: str, turn_id: str, fence: int) -> str: ...
+
+
+class Finalizer(Protocol):
+    def deliver(self, session_id: str, turn_id: str) -> str: ...
+
+
+class Accepted(Protocol):
+    """Turns that SQL has accepted and not seen end, in row order."""
+
+    def unended(self, after_row: int, limit: int) -> Sequence[Any]: ...
+    def request(self, turn_id: str) -> TurnRequest | None: ...
+
+
+class Admission(Protocol):
+    """Queues an accepted turn in Redis, or ends one that cannot be begun again."""
+
+    def queue(self, request: TurnRequest) -> None: ...
+    def end_as_lost(self, request: TurnRequest, why: str) -> None: ...

@@ -1,0 +1,113 @@
+"""Rescue: what becomes of a call whose worker stopped beating."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from brainq.contracts.claim import CallRef
+from brainq.contracts.effect import Effect
+from brainq.contracts.message import Message
+from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolUnknown
+from brainq.contracts.status import TraceStatus
+from brainq.observe.logs import logger
+from brainq.tools.outcome_text import outcome_text
+from brainq.upkeep.ports import Calls, Intents, LaneKeeper
+
+log = logger("brainq.upkeep")
+
+_OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
+
+LOST = ToolFailure(error="its workers were lost each time it ran", error_type="WorkerLost", retryable=True)
+UNKNOWN = ToolUnknown(
+    message="The worker that ran this call was lost. It may or may not have taken effect; check before "
+    "repeating it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """Dispatch the next attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Settle the call with this outcome."""
+
+    outcome: ToolOutcome
+
+
+def judge(
+    effect: Effect, idempotent: bool, attempt: int, max_attempts: int, started: str, outcome_json: str | None
+) -> AskAgain | GiveUp:
+    """Pure. `started` is what SQL says of a non-read call's intent: `void`, `started` or `done`.
+
+    A read runs again. A call that never started runs again. One that started runs again only when its tool
+    says it is idempotent; else its end is what SQL recorded, or unknown.
+    """
+    if started == "done" and outcome_json:
+        return GiveUp(_OUTCOME.validate_json(outcome_json))
+    may_repeat = effect.is_read or idempotent or started == "void"
+    if may_repeat:
+        return AskAgain() if attempt < max_attempts else GiveUp(LOST)
+    return GiveUp(UNKNOWN)
+
+
+class Rescuer:
+    """Judges lapsed calls and acts on it."""
+
+    def __init__(self, *, calls: Calls, intents: Intents, lanes: LaneKeeper, max_attempts: int) -> None:
+        self._calls = calls
+        self._intents = intents
+        self._lanes = lanes
+        self._max_attempts = max_attempts
+
+    def rescue(self, ref: CallRef, attempt: int) -> str:
+        """Returns what was done, in a word."""
+        facts = self._calls.facts(ref)
+        if facts is None or facts[0] != "running" or facts[3] != attempt:
+            return "gone"
+        _, tool, effect, _, idempotent, step = facts
+        started, outcome_json = "void", None
+        if not effect.is_read:
+            # This row is the judgement: if it can be inserted the call never started, and now never will.
+            verdict = self._intents.void(
+                turn_id=ref.turn_id,
+                call_id=ref.call_id,
+                attempt=attempt,
+                session_id=ref.session_id,
+                tool=tool,
+                effect=effect,
+            )
+            started, outcome_json = verdict.state, verdict.outcome_json
+        judged = judge(effect, idempotent, attempt, self._max_attempts, started, outcome_json)
+        log.warning("call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=type(judged).__name__)
+        if isinstance(judged, AskAgain):
+            return self._calls.ask_again(ref, attempt).lower()
+        return self._give_up(ref, attempt, tool, effect, step, judged.outcome)
+
+    def _give_up(
+        self, ref: CallRef, attempt: int, tool: str, effect: Effect, step: int, outcome: ToolOutcome
+    ) -> str:
+        text, is_error = outcome_text(outcome)
+        message = Message(
+            role="tool",
+            content=text,
+            call_id=ref.call_id,
+            name=tool,
+            is_error=is_error,
+            turn=ref.turn_id,
+            step=step,
+        )
+        status = {ToolSuccess: TraceStatus.COMPLETED, ToolUnknown: TraceStatus.UNKNOWN}.get(
+            type(outcome), TraceStatus.FAILED
+        )
+        reply = self._calls.give_up(ref, attempt, status=status, message=message, detail="worker lost")
+        if reply.word == "SETTLED":
+            if not effect.is_read:
+                self._lanes.leave(ref)
+            for call_id in reply.wants:
+                self._lanes.enter(CallRef(ref.session_id, ref.turn_id, call_id))
+        return reply.word.lower()

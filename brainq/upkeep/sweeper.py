@@ -1,0 +1,112 @@
+"""Sweeper: looks at every turn that is due, and has done what is found to be missing."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from brainq.contracts.claim import CallRef
+from brainq.observe.logs import logger
+from brainq.upkeep.compare import Comparer
+from brainq.upkeep.ports import Calls, Coordinator, Finalizer, Index, LaneKeeper, Lanes
+from brainq.upkeep.rescue import Rescuer
+
+log = logger("brainq.upkeep")
+
+TURNS_AT_ONCE = 200
+LANES_AT_ONCE = 100
+COMPARE_EVERY_SWEEPS = 5
+
+
+class Sweeper:
+    """One loop a coordinator process. Everything it does is fenced: any number may run."""
+
+    def __init__(
+        self,
+        *,
+        every_s: float,
+        index: Index,
+        calls: Calls,
+        lanes: Lanes,
+        keeper: LaneKeeper,
+        rescuer: Rescuer,
+        comparer: Comparer,
+        coordinator: Coordinator,
+        finalizer: Finalizer,
+    ) -> None:
+        self._every_s = every_s
+        self._index = index
+        self._calls = calls
+        self._lanes = lanes
+        self._keeper = keeper
+        self._rescuer = rescuer
+        self._comparer = comparer
+        self._coordinator = coordinator
+        self._finalizer = finalizer
+
+    def run(self, stop: threading.Event) -> None:
+        """Sweep until told to stop. An error (Redis or SQL away) is logged and tried again."""
+        sweeps = 0
+        while not stop.wait(self._every_s):
+            started = time.monotonic()
+            try:
+                self.sweep()
+                if sweeps % COMPARE_EVERY_SWEEPS == 0 and self._index.take_comparing(
+                    self._every_s * COMPARE_EVERY_SWEEPS
+                ):
+                    self._comparer.compare()
+            except Exception as failure:
+                log.error("sweep failed", failure=failure)
+            sweeps += 1
+            if time.monotonic() - started > 10:
+                log.warning("a sweep took long", took_s=round(time.monotonic() - started, 1))
+
+    def sweep(self) -> int:
+        """Look once at all that is due; how many turns that were."""
+        looked = 0
+        while due := self._index.due(TURNS_AT_ONCE, hold_s=max(1.0, self._every_s)):
+            for session_id, turn_id in due:
+                self._look(session_id, turn_id)
+            looked += len(due)
+            if len(due) < TURNS_AT_ONCE:
+                break
+        for ref in self._lanes.lapsed(LANES_AT_ONCE):
+            self._check_lane(ref)
+        return looked
+
+    def _look(self, session_id: str, turn_id: str) -> None:
+        look = self._index.look(session_id, turn_id)
+        if look.word != "LOOK":
+            self._index.drop(session_id, turn_id)
+            return
+        self._index.again(session_id, turn_id, look.after_ms)
+        for action in look.actions:
+            try:
+                self._act(session_id, turn_id, look.fence, action)
+            except Exception as failure:
+                # One turn that cannot be healed now must not keep the others from being healed.
+                log.error("action failed", failure=failure, turn_id=turn_id, action=action[0])
+
+    def _act(self, session_id: str, turn_id: str, fence: int, action: tuple[str, ...]) -> None:
+        match action:
+            case ("end",):
+                self._coordinator.advance(session_id, turn_id, fence)
+            case ("rescue", call_id, attempt):
+                self._rescuer.rescue(CallRef(session_id, turn_id, call_id), int(attempt))
+            case ("lane", call_id):
+                self._keeper.enter(CallRef(session_id, turn_id, call_id))
+            case ("deliver",):
+                self._finalizer.deliver(session_id, turn_id)
+            case _:
+                log.error("unknown action", turn_id=turn_id, action=" ".join(action))
+
+    def _check_lane(self, ref: CallRef) -> None:
+        """A lane lease lapsed: keep it for a call that is queued or running, free it for one that is over."""
+        facts = self._calls.facts(ref)
+        status = facts[0] if facts else "gone"
+        if status in ("dispatched", "running"):
+            self._lanes.beat(ref)
+        elif status == "waiting":
+            self._keeper.enter(ref)
+        else:
+            self._keeper.leave(ref)

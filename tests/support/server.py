@@ -1,0 +1,79 @@
+"""A real Redis server for tests, emptied between them."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+from typing import IO
+
+from brainq.devserver.embedded import EmbeddedServer
+
+
+class RedisServer:
+    """One server in a temporary directory, without persistence.
+
+    `unix=True` listens on a unix socket only; else on a free loopback port. `url` is for redis-py.
+    """
+
+    def __init__(self, *, unix: bool = False) -> None:
+        # A short directory of its own: pytest's own are too long for a unix socket's path.
+        self.directory = Path(tempfile.mkdtemp(prefix="bq-"))
+        path = self.directory / "s" if unix else None
+        self._server = EmbeddedServer(self.directory, unix_socket=path, durable=False)
+        self._socket = path
+
+    def start(self) -> RedisServer:
+        self._server.start()
+        return self
+
+    def stop(self) -> None:
+        self._server.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def url(self) -> str:
+        return self._server.url
+
+    def flushall(self) -> None:
+        """Remove every key and forget every loaded script."""
+        self.command("FLUSHALL")
+        self.command("SCRIPT", "FLUSH")
+
+    def keys(self) -> list[str]:
+        """Every key of database 0, sorted."""
+        return sorted(str(key) for key in self.command("KEYS", "*"))
+
+    def command(self, *words: str) -> list[str]:
+        """Send one command over a socket of its own and return the reply as a flat list of texts.
+
+        Raises AssertionError if the server replies with an error.
+        """
+        with self._connect() as connection, connection.makefile("rb") as reply:
+            parts = [word.encode() for word in words]
+            head = b"*%d\r\n" % len(parts)
+            connection.sendall(head + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
+            return _read(reply.readline(), reply)
+
+    def _connect(self) -> socket.socket:
+        if self._socket is not None:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.settimeout(10)
+            connection.connect(str(self._socket))
+            return connection
+        host, port = self.url.removeprefix("redis://").split("/")[0].split(":")
+        return socket.create_connection((host, int(port)), timeout=10)
+
+
+def _read(line: bytes, reply: IO[bytes]) -> list[str]:
+    kind, text = line[:1], line[1:].strip().decode()
+    assert kind != b"-", f"Redis replied: {text}"
+    if kind == b"$":
+        size = int(text)
+        if size < 0:
+            return []
+        return [reply.read(size + 2)[:-2].decode()]
+    if kind == b"*":
+        return [part for _ in range(int(text)) for part in _read(reply.readline(), reply)]
+    return [text]

@@ -1,0 +1,29 @@
+"""Waiting for a condition, instead of sleeping and hoping."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_until(
+    predicate: Callable[[], T],
+    description: str,
+    timeout_s: float = 10.0,
+    every_s: float = 0.01,
+) -> T:
+    """Call `predicate` until it returns something true, and return that.
+
+    Fails the test with `description` and the last value after `timeout_s` of monotonic time.
+    """
+    end = time.monotonic() + timeout_s
+    while True:
+        value = predicate()
+        if value:
+            return value
+        if time.monotonic() >= end:
+            raise AssertionError(f"waited {timeout_s:g} s in vain: {description} (last value: {value!r})")
+        time.sleep(every_s)

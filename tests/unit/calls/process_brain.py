@@ -1,0 +1,75 @@
+"""A brain whose tools run in child processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from brainq.brain import Brain
+from brainq.contracts.effect import Effect
+from brainq.tools.context import RunContext
+from brainq.tools.partial import Partial
+
+brain = Brain("processes", "openai:x")
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def add(a: int, b: int = 2) -> dict[str, int]:
+    return {"sum": a + b, "pid": os.getpid()}
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+async def async_add(a: int, b: int) -> int:
+    await asyncio.sleep(0)
+    return a + b
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def spin(pid_file: str) -> None:
+    """Busy for ever, with a child process of its own."""
+    inner = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(pid_file).write_text(f"{os.getpid()} {inner.pid}")
+    while True:
+        pass
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def block_in_c(pid_file: str) -> None:
+    """Hold the interpreter lock in one C call, with a child process of its own."""
+    inner = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(pid_file).write_text(f"{os.getpid()} {inner.pid}")
+    sum(range(10**13))
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def die(status: int) -> None:
+    os._exit(status)
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def fail(message: str) -> None:
+    raise ValueError(message)
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def cooperate(ctx: RunContext) -> Partial:
+    ctx.cite_local("before")
+    ctx.token.wait(600.0)
+    return Partial(ctx.token.reason)
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def cite(ctx: RunContext) -> list[str]:
+    ctx.cite_local("a.md", "A")
+    ctx.cite_web("https://example.org/")
+    ctx.rendered("/tmp/plot.png")
+    ctx.block_tool()
+    return [ctx.session_id, ctx.turn_id, ctx.call_id, ctx.idempotency_key, str(ctx.attempt), str(ctx.cwd)]
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def heavy_imports() -> list[str]:
+    return sorted({"celery", "kombu", "redis", "sqlalchemy"} & set(sys.modules))

@@ -1,0 +1,45 @@
+"""Running one tool with as little as possible around it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from brainq.calls.attempt import OnLate
+from brainq.calls.executor import BoundedToolExecutor
+from brainq.contracts.outcome import ToolOutcome
+from brainq.tools.context import RunContext
+from brainq.tools.deadline import DeadlineToken
+from brainq.tools.tool import Tool
+
+
+def context_for(token: DeadlineToken) -> RunContext:
+    return RunContext(session_id="s", turn_id="turn", call_id="c1-0", token=token, attempt=2, cwd="/work")
+
+
+def run(
+    executor: BoundedToolExecutor,
+    tool: Tool,
+    arguments: dict[str, Any] | None = None,
+    *,
+    limit_s: float = 30.0,
+    on_late: OnLate | None = None,
+) -> ToolOutcome:
+    token = DeadlineToken(limit_s)
+    return executor.run(tool, arguments or {}, context_for(token), token, on_late=on_late)
+
+
+def is_running(pid: int) -> bool:
+    """False also for a process that is dead and only waits to be reaped."""
+    status = Path(f"/proc/{pid}/stat")
+    if status.parent.parent.joinpath("self").exists():
+        try:
+            return status.read_text().rpartition(")")[2].split()[0] != "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

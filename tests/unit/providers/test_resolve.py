@@ -1,0 +1,134 @@
+"""Names -> providers, missing extras and keys, prices."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+
+from brainq.contracts.usage import TokenUsage
+from brainq.errors import InvalidInput, SetupError
+from brainq.providers import (
+    ScriptedProvider,
+    known_providers,
+    register_provider,
+    resolve_model,
+    says,
+)
+from brainq.providers.anthropic import AnthropicProvider
+from brainq.providers.openai_compat import OpenAIProvider
+from brainq.providers.pricing import cost_usd
+from tests.unit.providers.requests import request
+
+VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "kind", "name"),
+    [
+        ("openai:gpt-4.1", None, OpenAIProvider, "gpt-4.1"),
+        ("anthropic:claude-x", None, AnthropicProvider, "claude-x"),
+        ("openai:llama3:8b", None, OpenAIProvider, "llama3:8b"),
+        ("gpt-4.1", "openai", OpenAIProvider, "gpt-4.1"),
+        ("openai:gpt-4.1", "openai", OpenAIProvider, "gpt-4.1"),
+        ("llama3:8b", "openai", OpenAIProvider, "llama3:8b"),
+    ],
+)
+def test_names(model: str, provider: str | None, kind: type, name: str) -> None:
+    found, found_name = resolve_model(model, provider)
+    assert isinstance(found, kind)
+    assert found_name == name
+    assert resolve_model(model, provider)[0] is found
+
+
+def test_instances() -> None:
+    mine = ScriptedProvider([])
+    assert resolve_model(mine) == (mine, "scripted")
+    assert resolve_model("any", mine) == (mine, "any")
+
+
+def test_a_changed_environment_makes_a_new_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, _ = resolve_model("openai:m")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert resolve_model("openai:m")[0] is not before
+
+
+def test_registered_names() -> None:
+    mine = ScriptedProvider([says("x")])
+    register_provider("mine", lambda: mine)
+    assert resolve_model("mine:m") == (mine, "m")
+    assert {"anthropic", "mine", "openai"} <= set(known_providers())
+    other = ScriptedProvider([says("y")])
+    register_provider("mine", lambda: other)
+    assert resolve_model("mine:m") == (other, "m")
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("nobody:m", "use one of: anthropic, "),
+        ("gpt-4.1", "such as openai:gpt-4.1"),
+        ("openai:", "model's name is empty"),
+        ("", "names no provider"),
+    ],
+)
+def test_bad_names_say_what_would_do(model: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        resolve_model(model)
+
+
+def test_a_name_with_a_colon_cannot_be_registered() -> None:
+    with pytest.raises(InvalidInput, match="without a colon"):
+        register_provider("a:b", lambda: ScriptedProvider([]))
+
+
+@pytest.mark.parametrize(("name", "key"), [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")])
+def test_a_missing_key_is_named(name: str, key: str) -> None:
+    provider, _ = resolve_model(f"{name}:m")
+    with pytest.raises(SetupError, match=key):
+        provider.generate(request())
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_a_missing_extra_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    provider, _ = resolve_model(f"{name}:m")
+    with pytest.raises(SetupError, match=rf"brainq\[{name}\]"):
+        list(provider.generate_stream(request()))
+
+
+MILLION = TokenUsage(input_tokens=1_000_000, output_tokens=1_000_000)
+
+
+def test_known_prices() -> None:
+    assert cost_usd("openai", "gpt-4.1", MILLION) == pytest.approx(10.0)  # 2 + 8 dollars
+    assert cost_usd("openai", "gpt-4.1", TokenUsage()) == 0
+
+
+def test_cached_tokens_are_cheaper() -> None:
+    cached = MILLION.model_copy(update={"cache_read_tokens": 900_000})
+    plain = cost_usd("anthropic", "claude-sonnet-4-5", MILLION)
+    cheaper = cost_usd("anthropic", "claude-sonnet-4-5", cached)
+    assert plain is not None
+    assert cheaper is not None
+    assert cheaper < plain
+
+
+@pytest.mark.parametrize(("provider", "model"), [("openai", "no-such-model"), ("mine", "gpt-4.1")])
+def test_unknown_prices(provider: str, model: str) -> None:
+    assert cost_usd(provider, model, MILLION) is None
+    began = time.perf_counter()
+    for _ in range(1_000):
+        cost_usd(provider, model, MILLION)
+    assert (time.perf_counter() - began) / 1_000 < 20e-6
+
+
+def test_counts_that_contradict_each_other_have_no_price() -> None:
+    assert cost_usd("openai", "gpt-4.1", TokenUsage(input_tokens=1, cache_read_tokens=5)) is None

@@ -1,0 +1,95 @@
+"""Surrogates, server-sent events and estimates."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brainq.contracts.usage import TokenUsage
+from brainq.providers.estimate import estimate_messages, estimate_text, estimate_usage
+from brainq.providers.sse import events
+from brainq.providers.surrogates import SurrogateJoiner, clean, clean_json
+from tests.unit.providers.requests import WEATHER, call, request, user
+
+any_text = st.text(st.characters(exclude_categories=()))
+
+
+@given(any_text)
+def test_cleaned_text_can_be_encoded(text: str) -> None:
+    clean(text).encode()
+
+
+@given(st.text())
+def test_good_text_is_left_alone(text: str) -> None:
+    assert clean(text) == text
+
+
+@given(st.lists(any_text))
+def test_joined_deltas_are_the_cleaned_whole(deltas: list[str]) -> None:
+    joiner = SurrogateJoiner()
+    pieces = [joiner.feed(delta) for delta in deltas]
+    pieces.append(joiner.flush())
+    assert all(piece.encode() is not None for piece in pieces)
+    assert "".join(pieces) == clean("".join(deltas))
+
+
+def test_a_split_emoji_is_put_together() -> None:
+    joiner = SurrogateJoiner()
+    assert [joiner.feed("Hi \ud83d"), joiner.feed("\ude00!"), joiner.flush()] == ["Hi ", "😀!", ""]
+
+
+def test_half_an_emoji_at_the_end_is_replaced() -> None:
+    joiner = SurrogateJoiner()
+    assert [joiner.feed("Hi \ud83d"), joiner.flush()] == ["Hi ", "\ufffd"]
+
+
+def test_json_is_cleaned_in_depth() -> None:
+    assert clean_json({"\ud83d": ["\ude00", {"a": 1, "b": None}]}) == {
+        "\ufffd": ["\ufffd", {"a": 1, "b": None}]
+    }
+
+
+STREAM = (
+    b": hello\n\n"
+    b'event: x\ndata: {"a": "one\xe2\x80\xa8line"}\n\n'
+    b'data:{"b":1}\r\n\r\n'
+    b'data: {"c":\ndata: 2}\n\n'
+    b"event: ping\n\n"
+    b"data: [DONE]\n\n"
+)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_events_do_not_depend_on_how_bytes_arrive(size: int) -> None:
+    pieces = [STREAM[start : start + size] for start in range(0, len(STREAM), size)]
+    assert list(events(pieces)) == [{"a": "one\u2028line"}, {"b": 1}, {"c": 2}, None]
+
+
+def test_a_last_event_without_a_blank_line_counts() -> None:
+    assert list(events([b'data: {"a": 1}'])) == [{"a": 1}]
+
+
+@pytest.mark.parametrize("data", [b"data: {oops\n\n", b"data: [1]\n\n", b"data: \xff\n\n"])
+def test_malformed_events_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        list(events([data]))
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("日本語", 3), ("ab日", 2), ("\ud83d", 1)],
+)
+def test_estimated_tokens(text: str, tokens: int) -> None:
+    assert estimate_text(text) == tokens
+
+
+def test_a_request_is_estimated_with_its_tools() -> None:
+    bare = estimate_usage(request(user("x" * 400)), "y" * 40)
+    assert bare == TokenUsage(input_tokens=104, output_tokens=10)
+    with_tools = estimate_usage(
+        request(user("x" * 400), tools=(WEATHER,)), "", [call("c1-0", {"city": "Oslo"})]
+    )
+    assert with_tools.input_tokens > bare.input_tokens
+    assert with_tools.output_tokens > 0
+    assert estimate_messages([user(""), user("")]) == 8

@@ -1,0 +1,170 @@
+"""Brains: what they take, and how they are found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from brainq.brain import Brain, load_brain
+from brainq.contracts.callbacks import Callbacks, Deny, PreToolUse, TurnInfo
+from brainq.contracts.effect import Effect
+from brainq.contracts.limits import Limits
+from brainq.errors import InvalidInput, SetupError, ToolSchemaError
+from brainq.tools.tool import make_tool
+
+
+def note(path: str) -> str:
+    return path
+
+
+def on_turn_start(info: TurnInfo) -> None: ...
+
+
+def test_a_decorated_function_stays_itself() -> None:
+    brain = Brain("b", "openai:x")
+
+    marked = brain.tool(effect=Effect.READ_ONLY, timeout_s=3, resources=("n:{path}",), lane="global")(note)
+    brain.tool(name="other")(note)
+
+    assert marked is note
+    spec = brain.tools["note"].spec
+    assert (spec.effect, spec.timeout_s, spec.resources) == (Effect.READ_ONLY, 3.0, ("n:{path}", "global"))
+    assert brain.tools["other"].spec.effect is Effect.DESTRUCTIVE
+
+
+def test_a_bare_mark_counts_as_destructive() -> None:
+    brain = Brain("b", "openai:x")
+
+    @brain.tool
+    async def wipe(disk: str) -> None: ...
+
+    assert brain.tools["wipe"].spec.effect is Effect.DESTRUCTIVE
+    assert brain.tools["wipe"].is_async
+
+
+def test_tools_can_be_given_and_names_are_taken_once() -> None:
+    brain = Brain("b", "openai:x", tools=[note, make_tool(note, name="read", effect=Effect.READ_ONLY)])
+
+    assert list(brain.tools) == ["note", "read"]
+    with pytest.raises(InvalidInput, match="'note'"):
+        brain.tool(note)
+
+
+def test_a_bad_tool_is_refused_when_it_is_defined() -> None:
+    brain = Brain("b", "openai:x")
+    with pytest.raises(ToolSchemaError, match="'note'"):
+        brain.tool(resources=("n:{nope}",))(note)
+
+
+def test_defaults() -> None:
+    brain = Brain("b", "openai:x", "Be brief.")
+
+    assert brain.limits == Limits()
+    assert brain.callbacks == Callbacks()
+    assert (brain.parallel_tools, brain.show_citations, brain.redact_logs) == (True, False, False)
+    assert brain.prompt_for(TurnInfo("turn", "s", "hi")) == "Be brief."
+
+
+def test_a_prompt_can_be_made_for_the_turn() -> None:
+    brain = Brain("b", "openai:x", lambda turn: f"Turn {turn.turn_number} of {turn.session_id}.")
+    assert brain.prompt_for(TurnInfo("turn", "s", "hi", turn_number=3)) == "Turn 3 of s."
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Callbacks(on_turn_start=on_turn_start),
+        {"on_turn_start": on_turn_start},
+        SimpleNamespace(on_turn_start=on_turn_start, other=1),
+    ],
+)
+def test_callbacks_come_in_three_shapes(given: object) -> None:
+    assert Brain("b", "openai:x", callbacks=given).callbacks == Callbacks(on_turn_start=on_turn_start)
+
+
+def test_callbacks_as_decorators() -> None:
+    brain = Brain("b", "openai:x")
+
+    @brain.on_pre_tool_use
+    def check(use: PreToolUse) -> Deny | None:
+        return None
+
+    assert brain.callbacks.on_pre_tool_use is check
+    for name in ("on_turn_start", "on_usage", "on_post_tool_use", "on_stream_chunk", "on_turn_end"):
+        callback: Callable[[Any], None] = lambda told: None  # noqa: E731
+        assert getattr(brain, name)(callback) is callback
+        assert getattr(brain.callbacks, name) is callback
+    with pytest.raises(InvalidInput, match="already has one"):
+        brain.on_pre_tool_use(check)
+
+
+async def async_callback(told: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"callbacks": {"on_turn_begin": on_turn_start}}, ["on_turn_begin", "on_turn_start, on_usage"]),
+        ({"callbacks": SimpleNamespace(on_tool=on_turn_start)}, ["on_tool", "on_pre_tool_use"]),
+        ({"callbacks": {"on_usage": 3}}, ["on_usage", "function"]),
+        ({"callbacks": {"on_usage": async_callback}}, ["on_usage", "async"]),
+        ({"name": "two words"}, ["name", "two words"]),
+        ({"model": ""}, ["model", "provider:model"]),
+        ({"model": 3}, ["model", "Provider"]),
+        ({"system_prompt": 3}, ["system_prompt"]),
+    ],
+)
+def test_bad_fields_are_named(fields: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Brain(**({"name": "b", "model": "openai:x"} | fields))
+
+    for word in words:
+        assert word in str(refused.value)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working directory with two modules, off the import path."""
+    (tmp_path / "brain_here.py").write_text(
+        "from brainq.brain import Brain\n"
+        "brain = Brain('first', 'openai:x')\n"
+        "class inner:\n    other = Brain('second', 'openai:x')\n"
+        "number = 3\n"
+    )
+    (tmp_path / "brain_broken.py").write_text("import no_such_module_at_all\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    yield tmp_path
+    for name in ("brain_here", "brain_broken"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"),
+    [("brain_here", "first"), ("brain_here:brain", "first"), ("brain_here:inner.other", "second")],
+)
+def test_a_brain_is_found_by_name_from_the_working_directory(here: Path, reference: str, name: str) -> None:
+    assert load_brain(reference).name == name
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("", ["module:attr"]),
+        ("no_such_brain_module", ["no_such_brain_module", "'brain'", "working directory"]),
+        ("brain_broken", ["no_such_module_at_all"]),
+        ("brain_here:nope", ["'nope'", "brain_here"]),
+        ("brain_here:number", ["int", "not a Brain"]),
+    ],
+)
+def test_what_cannot_be_loaded_says_what_was_tried(here: Path, reference: str, words: list[str]) -> None:
+    with pytest.raises(SetupError) as refused:
+        load_brain(reference)
+
+    for word in ["BRAINQ_APP", *words]:
+        assert word in str(refused.value)

@@ -1,0 +1,130 @@
+"""The files under ops/, the Procfile and the compose file, checked as far as that works without Docker."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from celery.bin.worker import worker as worker_command
+from flower.command import apply_options
+from tornado.options import options as flower_options
+
+from brainq.settings import ENV_PREFIX, Settings
+
+ROOT = Path(__file__).parents[2]
+POOLS = {"coordinator", "parallel", "serial", "finalizer"}
+yaml: Any = pytest.importorskip("yaml", reason="PyYAML reads the compose file")
+
+
+def procfile() -> dict[str, str]:
+    lines = (ROOT / "Procfile").read_text().splitlines()
+    return dict(line.split(": ", 1) for line in lines if line)  # pyright: ignore[reportReturnType]
+
+
+def compose() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    for name, command in procfile().items():
+        yield f"Procfile {name}", shlex.split(command)
+    for name, service in compose()["services"].items():
+        command = str(service.get("command", ""))
+        if command.startswith("celery"):
+            yield f"compose {name}", shlex.split(command)
+
+
+COMMANDS = dict(commands())
+
+
+def test_every_pool_and_flower_is_run_by_both_files() -> None:
+    assert set(procfile()) == POOLS | {"flower"}
+    assert set(compose()["services"]) == POOLS | {"flower", "redis", "postgres"}
+
+
+@pytest.mark.parametrize("where", COMMANDS)
+def test_a_command_names_an_entry_point_that_exists(where: str) -> None:
+    program, option, module, *_ = COMMANDS[where]
+    assert (program, option) == ("celery", "-A")
+    assert module.removeprefix("workers.") in POOLS
+    assert importlib.util.find_spec(module) is not None, f"{module} cannot be imported"
+
+
+@pytest.mark.parametrize("where", [where for where in COMMANDS if "flower" not in where])
+def test_a_worker_command_is_one_celery_accepts_with_the_pools_concurrency(where: str) -> None:
+    module, subcommand, *arguments = COMMANDS[where][2:]
+    pool = module.removeprefix("workers.")
+    assert subcommand == "worker"
+    parser = worker_command.make_parser(click.Context(worker_command))
+    parsed, rest, _ = parser.parse_args(list(arguments))
+    assert rest == []
+    assert parsed["pool"] == "threads"
+    assert int(parsed["concurrency"]) == getattr(Settings().concurrency, pool)
+    assert parsed["hostname"] == f"{pool}@%h"
+    assert "without_heartbeat" not in parsed  # Flower takes a worker without heartbeats for dead
+
+
+def test_compose_and_the_procfile_run_the_same_workers() -> None:
+    for pool in POOLS:
+        assert COMMANDS[f"compose {pool}"] == COMMANDS[f"Procfile {pool}"]
+
+
+def test_every_variable_named_in_a_deployment_file_is_a_setting() -> None:
+    texts = [
+        (ROOT / name).read_text() for name in ("docker-compose.yml", "ops/README.md", "ops/docker/Dockerfile")
+    ]
+    named = {name for text in texts for name in re.findall(ENV_PREFIX + r"([A-Z][A-Z_]*)", text)}
+    assert named
+    assert {name.lower() for name in named} <= set(Settings.model_fields)
+
+
+def test_every_service_has_a_health_check_and_a_pinned_image() -> None:
+    for name, service in compose()["services"].items():
+        assert "healthcheck" in service, name
+        image = service.get("image")
+        assert re.fullmatch(r"[a-z]+:\d+", image) if image else service["build"], name
+
+
+def test_nothing_but_flower_on_loopback_is_published() -> None:
+    ports = {name: service["ports"] for name, service in compose()["services"].items() if "ports" in service}
+    assert ports == {"flower": ["127.0.0.1:5555:5555"]}
+
+
+def test_every_file_compose_and_the_dockerfile_name_is_there() -> None:
+    services = compose()["services"]
+    mounts = [
+        str(mount).split(":")[0] for service in services.values() for mount in service.get("volumes", [])
+    ]
+    dockerfile = services["coordinator"]["build"]["dockerfile"]
+    copied = re.findall(r"^COPY (.+) \S+$", (ROOT / dockerfile).read_text(), re.MULTILINE)
+    named = [mount for mount in mounts if mount.startswith("./")] + [
+        name for line in copied for name in line.split() if name not in ("README.md", "LICENSE")
+    ]
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_flower_accepts_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = {name: option._value for name, option in flower_options._options.items()}
+    try:
+        apply_options("flower", [f"--conf={ROOT / 'ops/flower/flowerconfig.py'}"])
+        assert (flower_options.address, flower_options.port) == ("127.0.0.1", 5555)
+        assert flower_options.read_only is True
+        assert flower_options.persistent is False
+        assert flower_options.max_tasks == 10_000
+        assert flower_options.purge_offline_workers == 300
+    finally:
+        for name, value in saved.items():
+            flower_options._options[name]._value = value
+
+
+def test_every_flower_setting_in_the_file_is_one_flower_knows() -> None:
+    text = (ROOT / "ops/flower/flowerconfig.py").read_text()
+    names = re.findall(r"^(\w+) = ", text, re.MULTILINE)
+    assert len(names) >= 8
+    assert [name for name in names if name not in flower_options] == []

@@ -1,0 +1,124 @@
+"""What may become a tool, and the registry of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from brainq.contracts.effect import Effect
+from brainq.errors import InvalidInput, ToolSchemaError
+from brainq.tools.context import RunContext
+from brainq.tools.registry import ToolRegistry
+from brainq.tools.tool import make_tool
+
+
+def write(path: str, text: str, ctx: RunContext) -> None:
+    """Write a note."""
+
+
+async def fetch(url: str) -> str:
+    return url
+
+
+def items() -> Iterator[int]:
+    yield 1
+
+
+async def async_items() -> AsyncIterator[int]:
+    yield 1
+
+
+class Box:
+    def open(self, key: str) -> str:
+        """Open it."""
+        return key
+
+    def __call__(self, key: str) -> str:
+        return key
+
+
+def test_an_unmarked_tool_counts_as_destructive() -> None:
+    tool = make_tool(write)
+
+    assert tool.spec.effect is Effect.DESTRUCTIVE
+    assert (tool.name, tool.spec.description, tool.context_param) == ("write", "Write a note.", "ctx")
+    assert not tool.is_async
+    assert tool.spec.timeout_s == 45.0
+
+
+def test_a_lane_is_one_more_resource() -> None:
+    tool = make_tool(write, resources=("note:{path}", "disk"), lane="global")
+    assert tool.spec.resources == ("note:{path}", "disk", "global")
+
+
+def test_async_functions_and_bound_methods_are_tools() -> None:
+    assert make_tool(fetch).is_async
+    assert list(make_tool(Box().open).spec.parameters["properties"]) == ["key"]
+
+
+def test_a_schema_from_elsewhere_is_taken_as_it_is() -> None:
+    def call(**arguments: Any) -> Any:
+        return arguments
+
+    schema = {"type": "object", "properties": {"weird-name": {"type": "string"}}}
+    tool = make_tool(call, name="remote", description="Far away.", parameters=schema)
+
+    assert tool.spec.parameters == schema
+    assert tool.bind({"weird-name": "x"}) == {"weird-name": "x"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"effect": "read_only"}, ["effect='read_only'", "Effect.READ_ONLY"]),
+        ({"timeout_s": 0}, ["timeout_s=0", "above 0"]),
+        ({"timeout_s": -1.5}, ["timeout_s=-1.5"]),
+        ({"timeout_s": float("nan")}, ["timeout_s=nan", "finite"]),
+        ({"timeout_s": float("inf")}, ["timeout_s=inf", "finite"]),
+        ({"timeout_s": "5"}, ["timeout_s='5'", "number"]),
+        ({"timeout_s": True}, ["timeout_s=True", "number"]),
+        ({"isolation": "fork"}, ["isolation='fork'", "thread, process"]),
+        ({"resources": ("note:{nope}",)}, ["note:{nope}", "path, text"]),
+        ({"resources": ("note:{ctx}",)}, ["{ctx}"]),
+        ({"resources": ("note:{path!r}",)}, ["{path}"]),
+        ({"resources": ("note:{path:>9}",)}, ["plain names"]),
+        ({"resources": ("note:{path.x}",)}, ["path.x"]),
+        ({"resources": ("note:{}",)}, ["plain names"]),
+        ({"resources": ("note:{path",)}, ["cannot be read"]),
+        ({"resources": ("",)}, ["''"]),
+        ({"resources": "note:{path}"}, ["tuple"]),
+        ({"lane": "x{nope}"}, ["{nope}"]),
+        ({"name": "two words"}, ["two words", "A-Z"]),
+        ({"name": "x" * 65}, ["64"]),
+    ],
+)
+def test_bad_options_are_refused_with_the_remedy(options: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(ToolSchemaError) as refused:
+        make_tool(write, **options)
+
+    for word in [*words, options.get("name", "'write'")]:
+        assert word in str(refused.value)
+
+
+@pytest.mark.parametrize("thing", [items, async_items, Box(), functools.partial(write, "p"), Box, len])
+def test_what_is_no_plain_or_async_function_is_refused(thing: Any) -> None:
+    with pytest.raises(ToolSchemaError, match="def|list|name"):
+        make_tool(thing)
+
+
+def test_a_lambda_needs_a_name() -> None:
+    with pytest.raises(ToolSchemaError, match="name="):
+        make_tool(lambda: None)
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    tools = ToolRegistry([make_tool(write), make_tool(fetch)])
+
+    with pytest.raises(InvalidInput, match="'fetch'"):
+        tools.add(make_tool(write, name="fetch"))
+
+    assert list(tools) == ["write", "fetch"]
+    assert tools.specs["write"] is tools["write"].spec
