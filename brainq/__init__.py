@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from brainq.contracts.effect import Effect
     from brainq.contracts.limits import Limits
     from brainq.contracts.turn import Citation, TurnRequest, TurnResult
-    from brainq.errors import BrainqError, InvalidInput, ResultTimeout, SubmitConflict, TurnNotFound, TurnRejected
+    from brainq.errors import (
+        BrainqError,
+        InvalidInput,
+        ResultTimeout,
+        SubmitConflict,
+        TurnNotFound,
+        TurnRejected,
+    )
     from brainq.providers.scripted import ScriptedProvider
     from brainq.settings import Settings
     from brainq.tools.context import RunContext
@@ -58,7 +65,7 @@ _WHERE = {
     "TurnRuntimeState": "brainq.turn.runtime_state",
 }
 
-__all__ = [  # noqa: RUF022 - sorted by hand with the version last
+__all__ = [
     "AsyncClient",
     "AsyncTurnHandle",
     "Brain",

@@ -44,7 +44,11 @@ def read_request(fields: dict[str, Any]) -> TurnRequest:
         if isinstance(cause, InvalidInput):
             raise cause from None
         field = ".".join(str(part) for part in first["loc"]) or "request"
-        known = f"; the fields are {', '.join(TurnRequest.model_fields)}" if first["type"] == "extra_forbidden" else ""
+        known = (
+            f"; the fields are {', '.join(TurnRequest.model_fields)}"
+            if first["type"] == "extra_forbidden"
+            else ""
+        )
         raise InvalidInput(field, f"{first['msg']}{known}") from None
 
 

@@ -1,15 +1,15 @@
 """What brainq raises to its callers.
 
-    BrainqError
-    ├─ InvalidInput          a field of a submit, a setting or an id is wrong; names it and the remedy
-    ├─ TurnNotFound          no turn has this id, in Redis or in SQL
-    ├─ TurnRejected          a foreign submit was refused; carries the reason kept in SQL
-    ├─ ResultTimeout         `handle.result(timeout_s=...)` ran out; the turn itself goes on
-    ├─ SubmitConflict        this request_key or turn_id was used before with other content
-    ├─ ToolSchemaError       a tool's signature cannot become a JSON schema
-    ├─ ProviderError         the model service failed; carries a Failure
-    ├─ ScriptError           a Lua script was called wrongly or replied something undeclared
-    └─ SetupError            Redis, SQL, a brain or an extra is missing; says what to install or start
+BrainqError
+├─ InvalidInput          a field of a submit, a setting or an id is wrong; names it and the remedy
+├─ TurnNotFound          no turn has this id, in Redis or in SQL
+├─ TurnRejected          a foreign submit was refused; carries the reason kept in SQL
+├─ ResultTimeout         `handle.result(timeout_s=...)` ran out; the turn itself goes on
+├─ SubmitConflict        this request_key or turn_id was used before with other content
+├─ ToolSchemaError       a tool's signature cannot become a JSON schema
+├─ ProviderError         the model service failed; carries a Failure
+├─ ScriptError           a Lua script was called wrongly or replied something undeclared
+└─ SetupError            Redis, SQL, a brain or an extra is missing; says what to install or start
 """
 
 from __future__ import annotations

@@ -17,11 +17,13 @@ from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.lanes import LaneKeeper
 from brainq.calls.run import CallRunner
 from brainq.contracts.effect import Effect
+from brainq.contracts.usage import TokenUsage
 from brainq.errors import SetupError
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.order import StepOrder
 from brainq.finalize.steps import steps_of
 from brainq.providers.pricing import cost_usd
+from brainq.providers.resolve import resolve_model
 from brainq.settings import Settings
 from brainq.state.budgets import RedisBudgets
 from brainq.state.calls import RedisCalls
@@ -32,6 +34,7 @@ from brainq.state.index import RedisIndex
 from brainq.state.keys import Keys
 from brainq.state.lanes import RedisLanes
 from brainq.state.outbox import NoOutbox, Outbox
+from brainq.state.runtime import RedisRuntime
 from brainq.state.scripts import Doorbell, Doorbells, Scripts
 from brainq.state.snapshots import RedisSnapshots
 from brainq.state.turns import RedisTurns
@@ -59,7 +62,9 @@ class Wiring:
 
     @cached_property
     def client(self) -> redis.Redis:
-        url = self._redis_url or (self.settings.redis_url.get_secret_value() if self.settings.redis_url else "")
+        url = self._redis_url or (
+            self.settings.redis_url.get_secret_value() if self.settings.redis_url else ""
+        )
         if not url:
             raise SetupError(
                 "no Redis: set BRAINQ_REDIS_URL (such as redis://127.0.0.1:6379/0), or run `brainq dev`, which "
@@ -129,6 +134,10 @@ class Wiring:
     @cached_property
     def events(self) -> RedisEvents:
         return RedisEvents(self.client, self.keys)
+
+    @cached_property
+    def runtime(self) -> RedisRuntime:
+        return RedisRuntime(self.scripts, self.keys)
 
     @cached_property
     def snapshots(self) -> RedisSnapshots:
@@ -219,6 +228,16 @@ class Wiring:
             finalizer=self.finalizer,
         )
 
+    def warm_up(self) -> None:
+        """Open Redis and SQL now, so that the first turn does not wait for it and a wrong URL shows at start."""
+        self.client.ping()
+        _ = self.store
+        cost_usd("openai", "warm-up", TokenUsage(input_tokens=1))
+        provider, _model = resolve_model(self.brain.model)
+        warm_up = getattr(provider, "warm_up", None)
+        if warm_up is not None:
+            warm_up()
+
     def close(self) -> None:
         """Stop beating and close every connection that was opened."""
         built = self.__dict__
@@ -233,7 +252,10 @@ class Wiring:
 
 def doorbells(settings: Settings) -> Doorbells:
     """Where scripts put doorbells: the broker's own lists, or each session's outbox."""
-    tasks = {"turns": (names.TURN_ADVANCE, names.TURNS_QUEUE), "finalize": (names.FINALIZE_STEP, names.FINALIZE_QUEUE)}
+    tasks = {
+        "turns": (names.TURN_ADVANCE, names.TURNS_QUEUE),
+        "finalize": (names.FINALIZE_STEP, names.FINALIZE_QUEUE),
+    }
     tasks |= {effect.value: (names.CALL_RUN, names.tool_queue(effect)) for effect in Effect}
     direct = settings.doorbell == "transactional"
     return Doorbells(

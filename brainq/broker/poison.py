@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 KEPT_ITEMS = 1000
 KEPT_MS = 7 * 86400 * 1000
 KEPT_BYTES = 16_384
+MAX_NAME = 256
 
 _tags = count()
 _tag_prefix = uuid4().hex
@@ -52,12 +53,20 @@ def admit(item: bytes | str, queue: str) -> dict[str, Any]:
     properties = _part(message, "properties")
     headers = _part(message, "headers")
     for name in ("task", "id"):
-        if not isinstance(headers.get(name), str):
+        value = headers.get(name)
+        if not isinstance(value, str):
             raise PoisonError(f"headers.{name} is not a text; send Celery message protocol 2")
+        if len(value) > MAX_NAME or not value.isprintable():
+            raise PoisonError(f"headers.{name} is too long or not printable")
+    if headers.get("eta") is not None:
+        # It would wait in this worker's memory and be lost with it.
+        raise PoisonError("eta and countdown are not served")
     if message.get("content-type") != "application/json":
         raise PoisonError("content-type is not application/json")
     if headers.get("compression"):
         raise PoisonError("compressed bodies are not accepted")
+    # A shadow name would stand in for the task's in logs and metrics; threads know no time limits.
+    headers["shadow"] = headers["timelimit"] = None
     message["body"] = _plain_body(message.get("body"), properties)
     properties["body_encoding"] = None
     properties["delivery_tag"] = f"{_tag_prefix}-{next(_tags)}"

@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import assert_never
 
-from brainq.tools.outcome_text import outcome_text
-
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import (
@@ -20,6 +18,7 @@ from brainq.contracts.outcome import (
 )
 from brainq.contracts.status import TraceStatus
 from brainq.tools.context import SideOutputs
+from brainq.tools.outcome_text import outcome_text
 
 
 def status_of(outcome: ToolOutcome) -> TraceStatus:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 MAX_RESULT_CHARS = 256_000
 MAX_ERROR_CHARS = 2_000
@@ -14,17 +15,16 @@ def jsonable(value: Any) -> Any:
     """`value` as JSON: models, dataclasses, dates, sets and bytes in their usual form, the rest by `str()`.
 
     What is longer than MAX_RESULT_CHARS becomes the beginning of its text, and a line that says so.
-    Raises ValueError for what refers to itself.
+    Raises ValueError for what has no JSON form, such as a list that holds itself.
     """
     if value is None or (isinstance(value, bool | int) and -(2**63) <= value < 2**63):
         return value
     if isinstance(value, str):
         return _cut(_clean(str(value)))
-    plain = _plain(value)
-    text = to_json(plain, inf_nan_mode="strings")
-    if len(text) <= MAX_RESULT_CHARS:
-        return plain
-    return _cut(text.decode())
+    text = _json_text(value)
+    if len(text) > MAX_RESULT_CHARS:
+        return _cut(text)
+    return json.loads(text, parse_constant=str)  # NaN and infinities become words: JSON has no such numbers
 
 
 def one_line(error: BaseException) -> str:
@@ -37,14 +37,15 @@ def one_line(error: BaseException) -> str:
     return text if len(text) <= MAX_ERROR_CHARS else text[: MAX_ERROR_CHARS - 3] + "..."
 
 
-def _plain(value: Any) -> Any:
-    for bytes_mode in ("utf8", "base64"):
+def _json_text(value: Any) -> str:
+    try:
         try:
-            return to_jsonable_python(value, fallback=str, bytes_mode=bytes_mode, inf_nan_mode="strings")
-        except (UnicodeError, PydanticSerializationError) as error:
-            if bytes_mode == "base64":
-                raise ValueError(f"the result has no JSON form: {error}") from error
-    raise AssertionError("unreachable")
+            plain = to_jsonable_python(value, fallback=str, bytes_mode="utf8")
+        except (UnicodeError, PydanticSerializationError):  # bytes that are no text
+            plain = to_jsonable_python(value, fallback=str, bytes_mode="base64")
+        return _clean(json.dumps(plain, ensure_ascii=False))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"the result has no JSON form: {error}") from error
 
 
 def _clean(text: str) -> str:

@@ -12,15 +12,16 @@ from brainq.contracts.limits import Limits
 from brainq.contracts.turn import LimitsOverride
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.settings import Settings, load_settings
+from brainq.turn.runtime_state import TurnRuntimeState
 from brainq.wiring import Wiring
 
 
 class Client:
     """Submits turns of one brain. Thread-safe; one a process is enough.
 
-        client = Client()                    # settings and brain from BRAINQ_...
-        handle = client.submit("session-1", "What is on my list?")
-        print(handle.result(timeout_s=60).text)
+    client = Client()                    # settings and brain from BRAINQ_...
+    handle = client.submit("session-1", "What is on my list?")
+    print(handle.result(timeout_s=60).text)
     """
 
     def __init__(
@@ -92,6 +93,16 @@ class Client:
         """See `TurnHandle.cancel`."""
         word, _ = self.wiring.turns.cancel(session_id, turn_id, reason[:500], self.wiring.order.first)
         return "ended" if word == "GONE" else word.lower()
+
+    def state(self, session_id: str, turn_id: str) -> TurnRuntimeState:
+        """The turn's shared state, attached to by its ids."""
+        return TurnRuntimeState(
+            session_id,
+            turn_id,
+            store=self.wiring.runtime,
+            traces=self.wiring.calls,
+            budgets=self.wiring.budgets,
+        )
 
     def close(self) -> None:
         """Close the connections to Redis and SQL."""

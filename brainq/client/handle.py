@@ -59,18 +59,22 @@ class TurnHandle:
         """
         quiet_since = time.monotonic()
         while True:
-            batch = self._client.wiring.events.read(self.session_id, self.turn_id, after, POLL_S)
-            for event in batch:
-                yield event
-                if event.is_final:
-                    return
+            batch, over = self.next_events(after)
+            yield from batch
+            if over:
+                return
             if batch:
                 after, quiet_since = batch[-1].seq, time.monotonic()
-                continue
-            if not self._client.wiring.events.known(self.session_id, self.turn_id) and self._ended_in_sql():
-                return
-            if timeout_s is not None and time.monotonic() - quiet_since >= timeout_s:
+            elif timeout_s is not None and time.monotonic() - quiet_since >= timeout_s:
                 raise ResultTimeout(f"turn {self.turn_id!r}: no event for {timeout_s:g} s")
+
+    def next_events(self, after: int) -> tuple[list[TurnEvent], bool]:
+        """The events above `after` that there are, waiting up to 2 s for the first; and whether that is all."""
+        batch = self._client.wiring.events.read(self.session_id, self.turn_id, after, POLL_S)
+        if batch:
+            return batch, batch[-1].is_final
+        known = self._client.wiring.events.known(self.session_id, self.turn_id)
+        return [], not known and self._ended_in_sql()
 
     def snapshot(self) -> TurnSnapshot | None:
         """The turn as Redis knows it now; None once it has expired there."""

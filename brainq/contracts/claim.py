@@ -97,6 +97,7 @@ class PlannedCall:
     cap_ms: int
     lanes: tuple[str, ...] = ()
     idempotent: bool = False
+    repairs: int = 0
     denied: str = ""
     message_json: str = ""
 

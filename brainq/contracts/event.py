@@ -14,7 +14,7 @@ class EventKind(StrEnum):
     TURN_ACTIVE = "turn.active"
     STEP_STARTED = "step.started"  # step, attempt: a higher attempt replaces the text of the lower
     TEXT_DELTA = "text.delta"  # step, attempt, text
-    STEP_ENDED = "step.ended"  # step, attempt, calls, input_tokens, output_tokens
+    STEP_ENDED = "step.ended"  # step, calls, plan (call, tool, effect of each), input_tokens, output_tokens
     CALL_WAITING = "call.waiting"
     CALL_DISPATCHED = "call.dispatched"
     CALL_RUNNING = "call.running"

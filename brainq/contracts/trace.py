@@ -24,4 +24,5 @@ class ToolTraceEntry(Wire):
     ended_at_ms: int = 0
     latency_ms: int = 0
     owner: str = ""
+    repairs: int = 0
     detail: str = ""

@@ -97,7 +97,9 @@ class TurnFinalizer:
             self._records.note_failure(claim, f"{type(failure).__name__}: {failure}"[:2000], dead)
         except Exception as worse:
             # SQL itself is away, most likely: the retry in Redis is what counts.
-            log.warning("failure not recorded", turn_id=claim.turn_id, step=claim.step, why=type(worse).__name__)
+            log.warning(
+                "failure not recorded", turn_id=claim.turn_id, step=claim.step, why=type(worse).__name__
+            )
         if dead:
             return self._go_on(claim)
         self._chain.retry(claim, retry_after_s(claim.tries, random.random()), error)

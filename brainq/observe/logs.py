@@ -42,11 +42,12 @@ def configure_logs(level: str = "WARNING", *, json_lines: bool = False) -> None:
     """Render brainq's lines on stderr with structlog, for the processes brainq starts itself."""
     import structlog
 
-    renderer: Any = structlog.processors.JSONRenderer() if json_lines else structlog.dev.ConsoleRenderer(colors=False)
+    renderer: Any = (
+        structlog.processors.JSONRenderer() if json_lines else structlog.dev.ConsoleRenderer(colors=False)
+    )
 
-    def unfold(_: Any, __: str, row: dict[str, Any]) -> dict[str, Any]:
-        record: Any = row.get("_record")
-        return row | getattr(record, "brainq", {})
+    def unfold(_: Any, __: str, row: Any) -> Any:
+        return {**row, **getattr(row.get("_record"), "brainq", {})}
 
     handler = logging.StreamHandler()
     handler.setFormatter(

@@ -45,7 +45,9 @@ class RedisBudgets:
         reply = self._run.budget_claim(budget=self._key(session_id, turn_id), kind=kind, ids=ids)
         return ["EXPIRED"] * len(ids) if reply[0] == "EXPIRED" else reply[1:]
 
-    def spend(self, session_id: str, turn_id: str, usage: TokenUsage, cost_usd: float | None, spend_id: str) -> bool:
+    def spend(
+        self, session_id: str, turn_id: str, usage: TokenUsage, cost_usd: float | None, spend_id: str
+    ) -> bool:
         """Add tokens and money; a `spend_id` seen before adds nothing."""
         reply = self._run.budget_spend(
             budget=self._key(session_id, turn_id),
@@ -65,7 +67,9 @@ class RedisBudgets:
         pipe.hgetall(self._key(session_id, turn_id))
         clock, row = cast(tuple[tuple[int, int], dict[str, Any]], pipe.execute())
         if not row:
-            raise TurnNotFound(f"turn {turn_id!r} of session {session_id!r} has no budget in Redis; it may have expired")
+            raise TurnNotFound(
+                f"turn {turn_id!r} of session {session_id!r} has no budget in Redis; it may have expired"
+            )
         return budget_snapshot(row, clock[0] * 1000 + clock[1] // 1000)
 
 

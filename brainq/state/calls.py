@@ -213,5 +213,6 @@ def _entry(call: str, row: Mapping[str, str]) -> ToolTraceEntry:
         ended_at_ms=int(row.get("ended_at", 0)),
         latency_ms=int(row.get("latency", 0)),
         owner=row.get("owner", ""),
+        repairs=int(row.get("repairs", 0)),
         detail=row.get("detail", ""),
     )

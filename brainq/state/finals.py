@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
 
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.status import Ending, StopReason
@@ -20,7 +19,9 @@ _EXPIRING = ("spec", "budget", "trace", "guard", "events", "sources", "blocked",
 class RedisFinals:
     """The finalizer operations over one Redis, each one script. Fits `finalize.ports.Chain`."""
 
-    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float, keep_turn_s: float) -> None:
+    def __init__(
+        self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float, keep_turn_s: float
+    ) -> None:
         self._run = scripts
         self._keys = keys
         self._outbox = outbox
@@ -74,7 +75,7 @@ class RedisFinals:
         pipe.lrange(key + ":sources", 0, -1)
         pipe.hgetall(key + ":trace")
         pipe.hget(self._keys.of_session(session_id, "session"), "turns")
-        turn, budget, spec, sources, trace, number = cast(list[Any], pipe.execute())
+        turn, budget, spec, sources, trace, number = pipe.execute()
         if not turn.get("ending") or not spec:
             return None
         tools = {field.split(":")[0]: tool for field, tool in trace.items() if field.endswith(":tool")}
@@ -107,7 +108,11 @@ class RedisFinals:
     def publish(self, result: TurnResult) -> str:
         """Send the result out, once: `PUBLISHED`, `ALREADY`, or `OPEN` when the turn has not ended."""
         key = self._keys.turn(result.session_id, result.turn_id)
-        data = {"ending": result.ending.value, "stop_reason": result.stop_reason.value, "elapsed_ms": result.elapsed_ms}
+        data = {
+            "ending": result.ending.value,
+            "stop_reason": result.stop_reason.value,
+            "elapsed_ms": result.elapsed_ms,
+        }
         reply = self._run.result_publish(
             turn=key,
             result=key + ":result",

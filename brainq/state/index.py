@@ -24,7 +24,14 @@ class RedisIndex:
     """The sweeper's view of all turns. Fits `upkeep.ports.Index`."""
 
     def __init__(
-        self, scripts: Scripts, keys: Keys, outbox: Outbox, *, rering_s: float, failing_s: float, unserved_s: float
+        self,
+        scripts: Scripts,
+        keys: Keys,
+        outbox: Outbox,
+        *,
+        rering_s: float,
+        failing_s: float,
+        unserved_s: float,
     ) -> None:
         self._run = scripts
         self._keys = keys

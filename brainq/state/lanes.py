@@ -35,7 +35,10 @@ class RedisLanes:
     def free(self, ref: CallRef) -> list[CallRef]:
         """Leave all lines; the calls that hold their lanes because of it."""
         reply = self._run.lane_free(
-            holders=self._keys.holders, leases=self._keys.lane_leases, holder=ref.holder, lease_ms=self._lease_ms
+            holders=self._keys.holders,
+            leases=self._keys.lane_leases,
+            holder=ref.holder,
+            lease_ms=self._lease_ms,
         )
         return [CallRef.of_holder(holder) for holder in reply[1:]]
 

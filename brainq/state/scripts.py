@@ -99,7 +99,8 @@ def signature(name: str, source: str) -> Signature:
     if missing := {"KEYS", "ARGV", "REPLY"} - lines.keys():
         raise ScriptError(f"{name}.lua: the header lacks {', '.join(sorted(missing))}")
     more = {
-        kind: next((word[:-3] for word in lines[kind] if word.endswith("...")), "") for kind in ("KEYS", "ARGV")
+        kind: next((word[:-3] for word in lines[kind] if word.endswith("...")), "")
+        for kind in ("KEYS", "ARGV")
     }
     keys = tuple(word for word in lines["KEYS"] if not word.endswith("..."))
     args = [word for word in lines["ARGV"] if not word.endswith("...")]
@@ -142,7 +143,7 @@ class Script:
         body = _HEADER.sub("", source)
         text = self.signature.prelude() + _paste(body, set())
         self.text = text.replace("-- @doorbells", doorbells.lua())
-        self.sha = hashlib.sha1(self.text.encode()).hexdigest()  # noqa: S324 - Redis names scripts by SHA-1
+        self.sha = hashlib.sha1(self.text.encode()).hexdigest()
         self._client = client
 
     def __call__(self, **given: Any) -> list[str]:
@@ -183,7 +184,9 @@ class Scripts:
 
     def __init__(self, client: redis.Redis, doorbells: Doorbells) -> None:
         self.client = client
-        self._scripts = {path.stem: Script(client, path.stem, doorbells) for path in sorted(LUA.glob("*.lua"))}
+        self._scripts = {
+            path.stem: Script(client, path.stem, doorbells) for path in sorted(LUA.glob("*.lua"))
+        }
 
     def __getattr__(self, name: str) -> Script:
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import redis
 
 from brainq.contracts.snapshot import TurnSnapshot
@@ -29,7 +27,7 @@ class RedisSnapshots:
         pipe.hgetall(key)
         pipe.hgetall(key + ":budget")
         pipe.lpos(self._keys.of_session(session_id, "waiting"), turn_id)
-        clock, turn, budget, ahead = cast(list[Any], pipe.execute())
+        clock, turn, budget, ahead = pipe.execute()
         if not turn or not budget:
             return None
         now_ms = clock[0] * 1000 + clock[1] // 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import redis
 
@@ -21,19 +21,40 @@ from brainq.state.scripts import Scripts
 
 HISTORY_READ = 1000  # newest messages a step looks at; what fits the window of a model is chosen from them
 
-_TURN_FIELDS = (
-    "state awaits step thinking_step lost_attempts cancel cancel_reason begun write_epoch created_at active_at "
-    "n_calls absorbed lost_reason"
-).split()
-_BUDGET_FIELDS = (
-    "deadline steps_used steps_max input_tokens output_tokens cache_read_tokens cache_creation_tokens cost_usd"
-).split()
+_TURN_FIELDS = [
+    "state",
+    "awaits",
+    "step",
+    "thinking_step",
+    "lost_attempts",
+    "cancel",
+    "cancel_reason",
+    "begun",
+    "write_epoch",
+    "created_at",
+    "active_at",
+    "n_calls",
+    "absorbed",
+    "lost_reason",
+]
+_BUDGET_FIELDS = [
+    "deadline",
+    "steps_used",
+    "steps_max",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_creation_tokens",
+    "cost_usd",
+]
 
 
 class RedisTurns:
     """The turn operations over one Redis, each one script."""
 
-    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float, keep_session_s: float) -> None:
+    def __init__(
+        self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float, keep_session_s: float
+    ) -> None:
         self._run = scripts
         self._client: redis.Redis = scripts.client
         self._keys = keys
@@ -41,7 +62,9 @@ class RedisTurns:
         self._lease_ms = int(lease_s * 1000)
         self._keep_session_ms = int(keep_session_s * 1000)
 
-    def submit(self, request: TurnRequest, limits: Limits, *, look_after_s: float, lost_reason: str = "") -> tuple[str, int]:
+    def submit(
+        self, request: TurnRequest, limits: Limits, *, look_after_s: float, lost_reason: str = ""
+    ) -> tuple[str, int]:
         """Queue an accepted turn: ("ACTIVE", 0), ("QUEUED", how many are ahead) or ("EXISTS", 0)."""
         sid, tid = request.session_id, request.turn_id
         key = self._keys.turn(sid, tid)
@@ -107,7 +130,7 @@ class RedisTurns:
         pipe.hgetall(key + ":guard")
         pipe.smembers(key + ":blocked")
         pipe.hget(self._keys.of_session(sid, "session"), "turns")
-        turn_row, budget_row, spec, history, guard, blocked, number = cast(list[Any], pipe.execute())
+        turn_row, budget_row, spec, history, guard, blocked, number = pipe.execute()
         turn = dict(zip(_TURN_FIELDS, turn_row, strict=True))
         budget = dict(zip(_BUDGET_FIELDS, budget_row, strict=True))
         begun = turn["begun"] == "1"
@@ -151,7 +174,9 @@ class RedisTurns:
         )
         return reply[0] != "LOST"
 
-    def begin_step(self, claim: TurnClaim, estimate_tokens: int, estimate_usd: float | None) -> tuple[str, int, int] | str:
+    def begin_step(
+        self, claim: TurnClaim, estimate_tokens: int, estimate_usd: float | None
+    ) -> tuple[str, int, int] | str:
         """("GO", step, attempt), or what is spent (`steps`, `tokens`, `cost`), or `LOST`."""
         key = self._keys.turn(claim.session_id, claim.turn_id)
         reply = self._run.step_begin(
@@ -312,6 +337,7 @@ def _planned(call: PlannedCall) -> dict[str, Any]:
         "cap_ms": call.cap_ms,
         "lanes": json.dumps(call.lanes),
         "again": "1" if call.idempotent else "0",
+        "repairs": call.repairs,
         "denied": call.denied,
         "message": call.message_json,
     }

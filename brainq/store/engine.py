@@ -105,7 +105,7 @@ def _on_sqlite_connect(connection: Any, _record: Any) -> None:
 
 
 def _enter_wal(connection: Any) -> None:
-    """SQLite does not wait for its busy timeout when the mode changes, so openers at once could fail."""
+    """The change of mode may be refused without waiting when several processes open a new file at once."""
     end = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:

@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 
 from celery import Celery
+from celery.signals import worker_ready
 
 from brainq.brain import load_brain
 from brainq.broker.app import make_app
+from brainq.devserver.owner import follow_owner, tell_ready
 from brainq.settings import load_settings
 from brainq.tasks.register import GetWiring
 from brainq.wiring import Wiring
@@ -24,7 +26,12 @@ def pool_app(
     """
     settings = load_settings()
     brain = load_brain(settings.app)
-    app = make_app(settings, queues, concurrency=concurrency or getattr(settings.concurrency, pool), name=f"brainq-{pool}")
+    app = make_app(
+        settings,
+        queues,
+        concurrency=concurrency or getattr(settings.concurrency, pool),
+        name=f"brainq-{pool}",
+    )
     lock = threading.Lock()
     built: list[Wiring] = []
 
@@ -35,6 +42,12 @@ def pool_app(
                     built.append(Wiring(settings, brain))
         return built[0]
 
+    def ready(**_: object) -> None:
+        wiring().warm_up()
+        tell_ready()
+
+    follow_owner()
+    worker_ready.connect(ready, weak=False)
     register(app, wiring)
     app.finalize()
     return app

@@ -31,7 +31,8 @@ def coordinator_tasks(app: Celery, wiring: GetWiring) -> None:
     def submit(*args: Any, **fields: Any) -> None:
         submit_foreign(wiring(), args, fields)
 
-    app.steps["worker"].add(thread_step("sweeper", lambda stopping: wiring().sweeper.run(stopping)))
+    steps: Any = app.steps
+    steps["worker"].add(thread_step("sweeper", lambda stopping: wiring().sweeper.run(stopping)))
 
 
 def call_tasks(app: Celery, wiring: GetWiring) -> None:
@@ -60,15 +61,23 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
         args = ()
     try:
         if args:
-            raise InvalidInput("arguments", "send the fields as keywords, or as one object; nothing positional")
+            raise InvalidInput(
+                "arguments", "send the fields as keywords, or as one object; nothing positional"
+            )
         if not fields.get("turn_id") and not fields.get("request_key"):
-            raise InvalidInput("turn_id", "choose a turn_id or a request_key, so that sending again is harmless")
+            raise InvalidInput(
+                "turn_id", "choose a turn_id or a request_key, so that sending again is harmless"
+            )
         request = read_request(fields)
         return wiring.admission.admit(request).turn_id
     except BrainqError as failure:
         turn_id = str(fields.get("turn_id") or fields.get("request_key") or "")
         log.warning("foreign submit rejected", why=type(failure).__name__)
         wiring.store.turns.reject(
-            turn_id, str(fields.get("request_key") or turn_id), str(fields.get("session_id") or ""), str(failure), fields
+            turn_id,
+            str(fields.get("request_key") or turn_id),
+            str(fields.get("session_id") or ""),
+            str(failure),
+            fields,
         )
         return "rejected"

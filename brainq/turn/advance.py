@@ -9,17 +9,14 @@ from brainq.brain import Brain
 from brainq.contracts.claim import CallRef, TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
 from brainq.turn.decide import End, Think, Wait, decide
 from brainq.turn.ports import Attention, LaneKeeper, Turns
 from brainq.turn.texts import OPEN_CALL_STATUS, OPEN_CALL_TEXTS, marker
-from brainq.turn.think import Answer, Asked, Calls, Thinker
+from brainq.turn.think import NO_USAGE, Answer, Asked, Calls, Thinker
 
 log = logger("brainq.turn")
-
-NO_USAGE = TokenUsage()
 
 
 @dataclass(slots=True)

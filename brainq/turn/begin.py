@@ -34,9 +34,13 @@ class Beginner:
         try:
             return str(prompt(info))
         except Exception as failure:
-            raise InvalidInput("system_prompt", f"its function raised {type(failure).__name__}: {failure}") from failure
+            raise InvalidInput(
+                "system_prompt", f"its function raised {type(failure).__name__}: {failure}"
+            ) from failure
 
-    def begin(self, claim: TurnClaim, view: TurnView, info: TurnInfo, system_prompt: str) -> list[Message] | None:
+    def begin(
+        self, claim: TurnClaim, view: TurnView, info: TurnInfo, system_prompt: str
+    ) -> list[Message] | None:
         """Log the user's message and put it into the history; what was put there, or None when the turn was lost."""
         request = view.request
         callback = self._brain.callbacks.on_turn_start

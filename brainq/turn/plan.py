@@ -67,7 +67,9 @@ def _in_order(calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, session
         brain.tools.specs,
         brain.callbacks.on_pre_tool_use,
         keys_of=lambda spec, arguments: (
-            resource_keys_of(spec, arguments) if spec.effect.is_read else lanes_of(spec, arguments, session_id)
+            resource_keys_of(spec, arguments)
+            if spec.effect.is_read
+            else lanes_of(spec, arguments, session_id)
         ),
     )
 
@@ -91,7 +93,8 @@ def _waves(
 ) -> tuple[PlannedCall, ...]:
     running = [verdict for verdict in verdicts if isinstance(verdict, Allowed)]
     shapes = [
-        Schedulable(v.spec.effect, frozenset(v.keys) if v.spec.effect.is_read else frozenset()) for v in running
+        Schedulable(v.spec.effect, frozenset(v.keys) if v.spec.effect.is_read else frozenset())
+        for v in running
     ]
     numbers = iter(ToolScheduler(parallel=brain.parallel_tools).waves(shapes))
     return tuple(
@@ -116,6 +119,7 @@ def _allowed(verdict: Allowed, wave: int, request: TurnRequest) -> PlannedCall:
         cap_ms=int(spec.timeout_s * 1000),
         lanes=lanes,
         idempotent=spec.idempotent,
+        repairs=verdict.repairs,
     )
 
 

@@ -51,7 +51,9 @@ class TurnPreparer:
         today: datetime,
         max_context_tokens: int,
     ) -> TurnPreparation:
-        begin = next((i for i, message in enumerate(history) if message.turn == request.turn_id), len(history))
+        begin = next(
+            (i for i, message in enumerate(history) if message.turn == request.turn_id), len(history)
+        )
         before, own = history[:begin], history[begin:]
         head: list[Message] = []
         if system_prompt:

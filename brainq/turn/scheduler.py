@@ -37,9 +37,7 @@ class ToolScheduler:
         numbers: list[int] = []
         wave, used, open_reads = 0, set[str](), False
         for call in calls:
-            joins = (
-                self._parallel and open_reads and call.effect.is_read and not (call.resources & used)
-            )
+            joins = self._parallel and open_reads and call.effect.is_read and not (call.resources & used)
             if not joins:
                 wave, used = wave + 1, set()
             used |= call.resources

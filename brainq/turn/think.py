@@ -28,6 +28,7 @@ from brainq.turn.preparer import TurnPreparer
 
 log = logger("brainq.turn")
 
+NO_USAGE = TokenUsage()
 MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began; retries before that are the provider's
 
 
@@ -44,7 +45,7 @@ class Answer:
 
     end: End
     message: Message | None = None
-    usage: TokenUsage = TokenUsage()
+    usage: TokenUsage = NO_USAGE
     cost_usd: float | None = None
     tail: str = ""
 
@@ -145,13 +146,17 @@ class Thinker:
                 return None
             except ProviderError as failure:
                 if failure.kind == "stream" and failure.retryable and remaining:
-                    log.info("stream broke, asking again", turn_id=claim.turn_id, step=number, attempt=attempt)
+                    log.info(
+                        "stream broke, asking again", turn_id=claim.turn_id, step=number, attempt=attempt
+                    )
                     continue
                 return _after_failure(failure)
             except Exception as failure:
                 log.error("provider raised", failure=failure, turn_id=claim.turn_id, step=number)
                 return _failed(f"provider {provider.name!r} raised {type(failure).__name__}")
-            return self._commit(claim, view, number, reply, self._price(provider.name, model, reply.usage), tail)
+            return self._commit(
+                claim, view, number, reply, self._price(provider.name, model, reply.usage), tail
+            )
         raise AssertionError("the last attempt returns")
 
     def _commit(

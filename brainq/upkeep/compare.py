@@ -39,7 +39,8 @@ class Comparer:
         if self._intents.has_intents(turn_id):
             # Redis forgot a turn that had begun to write: beginning it again could write twice.
             self._admission.end_as_lost(
-                request, "Redis lost this turn after it had begun to write; see its calls for what was started"
+                request,
+                "Redis lost this turn after it had begun to write; see its calls for what was started",
             )
         else:
             self._admission.queue(request)

@@ -83,7 +83,9 @@ class Rescuer:
             )
             started, outcome_json = verdict.state, verdict.outcome_json
         judged = judge(effect, idempotent, attempt, self._max_attempts, started, outcome_json)
-        log.warning("call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=type(judged).__name__)
+        log.warning(
+            "call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=type(judged).__name__
+        )
         if isinstance(judged, AskAgain):
             return self._calls.ask_again(ref, attempt).lower()
         return self._give_up(ref, attempt, tool, effect, step, judged.outcome)
@@ -101,9 +103,7 @@ class Rescuer:
             turn=ref.turn_id,
             step=step,
         )
-        status = {ToolSuccess: TraceStatus.COMPLETED, ToolUnknown: TraceStatus.UNKNOWN}.get(
-            type(outcome), TraceStatus.FAILED
-        )
+        status = _status(outcome)
         reply = self._calls.give_up(ref, attempt, status=status, message=message, detail="worker lost")
         if reply.word == "SETTLED":
             if not effect.is_read:
@@ -111,3 +111,13 @@ class Rescuer:
             for call_id in reply.wants:
                 self._lanes.enter(CallRef(ref.session_id, ref.turn_id, call_id))
         return reply.word.lower()
+
+
+def _status(outcome: ToolOutcome) -> TraceStatus:
+    match outcome:
+        case ToolSuccess():
+            return TraceStatus.COMPLETED
+        case ToolUnknown():
+            return TraceStatus.UNKNOWN
+        case _:
+            return TraceStatus.FAILED

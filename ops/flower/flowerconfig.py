@@ -1,5 +1,4 @@
 # pyright: basic
-# ruff: noqa: INP001
 """Flower's settings: `celery -A workers.coordinator flower --conf=ops/flower/flowerconfig.py`.
 
 Flower is a picture, not a source of truth: task events are lost while it is away. It has no login of its own

@@ -120,8 +120,9 @@ async def async_callback(told: Any) -> None: ...
     ],
 )
 def test_bad_fields_are_named(fields: dict[str, Any], words: list[str]) -> None:
+    given: dict[str, Any] = {"name": "b", "model": "openai:x"} | fields
     with pytest.raises(InvalidInput) as refused:
-        Brain(**({"name": "b", "model": "openai:x"} | fields))
+        Brain(**given)
 
     for word in words:
         assert word in str(refused.value)

@@ -11,7 +11,8 @@ REPLY  SETTLED wants | LATE status | LOST status
 local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':owner',
   call .. ':effect', call .. ':noted')
 if not held[1] or tonumber(held[2]) ~= attempt or held[3] ~= owner then return {'LOST', held[1] or 'gone'} end
-if held[1] == 'running' and redis.call('HGET', turn, 'state') == 'active' then
+local open = redis.call('HMGET', turn, 'state', 'gate')
+if held[1] == 'running' and open[1] == 'active' and open[2] ~= 'shut' then
   return {'SETTLED', table.concat(settle(call, status, message, detail, latency_ms, found, block), ' ')}
 end
 if held[1] == 'timed_out' then redis.call('HSET', trace, call .. ':status', 'timed_out_late') end

@@ -53,7 +53,10 @@ BAD = {
     "a chain": changed(lambda m: m.update(body='[[], {}, {"chain": [{"task": "celery.map"}]}]')),
     "bad eta": changed(lambda m: m["headers"].update(eta="tomorrow")),
     "bad expires": changed(lambda m: m["headers"].update(expires={"a": 1})),
-    "bad time limits": changed(lambda m: m["headers"].update(timelimit=[1])),
+    "a line feed in the id": changed(lambda m: m["headers"].update(id="t1\n[ERROR] forged")),
+    "an id of a megabyte": changed(lambda m: m["headers"].update(id="x" * 1_000_000)),
+    "half a character in the body": changed(lambda m: m.update(body="\ud800")),
+    "a countdown": changed(lambda m: m["headers"].update(eta="2099-01-01T00:00:00+00:00")),
     "protocol 1": changed(lambda m: m.update(headers={}, body='{"task": "brainq.turn.advance", "id": "x"}')),
 }
 
@@ -66,7 +69,8 @@ def test_a_worker_outlives_every_bad_item_and_runs_the_good_ones_behind(
     items = [item for number, bad in enumerate(BAD.values()) for item in (bad, good(number))]
     with running(app) as worker:
         connections = worker.consumer.restart_count
-        ring(redis_server, settings, *items)
+        for start in range(0, len(items), 20):
+            ring(redis_server, settings, *items[start : start + 20])
         wait_until(lambda: len(heard.bells) == len(BAD), "every good message behind a bad one runs")
         wait_until(lambda: len(quarantined(redis_server, settings)) == len(BAD), "every bad item is kept")
         assert worker.consumer.restart_count == connections  # it did not even reconnect
@@ -86,6 +90,7 @@ def test_null_kwargs_and_a_constant_delivery_tag_are_put_right(
 
     def as_foreign_producers_send(number: int) -> str:
         message = json.loads(good(number))
+        message["headers"].update(shadow="another.name", timelimit=["soon"])
         body = json.dumps([["s1", "t1", number], None, None])
         message["body"] = base64.b64encode(body.encode()).decode()
         message["properties"] = {

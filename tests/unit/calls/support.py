@@ -35,7 +35,9 @@ def is_running(pid: int) -> bool:
     status = Path(f"/proc/{pid}/stat")
     if status.parent.parent.joinpath("self").exists():
         try:
-            return status.read_text().rpartition(")")[2].split()[0] != "Z"
+            # A leader that is dead cannot be reaped before its other threads are gone, too.
+            is_dead = status.read_text().rpartition(")")[2].split()[0] == "Z"
+            return not is_dead or len(os.listdir(f"/proc/{pid}/task")) > 1
         except (FileNotFoundError, ProcessLookupError):
             return False
     try:

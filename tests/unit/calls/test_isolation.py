@@ -84,19 +84,40 @@ def test_what_the_tool_raises_comes_back(executor: BoundedToolExecutor) -> None:
     assert (outcome.error, outcome.error_type) == ("ValueError: no luck", "ValueError")
 
 
-@pytest.mark.parametrize("name", ["spin", "block_in_c"])
-def test_a_busy_child_is_killed_with_all_it_started(
-    executor: BoundedToolExecutor, tmp_path: Path, name: str
+def test_a_busy_child_is_killed_at_its_deadline_with_all_it_started(
+    executor: BoundedToolExecutor, tmp_path: Path
 ) -> None:
     call(executor, "add", a=1)  # the child is up: its start does not count to the limit below
-    outcome = call(executor, name, limit_s=1.0, pid_file=str(tmp_path / "pids"))
+    outcome = call(executor, "spin", limit_s=2.0, pid_file=str(tmp_path / "pids"))
 
     assert isinstance(outcome, ToolTimeout)
     assert not outcome.still_running
+    assert outcome.after_ms >= 2_000
     pids = pids_in(tmp_path / "pids")
     assert len(pids) == 2
     wait_until(lambda: not any(map(is_running, pids)), "the child and its own child are gone")
     assert value_of(call(executor, "add", a=1))["sum"] == 3
+
+
+def test_a_child_that_holds_the_interpreter_lock_is_killed_when_cancelled(
+    executor: BoundedToolExecutor, tmp_path: Path
+) -> None:
+    token = DeadlineToken(600.0)
+
+    def cancel_once_it_runs() -> None:
+        wait_until(lambda: pids_in(tmp_path / "pids"), "the tool runs", timeout_s=30.0)
+        token.cancel("the user said stop")
+
+    cancelling = threading.Thread(target=cancel_once_it_runs)
+    cancelling.start()
+    arguments = {"pid_file": str(tmp_path / "pids")}
+    outcome = executor.run(brain.tools["block_in_c"], arguments, context_for(token), token)
+    cancelling.join()
+
+    assert isinstance(outcome, ToolTimeout)
+    assert not outcome.still_running
+    pids = pids_in(tmp_path / "pids")
+    wait_until(lambda: not any(map(is_running, pids)), "the child and its own child are gone")
 
 
 @pytest.mark.parametrize("status", [0, 7])

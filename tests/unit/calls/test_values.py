@@ -40,7 +40,7 @@ class Odd:
         return "an odd thing"
 
 
-class Unprintable(Exception):
+class UnprintableError(Exception):
     def __str__(self) -> str:
         raise RuntimeError
 
@@ -96,6 +96,6 @@ def test_the_longest_result_is_kept_whole() -> None:
 def test_errors_become_one_line() -> None:
     assert one_line(ValueError("a\n\tb")) == "ValueError: a b"
     assert one_line(ValueError()) == "ValueError"
-    assert one_line(Unprintable()) == "Unprintable"
+    assert one_line(UnprintableError()) == "UnprintableError"
     assert len(one_line(ValueError("x" * 9_999))) == MAX_ERROR_CHARS
     one_line(ValueError("\ud800")).encode()

@@ -128,7 +128,15 @@ def nested(levels: int, wrap: Any) -> dict[str, Any]:
     return {"path": "a", "any": value}
 
 
-@pytest.mark.parametrize("wrap", [lambda v: [v], lambda v: {"k": v}], ids=["lists", "objects"])
+def in_list(value: Any) -> list[Any]:
+    return [value]
+
+
+def in_object(value: Any) -> dict[str, Any]:
+    return {"k": value}
+
+
+@pytest.mark.parametrize("wrap", [in_list, in_object])
 def test_depth_is_bounded(wrap: Any) -> None:
     assert isinstance(judge(nested(64, wrap)), ValidArguments)
     for levels in (65, 500, 5_000):

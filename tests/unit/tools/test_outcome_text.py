@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.tools.outcome_text import outcome_text
 from brainq.contracts.outcome import (
     ToolDenied,
     ToolFailure,
@@ -13,6 +12,7 @@ from brainq.contracts.outcome import (
     ToolTimeout,
     ToolUnknown,
 )
+from brainq.tools.outcome_text import outcome_text
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,10 @@ from brainq.contracts.outcome import (
         (ToolTimeout(after_ms=0), "The tool was not started: its time was already used up.", True),
         (
             ToolTimeout(after_ms=1500),
-            "The tool did not finish in time and was stopped after 1.5 s. "
-            "Ask for less at once, or go on without it.",
+            (
+                "The tool did not finish in time and was stopped after 1.5 s. "
+                "Ask for less at once, or go on without it."
+            ),
             True,
         ),
         (ToolDenied(reason="pre_hook", message="Not today."), "Not today.", True),

@@ -105,7 +105,7 @@ def test_bad_options_are_refused_with_the_remedy(options: dict[str, Any], words:
 
 @pytest.mark.parametrize("thing", [items, async_items, Box(), functools.partial(write, "p"), Box, len])
 def test_what_is_no_plain_or_async_function_is_refused(thing: Any) -> None:
-    with pytest.raises(ToolSchemaError, match="def|list|name"):
+    with pytest.raises(ToolSchemaError, match=r"def|list|name"):
         make_tool(thing)
 
 

@@ -1,0 +1,50 @@
+# Each target does its own set-up: a fresh machine needs Python 3.11 or newer, and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+RECORDED ?= ../shared/data/tau2_airline.jsonl.gz
+TESTS ?= tests
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-full check bench replay lock clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "brainq needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..."; exit 1; }
+	@echo "Setting up $(VENV) (once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## real agent turns through real worker pools, over a folder of notes
+	@$(BIN)/python -m examples.vault.demo
+
+test: $(READY) check ## lint, types and every test but the long ones (under 15 minutes)
+	@$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile $(TESTS)
+
+test-full: $(READY) check ## everything, with thousandfold races, soaks and load (hours)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 $(TESTS)
+
+check: $(READY) ## lint, types, layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+	@$(BIN)/pyright
+
+bench: $(READY) ## the reference turn: throughput, latency, CPU; writes .bench/latest.json
+	@$(BIN)/python -m ops.bench
+
+replay: $(READY) ## recorded sessions of real models: make replay [RECORDED=path] [ARGS=...]
+	@$(BIN)/python -m examples.airline.replay --recorded $(RECORDED) $(ARGS)
+
+lock: ## pin all dependencies with hashes (needs uv)
+	uv pip compile pyproject.toml --universal --python-version 3.11 --extra all --group test --generate-hashes \
+	  --no-header --no-emit-index-url --no-annotate -o requirements.lock
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis

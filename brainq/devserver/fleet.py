@@ -1,0 +1,171 @@
+"""Fleet: the pools as real worker processes of this process, for `brainq dev`, demos, benchmarks and tests.
+
+Workers write their logs to files, end with this process even when it is killed, and can be killed and started
+again one by one. For production use `brainq up`, systemd or containers instead.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from brainq.devserver.owner import OWNER_FD, READY_FILE
+from brainq.errors import SetupError
+
+POOLS = ("coordinator", "parallel", "serial", "finalizer")
+LOG_TAIL_LINES = 30
+
+
+@dataclass
+class Worker:
+    """One worker process. `name` is its pool, with a number when the pool has several."""
+
+    name: str
+    pool: str
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    log_path: Path
+    ready_path: Path
+    process: subprocess.Popen[bytes] | None = field(default=None)
+    pipe: int = -1
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.is_running and self.ready_path.exists()
+
+
+class Fleet:
+    """Worker processes of the four pools.
+
+    environment   added to this process's own: BRAINQ_APP, BRAINQ_REDIS_URL, ...
+    workers       how many processes a pool has; one each unless given
+    concurrency   threads a process has; the settings' default unless given
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        environment: Mapping[str, str],
+        *,
+        workers: Mapping[str, int] | None = None,
+        concurrency: Mapping[str, int] | None = None,
+        log_level: str = "WARNING",
+        pools: Sequence[str] = POOLS,
+    ) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+        self.workers: list[Worker] = []
+        for pool in pools:
+            count = (workers or {}).get(pool, 1)
+            for number in range(1, count + 1):
+                name = pool if count == 1 else f"{pool}{number}"
+                threads = (concurrency or {}).get(pool)
+                arguments = ("-l", log_level, "-n", f"{name}@%h", *(("-c", str(threads)) if threads else ()))
+                self.workers.append(
+                    Worker(
+                        name,
+                        pool,
+                        arguments,
+                        {**os.environ, **environment},
+                        directory / f"{name}.log",
+                        directory / f"{name}.ready",
+                    )
+                )
+
+    def start(self, timeout_s: float = 60.0) -> None:
+        """Start every worker and wait until all consume. Raises SetupError with the end of a log if not."""
+        for worker in self.workers:
+            self.launch(worker)
+        self.wait_ready(timeout_s)
+
+    def wait_ready(self, timeout_s: float = 60.0) -> None:
+        end = time.monotonic() + timeout_s
+        for worker in self.workers:
+            while not worker.is_ready:
+                if not worker.is_running or time.monotonic() > end:
+                    said = self.log_tail(worker)
+                    raise SetupError(f"the {worker.name} worker did not start; {worker.log_path} ends:\n{said}")
+                time.sleep(0.02)
+
+    def launch(self, worker: Worker) -> None:
+        """Start one worker without waiting for it."""
+        worker.ready_path.unlink(missing_ok=True)
+        theirs, ours = os.pipe()
+        with worker.log_path.open("ab") as log:
+            worker.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    *("-m", "celery", "-A", f"workers.{worker.pool}", "worker"),
+                    *("-P", "threads", "--without-gossip", "--without-mingle"),
+                    *worker.arguments,
+                ],
+                env={**worker.environment, OWNER_FD: str(theirs), READY_FILE: str(worker.ready_path)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(theirs,),
+                start_new_session=True,
+            )
+        os.close(theirs)
+        worker.pipe = ours
+
+    def of_pool(self, pool: str) -> list[Worker]:
+        return [worker for worker in self.workers if worker.pool == pool]
+
+    def kill(self, worker: Worker, how: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal to one worker; after SIGKILL or SIGTERM, wait until it is gone."""
+        assert worker.process is not None
+        worker.process.send_signal(how)
+        if how in (signal.SIGKILL, signal.SIGTERM):
+            worker.process.wait()
+            self._close_pipe(worker)
+
+    def stop(self, grace_s: float = 10.0) -> None:
+        """Stop every worker warmly; those still running after `grace_s` are killed."""
+        for worker in self.workers:
+            if worker.process is not None and worker.is_running:
+                worker.process.send_signal(signal.SIGTERM)
+        end = time.monotonic() + grace_s
+        for worker in self.workers:
+            if worker.process is None:
+                continue
+            try:
+                worker.process.wait(max(0.05, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                worker.process.kill()
+                worker.process.wait()
+            self._close_pipe(worker)
+
+    def log_tail(self, worker: Worker) -> str:
+        lines = worker.log_path.read_text(errors="replace").splitlines() if worker.log_path.exists() else []
+        return "\n".join(lines[-LOG_TAIL_LINES:])
+
+    def _close_pipe(self, worker: Worker) -> None:
+        if worker.pipe >= 0:
+            os.close(worker.pipe)
+            worker.pipe = -1
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop(grace_s=2.0)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

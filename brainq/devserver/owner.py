@@ -1,0 +1,41 @@
+"""Ties a worker's life to the process that started it, and tells that process when the worker is ready."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+OWNER_FD = "BRAINQ_OWNER_FD"
+READY_FILE = "BRAINQ_READY_FILE"
+GRACE_S = 5.0
+
+
+def follow_owner() -> None:
+    """End with the owner: when its end of the pipe closes, stop warmly, and after 5 s for good.
+
+    Does nothing in a worker that nobody tied to an owner (systemd, a container, a terminal).
+    """
+    given = os.environ.pop(OWNER_FD, "")
+    if given.isdigit():
+        threading.Thread(target=_watch, args=(int(given),), name="brainq-owner", daemon=True).start()
+
+
+def tell_ready() -> None:
+    """Create the file that BRAINQ_READY_FILE names, if any: a readiness probe for supervisors."""
+    path = os.environ.get(READY_FILE)
+    if path:
+        Path(path).write_text(str(os.getpid()))
+
+
+def _watch(pipe: int) -> None:
+    while True:
+        try:
+            if not os.read(pipe, 1):
+                break
+        except OSError:
+            break
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait(GRACE_S)
+    os.kill(os.getpid(), signal.SIGKILL)

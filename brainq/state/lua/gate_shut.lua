@@ -1,0 +1,12 @@
+--[[
+Shut a turn's write gate: no result enters it any more, though it has not ended yet.
+
+KEYS   turn
+ARGV   by
+REPLY  SHUT | ALREADY | GONE
+]]
+local held = redis.call('HMGET', turn, 'state', 'gate')
+if not held[1] then return {'GONE'} end
+if held[1] ~= 'active' or held[2] == 'shut' then return {'ALREADY'} end
+redis.call('HSET', turn, 'gate', 'shut', 'gate_by', by)
+return {'SHUT'}

@@ -1,0 +1,129 @@
+"""A web page as plain text: fetched with a time limit and a size limit, http and https only."""
+
+from __future__ import annotations
+
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.message import Message
+from html.parser import HTMLParser
+from typing import IO
+
+MAX_BYTES = 500_000
+_CHUNK = 16_384
+_SKIPPED = frozenset({"script", "style", "nav", "footer", "template", "noscript"})
+_BLOCKS = frozenset({"p", "div", "br", "li", "ul", "ol", "h1", "h2", "h3", "h4", "section", "article", "tr", "pre"})
+
+
+class PageError(Exception):
+    """The page could not be fetched; `retryable` when asking again may help."""
+
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`is_cut`: it was longer than MAX_BYTES, and the rest was not read."""
+
+    url: str
+    title: str
+    text: str
+    is_cut: bool
+
+
+class _SameKind(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to web pages only: a server must not send us to a file of our own."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+    ) -> urllib.request.Request | None:
+        check_url(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)  # pyright: ignore[reportArgumentType]
+
+
+def check_url(url: str) -> str:
+    """Raises PageError unless it is an http or https address with a host."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        good = False
+    if not good or not url.isprintable() or " " in url:
+        raise PageError(f"{url[:200]!r} cannot be fetched; use an http:// or https:// address")
+    return url
+
+
+def fetch_page(url: str, remaining_s: Callable[[], float]) -> Page:
+    """Fetch and read one page. `remaining_s` is asked again and again; at 0 the fetch ends.
+
+    Raises PageError.
+    """
+    check_url(url)
+    opener = urllib.request.build_opener(_SameKind())
+    request = urllib.request.Request(url, headers={"User-Agent": "brainq-vault-example"})
+    try:
+        with opener.open(request, timeout=max(0.1, remaining_s())) as response:
+            kind = response.headers.get_content_type()
+            if not kind.startswith("text/"):
+                raise PageError(f"{url} is {kind}; only text can be read")
+            charset = response.headers.get_content_charset("utf-8")
+            body = _read(response, remaining_s)
+    except urllib.error.HTTPError as error:
+        raise PageError(f"{url} answered {error.code} {error.reason}", retryable=error.code >= 500) from error
+    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        raise PageError(f"{url} cannot be reached: {getattr(error, 'reason', error)}", retryable=True) from error
+    try:
+        text = body[:MAX_BYTES].decode(charset, "replace")
+    except LookupError:
+        text = body[:MAX_BYTES].decode("utf-8", "replace")
+    title, text = _plain(text) if kind == "text/html" else ("", text.strip())
+    return Page(url, title or urllib.parse.urlsplit(url).path.rsplit("/", 1)[-1] or url, text, len(body) > MAX_BYTES)
+
+
+def _read(response: IO[bytes], remaining_s: Callable[[], float]) -> bytes:
+    body = b""
+    while len(body) <= MAX_BYTES and (chunk := response.read(_CHUNK)):
+        body += chunk
+        if remaining_s() <= 0:
+            raise TimeoutError("the time for this page is used up")
+    return body
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title = ""
+        self.parts: list[str] = []
+        self._inside: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _SKIPPED or tag == "title":
+            self._inside.append(tag)
+        if tag in _BLOCKS:
+            self.parts.append("\n\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._inside:
+            self._inside.remove(tag)
+        if tag in _BLOCKS:
+            self.parts.append("\n\n")
+
+    def handle_data(self, data: str) -> None:
+        if "title" in self._inside:
+            self.title += data
+        elif not self._inside:
+            self.parts.append(data)
+
+
+def _plain(html: str) -> tuple[str, str]:
+    """(title, paragraphs with an empty line between them)."""
+    reader = _Reader()
+    reader.feed(html)
+    reader.close()
+    paragraphs = (" ".join(part.split()) for part in re.split(r"\n\s*\n", "".join(reader.parts)))
+    return " ".join(reader.title.split()), "\n\n".join(part for part in paragraphs if part)

@@ -1,0 +1,114 @@
+"""ops/redis: a real server takes the files, and a worker needs no right the ACL does not give."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from redis.exceptions import NoPermissionError
+
+from brainq.broker.app import make_app
+from brainq.broker.envelope import envelope
+from brainq.broker.names import COORDINATOR_QUEUES, POISON_LIST, TURN_ADVANCE, TURNS_QUEUE
+from brainq.devserver.binary import find_server
+from brainq.devserver.probe import free_port, ping
+from tests.integration.broker.worker import running, settings_for, watching
+from tests.support.wait import wait_until
+
+FILES = Path(__file__).parents[3] / "ops" / "redis"
+
+
+@contextmanager
+def server(*arguments: str) -> Generator[int]:
+    """A server run on ops/redis/redis.conf as a deployment would; yields its port."""
+    directory, port = tempfile.mkdtemp(prefix="bq-"), free_port()
+    command = [str(find_server()), str(FILES / "redis.conf"), "--port", str(port), "--dir", directory]
+    with subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE) as process:
+        try:
+            wait_until(lambda: ping_or_died(process, port), "a server on ops/redis/redis.conf answers")
+            yield port
+        finally:
+            process.terminate()
+            process.communicate(timeout=10)
+            shutil.rmtree(directory)
+
+
+def ping_or_died(process: subprocess.Popen[bytes], port: int) -> bool:
+    if process.poll() is not None and process.stdout is not None:
+        raise AssertionError(f"the server refused the file: {process.stdout.read().decode()}")
+    return ping(("127.0.0.1", port))
+
+
+def test_the_configuration_is_accepted_and_means_what_it_says() -> None:
+    with server() as port, Redis(port=port, decode_responses=True) as redis:
+        assert redis.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+        assert redis.config_get("appendfsync") == {"appendfsync": "everysec"}
+        assert redis.config_get("appendonly") == {"appendonly": "yes"}
+
+
+@pytest.fixture(scope="module")
+def guarded_port() -> Generator[int]:
+    with tempfile.TemporaryDirectory() as directory:
+        # The default user is off, so the ping of the wait above must be let in without it.
+        users = Path(directory) / "users.acl"
+        users.write_text((FILES / "users.acl").read_text().replace("default off", "default on nopass +ping"))
+        with server("--aclfile", str(users)) as port:
+            yield port
+
+
+def connect(port: int, user: str) -> Redis:
+    return Redis(port=port, username=f"brainq_{user}", password=f"CHANGE-ME-{user}", decode_responses=True)
+
+
+def test_a_whole_worker_gets_along_with_the_workers_user(guarded_port: int) -> None:
+    settings = settings_for(f"redis://brainq_worker:CHANGE-ME-worker@127.0.0.1:{guarded_port}/0")
+    app = make_app(settings, COORDINATOR_QUEUES)
+    ran = threading.Event()
+
+    def advance(*args: object) -> None:
+        ran.set()
+
+    app.task(advance, name=TURN_ADVANCE)
+    with connect(guarded_port, "admin") as admin, connect(guarded_port, "worker") as redis:
+        with running(app), watching(app) as events:
+            bell = envelope(TURN_ADVANCE, ("s1", "t1", 1), "t1.1", TURNS_QUEUE, "t1")
+            redis.lpush("bq:brainq.turns", "poison", bell)
+            assert ran.wait(10)
+            wait_until(lambda: "task-succeeded" in events, "events pass")
+            inspect = app.control.inspect(timeout=0.5)
+            wait_until(inspect.ping, "remote control passes")
+        assert redis.llen("bq:" + POISON_LIST) == 1
+        script = (
+            "redis.call('SET', KEYS[1], redis.call('TIME')[1]); redis.call('ZADD', KEYS[2], 1, 'a') return 1"
+        )
+        assert redis.eval(script, 2, "bq:{s}:a", "bq:{s}:b") == 1
+        assert admin.acl_log() == []
+        for refused in ("FLUSHALL", "CONFIG GET *", "KEYS *", "SCRIPT FLUSH", "GET other:key", "SHUTDOWN"):
+            with pytest.raises(NoPermissionError):
+                redis.execute_command(*refused.split())
+        admin.acl_log_reset()
+
+
+def test_a_producer_can_ring_and_nothing_else(guarded_port: int) -> None:
+    url = f"redis://brainq_producer:CHANGE-ME-producer@127.0.0.1:{guarded_port}/0"
+    app = make_app(settings_for(url))
+    app.send_task("brainq.turn.submit", kwargs={"text": "hello"})
+    app.close()
+    with connect(guarded_port, "producer") as redis, connect(guarded_port, "admin") as admin:
+        assert redis.llen("bq:brainq.turns") == 1
+        for refused in (
+            "RPOP bq:brainq.turns",
+            "LPUSH bq:brainq.finalize x",
+            "PUBLISH bq:/0.celery.pidbox x",
+        ):
+            with pytest.raises(NoPermissionError):
+                redis.execute_command(*refused.split())
+        admin.delete("bq:brainq.turns")
+        admin.acl_log_reset()

@@ -1,0 +1,27 @@
+"""An executor of its own for each test, and a hold that abandoned functions wait for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.loop import stop_tool_loop
+
+
+@pytest.fixture
+def executor() -> Iterator[BoundedToolExecutor]:
+    executor = BoundedToolExecutor()
+    yield executor
+    executor.close()
+    stop_tool_loop()
+
+
+@pytest.fixture
+def release() -> Iterator[threading.Event]:
+    """Set at the end at the latest, so that no abandoned function outlives its test."""
+    event = threading.Event()
+    yield event
+    event.set()
