@@ -6,12 +6,12 @@ import os
 import socket
 from functools import cached_property
 
-import redis
-
 from brainq.admission import Admission
 from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.broker import names
+from brainq.broker.app import make_app
+from brainq.broker.dispatch import publish_doorbell
 from brainq.broker.envelope import template
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.lanes import LaneKeeper
@@ -27,13 +27,13 @@ from brainq.providers.resolve import resolve_model
 from brainq.settings import Settings
 from brainq.state.budgets import RedisBudgets
 from brainq.state.calls import RedisCalls
-from brainq.state.connection import make_client
+from brainq.state.connection import Client, make_client
 from brainq.state.events import RedisEvents
 from brainq.state.finals import RedisFinals
 from brainq.state.index import RedisIndex
 from brainq.state.keys import Keys
 from brainq.state.lanes import RedisLanes
-from brainq.state.outbox import NoOutbox, Outbox
+from brainq.state.outbox import NoOutbox, Outbox, PublishingOutbox
 from brainq.state.runtime import RedisRuntime
 from brainq.state.scripts import Doorbell, Doorbells, Scripts
 from brainq.state.snapshots import RedisSnapshots
@@ -61,7 +61,7 @@ class Wiring:
         self._redis_url = redis_url
 
     @cached_property
-    def client(self) -> redis.Redis:
+    def client(self) -> Client:
         url = self._redis_url or (
             self.settings.redis_url.get_secret_value() if self.settings.redis_url else ""
         )
@@ -78,7 +78,10 @@ class Wiring:
 
     @cached_property
     def outbox(self) -> Outbox:
-        return NoOutbox()
+        if self.settings.doorbell == "transactional":
+            return NoOutbox()
+        app = make_app(self.settings, name="brainq-doorbells")
+        return PublishingOutbox(self.client, self.keys, lambda bell: publish_doorbell(app, bell))
 
     @cached_property
     def scripts(self) -> Scripts:

@@ -41,6 +41,7 @@ class Timeline:
         self._start_ms: int | None = None
         self._tools: dict[str, tuple[str, str]] = {}
         self._tool_width = 0
+        self._shown = ""
         self._text = _TextBlock(console, self._margin, stream=not label)
 
     def show(self, event: TurnEvent) -> None:
@@ -49,8 +50,11 @@ class Timeline:
             self._start_ms = event.at_ms
         data = cast("dict[str, Any]", event.data)
         if event.kind is EventKind.TEXT_DELTA:
+            self._shown += str(data.get("text", ""))
             self._text.add(str(data.get("text", "")))
             return
+        if event.kind is EventKind.STEP_STARTED:
+            self._shown = ""
         replaced = event.kind is EventKind.STEP_STARTED and data.get("attempt", 1) > 1
         self._text.close(replaced=replaced)
         subject, word, details = self._describe(event.kind, data)
@@ -64,6 +68,11 @@ class Timeline:
             line.append(" " * max(1, 12 - len(word.plain)))
             line.append_text(_joined(details))
         self._console.print(line, soft_wrap=True, highlight=False)
+
+    @property
+    def text(self) -> str:
+        """The model's text of the newest step, as far as it was shown."""
+        return self._shown
 
     def close(self) -> None:
         """End a line of text that is still open; call it when the events stop before the final one."""

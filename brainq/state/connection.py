@@ -9,6 +9,7 @@ from redis.retry import Retry
 # redis-py 8 repeats a command up to ten times when a reply is lost. Our scripts may be run twice without harm,
 # but only on purpose: whoever calls decides, because only the caller knows what the turn's lease still allows.
 NO_BLIND_RETRY = 0
+Client = redis.Redis
 
 SOCKET_TIMEOUT_S = 10.0  # longer than the longest blocking read (events, 2 s)
 

@@ -12,7 +12,10 @@ from typing import Protocol, cast
 
 import redis
 
+from brainq.observe.logs import logger
 from brainq.state.keys import Keys
+
+log = logger("brainq.state")
 
 
 class Outbox(Protocol):
@@ -39,4 +42,10 @@ class PublishingOutbox:
     def flush(self, session_id: str) -> None:
         key = self._keys.of_session(session_id, "outbox")
         while bell := cast("str | None", self._client.lpop(key)):
-            self._publish(bell)
+            try:
+                self._publish(bell)
+            except Exception as failure:
+                # The change it announces is committed: telling the caller it failed would be wrong. The bell is
+                # lost, and the sweeper rings again.
+                log.warning("doorbell not published", why=type(failure).__name__)
+                return

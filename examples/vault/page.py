@@ -10,12 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from email.message import Message
 from html.parser import HTMLParser
+from http.client import HTTPException, HTTPResponse
 from typing import IO
 
 MAX_BYTES = 500_000
 _CHUNK = 16_384
 _SKIPPED = frozenset({"script", "style", "nav", "footer", "template", "noscript"})
-_BLOCKS = frozenset({"p", "div", "br", "li", "ul", "ol", "h1", "h2", "h3", "h4", "section", "article", "tr", "pre"})
+_BLOCKS = frozenset(
+    {"p", "div", "br", "li", "ul", "ol", "h1", "h2", "h3", "h4", "section", "article", "tr", "pre"}
+)
 
 
 class PageError(Exception):
@@ -75,19 +78,24 @@ def fetch_page(url: str, remaining_s: Callable[[], float]) -> Page:
             body = _read(response, remaining_s)
     except urllib.error.HTTPError as error:
         raise PageError(f"{url} answered {error.code} {error.reason}", retryable=error.code >= 500) from error
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-        raise PageError(f"{url} cannot be reached: {getattr(error, 'reason', error)}", retryable=True) from error
+    except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        raise PageError(
+            f"{url} cannot be reached: {getattr(error, 'reason', error)}", retryable=True
+        ) from error
     try:
         text = body[:MAX_BYTES].decode(charset, "replace")
     except LookupError:
         text = body[:MAX_BYTES].decode("utf-8", "replace")
     title, text = _plain(text) if kind == "text/html" else ("", text.strip())
-    return Page(url, title or urllib.parse.urlsplit(url).path.rsplit("/", 1)[-1] or url, text, len(body) > MAX_BYTES)
+    return Page(
+        url, title or urllib.parse.urlsplit(url).path.rsplit("/", 1)[-1] or url, text, len(body) > MAX_BYTES
+    )
 
 
-def _read(response: IO[bytes], remaining_s: Callable[[], float]) -> bytes:
+def _read(response: HTTPResponse, remaining_s: Callable[[], float]) -> bytes:
     body = b""
-    while len(body) <= MAX_BYTES and (chunk := response.read(_CHUNK)):
+    # read1 returns what has come; read would wait for a full chunk from a server that drips.
+    while len(body) <= MAX_BYTES and (chunk := response.read1(_CHUNK)):
         body += chunk
         if remaining_s() <= 0:
             raise TimeoutError("the time for this page is used up")

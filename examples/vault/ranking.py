@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from examples.vault.note import Note, without_link_marks
 
 _WORD = re.compile(r"[^\W_]+")
-_STOP_WORDS = frozenset(
-    """a about an and are as at be but by can did do does for from had has have how i if in into is it its me my
-    of on or our so than that the their them then there they this to us was we what when where which who why will
-    with you your""".split()
-)
+_EMPTY_WORDS = """
+    a about an and are as at be but by can did do does for from had has have how i if in into is it its me my of on or
+    our so than that the their them then there they this to us was we what when where which who why will with you your
+"""
+_STOP_WORDS = frozenset(_EMPTY_WORDS.split())
 _K1 = 1.4  # how fast repeats of a word stop counting
 _B = 0.6  # how much a long note is held back
 _TITLE_WEIGHT = 3

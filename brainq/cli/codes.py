@@ -1,0 +1,70 @@
+"""The exit codes of `brainq`, said once."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from brainq.errors import (
+    BrainqError,
+    InvalidInput,
+    ResultTimeout,
+    SetupError,
+    SubmitConflict,
+    TurnNotFound,
+)
+
+
+class Exit(IntEnum):
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    TIMED_OUT = 3
+    CANCELLED = 4
+    NOT_FOUND = 5
+    SETUP = 6
+    WAITED_OUT = 7
+    BUG = 70
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    Exit.OK: "completed, or done",
+    Exit.FAILED: "the turn failed or was rejected; a check of doctor failed",
+    Exit.USAGE: "wrong usage or input",
+    Exit.TIMED_OUT: "the turn timed out",
+    Exit.CANCELLED: "the turn was cancelled",
+    Exit.NOT_FOUND: "no such turn",
+    Exit.SETUP: "Redis, SQL, the brain or an extra is missing",
+    Exit.WAITED_OUT: "--timeout-s ran out; the turn goes on",
+    Exit.INTERRUPTED: "Ctrl+C",
+}
+
+HELP = "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4} {meaning}" for code, meaning in MEANINGS.items())
+"""For `--help`."""
+
+_ENDINGS = {
+    "completed": Exit.OK,
+    "failed": Exit.FAILED,
+    "timed_out": Exit.TIMED_OUT,
+    "cancelled": Exit.CANCELLED,
+}
+
+
+def of_ending(ending: str) -> Exit:
+    """The code for how a turn ended."""
+    return _ENDINGS[ending]
+
+
+def of_error(error: BrainqError) -> Exit:
+    """The code for an error that stopped a command."""
+    match error:
+        case InvalidInput() | SubmitConflict():
+            return Exit.USAGE
+        case TurnNotFound():
+            return Exit.NOT_FOUND
+        case SetupError():
+            return Exit.SETUP
+        case ResultTimeout():
+            return Exit.WAITED_OUT
+        case _:
+            return Exit.FAILED

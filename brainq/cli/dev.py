@@ -1,0 +1,30 @@
+"""`brainq dev`: everything on this machine, in one command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from brainq.cli.options import App
+
+
+def dev(
+    app: App = "",
+    flower: Annotated[bool, typer.Option("--flower", help="Start Flower too, on http://127.0.0.1:5555.")] = False,
+    level: Annotated[str, typer.Option("-l", "--log-level", help="What the workers log.")] = "WARNING",
+) -> None:
+    """Run Redis, SQLite and all four pools here; Ctrl+C stops them.
+
+    BRAINQ_REDIS_URL and BRAINQ_SQL_URL are used if they are set; else a Redis of its own and SQLite keep their
+    data in .brainq (BRAINQ_DATA_DIR). A worker that dies is started again.
+
+    \b
+    Examples:
+      brainq dev -A shop.agent:brain
+      brainq dev -A shop.agent:brain --flower
+      BRAINQ_APP=shop.agent:brain brainq dev
+    """
+    from brainq.cli.dev_stack import run_dev
+
+    run_dev(flower=flower, log_level=level.upper())

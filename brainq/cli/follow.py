@@ -1,0 +1,73 @@
+"""Following a turn's events to the final one, as lines or as JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from brainq.cli.output import print_json, stdout
+from brainq.cli.timeline import Timeline
+from brainq.client.client import Client
+from brainq.contracts.event import TurnEvent
+from brainq.errors import ResultTimeout
+
+POLL_S = 2.0
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Whether the final event was seen, and the model's text that was shown last."""
+
+    final: bool
+    text: str
+
+
+def follow(
+    client: Client,
+    session_id: str,
+    turn_id: str,
+    *,
+    after: int = 0,
+    as_json: bool = False,
+    timeout_s: float | None = None,
+) -> Followed:
+    """Print events as they come. Raises ResultTimeout when `timeout_s` is up before the final one."""
+    timeline = Timeline(stdout())
+    if after:
+        snapshot = client.wiring.snapshots.of(session_id, turn_id)
+        for entry in snapshot.trace if snapshot else ():
+            timeline.knows(entry.call_id, entry.tool, entry.effect)
+    final = False
+    try:
+        for event in _events(client, session_id, turn_id, after, timeout_s):
+            if as_json:
+                print_json(event.model_dump(mode="json"))
+            else:
+                timeline.show(event)
+            final = event.is_final
+    finally:
+        if not as_json:
+            timeline.close()
+    return Followed(final, timeline.text)
+
+
+def _events(
+    client: Client, session_id: str, turn_id: str, after: int, timeout_s: float | None
+) -> Iterator[TurnEvent]:
+    until = None if timeout_s is None else time.monotonic() + timeout_s
+    while True:
+        left = POLL_S if until is None else until - time.monotonic()
+        if left <= 0:
+            raise ResultTimeout(f"turn {turn_id} has not ended after {timeout_s:g} s; it goes on")
+        batch = client.wiring.events.read(session_id, turn_id, after, min(POLL_S, left))
+        for event in batch:
+            yield event
+            if event.is_final:
+                return
+        if batch:
+            after = batch[-1].seq
+        elif not client.wiring.events.known(session_id, turn_id):
+            row = client.wiring.store.turns.get(turn_id)
+            if row is None or row.ended_at is not None:
+                return

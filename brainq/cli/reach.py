@@ -1,0 +1,136 @@
+"""How a command reaches Redis, SQL and the brain."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+from brainq.errors import InvalidInput, SetupError, TurnNotFound
+from brainq.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from brainq.client.client import Client
+    from brainq.store.rows import TurnRow
+    from brainq.store.store import Store
+    from brainq.wiring import Wiring
+
+SHOWN_MATCHES = 5
+
+
+def redis_url(settings: Settings) -> str:
+    """BRAINQ_REDIS_URL, else the server that `brainq dev` or `brainq up` runs on this data directory.
+
+    Raises SetupError when there is neither.
+    """
+    if settings.redis_url is not None:
+        return settings.redis_url.get_secret_value()
+    from brainq.devserver.embedded import running_url
+
+    url = running_url(settings.data_dir / "redis")
+    if url is None:
+        raise SetupError(
+            f"no Redis: BRAINQ_REDIS_URL is not set, and no `brainq dev` runs on {settings.data_dir.absolute()}. "
+            "Start `brainq dev` in another terminal and call this from the same directory, or set BRAINQ_REDIS_URL"
+        )
+    return url
+
+
+def share_redis() -> str:
+    """Put the Redis url into the environment, for the process that is started next."""
+    url = redis_url(load_settings())
+    os.environ["BRAINQ_REDIS_URL"] = url
+    return url
+
+
+@contextmanager
+def producer() -> Generator[Client]:
+    """A Client with the brain, for what changes turns. Raises SetupError when Redis does not answer."""
+    from brainq.client.client import Client
+
+    settings = load_settings()
+    url = redis_url(settings)
+    with Client(settings, redis_url=url) as client:
+        _require_answer(client.wiring, url)
+        yield client
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a command that only looks may use. `client` is None when Redis is away; `why` says so."""
+
+    settings: Settings
+    store: Store
+    client: Client | None
+    why: str = ""
+
+
+@contextmanager
+def observer() -> Generator[Observed]:
+    """SQL, and Redis if it is there: turns can be looked at without the brain's code, and after their Redis.
+
+    Raises SetupError when there is no Redis and no database either.
+    """
+    from brainq.brain import Brain
+    from brainq.client.client import Client
+    from brainq.store.store import Store
+
+    settings = load_settings()
+    try:
+        url = redis_url(settings)
+        # Looking at turns asks nothing of a brain, so any will do.
+        with Client(settings, Brain("observer", "none:none"), redis_url=url) as client:
+            _require_answer(client.wiring, url)
+            yield Observed(settings, client.wiring.store, client)
+            return
+    except SetupError as error:
+        why = str(error)
+        sqlite = settings.sql_url.get_secret_value().removeprefix("sqlite:///")
+        if sqlite != settings.sql_url.get_secret_value() and not Path(sqlite).exists():
+            raise
+    with Store.open(settings.sql_url.get_secret_value()) as store:
+        yield Observed(settings, store, None, why)
+
+
+def find_turn(store: Store, sought: str) -> TurnRow:
+    """The turn with this id or request key, or the one whose id begins like this.
+
+    Raises TurnNotFound, or InvalidInput when several begin like this.
+    """
+    found = store.turns.find(sought) if sought else []
+    exact = [row for row in found if sought in (row.turn_id, row.request_key)]
+    if len(exact) == 1:
+        return exact[0]
+    if not found:
+        raise TurnNotFound(f"no turn has the id, the beginning of an id, or the request key {sought!r}; see `brainq list`")
+    if len(found) > 1:
+        ids = ", ".join(row.turn_id for row in found[:SHOWN_MATCHES])
+        more = ", ..." if len(found) > SHOWN_MATCHES else ""
+        raise InvalidInput("TURN", f"several turns begin with {sought!r}: {ids}{more}; give more of the id")
+    return found[0]
+
+
+def without_password(url: str) -> str:
+    """`url` for a screen: its password is replaced by stars."""
+    parts = urlsplit(url)
+    if not parts.password:
+        return url
+    user = parts.username or ""
+    place = f"{user}:***@{parts.netloc.rpartition('@')[2]}"
+    return urlunsplit((parts.scheme, place, parts.path, parts.query, parts.fragment))
+
+
+def _require_answer(wiring: Wiring, url: str) -> None:
+    try:
+        wiring.client.ping()
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        raise SetupError(
+            f"the Redis at {without_password(url)} does not answer ({type(error).__name__}: {error}); "
+            "start it, or correct BRAINQ_REDIS_URL; `brainq doctor` says more"
+        ) from error

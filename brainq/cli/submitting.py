@@ -1,0 +1,103 @@
+"""What `brainq submit` does."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.text import Text
+
+from brainq.cli import codes
+from brainq.cli.codes import Exit
+from brainq.cli.follow import follow as follow_events
+from brainq.cli.output import print_json, say, stderr, stdout
+from brainq.cli.reach import producer
+from brainq.cli.style import STATUS_STYLES, clean, counted, duration
+from brainq.client.handle import TurnHandle
+from brainq.contracts.turn import TurnResult
+from brainq.errors import InvalidInput, ResultTimeout
+
+
+def submit_and_wait(
+    session: str,
+    message: str,
+    *,
+    wait: bool,
+    follow: bool,
+    timeout_s: float | None,
+    request_key: str | None,
+    model: str | None,
+    limits: list[str],
+    as_json: bool,
+) -> Exit:
+    """Submit, wait as asked, print; the exit code. Raises BrainqError."""
+    overrides = read_limits(limits)
+    if message == "-":
+        message = sys.stdin.read()
+    with producer() as client:
+        handle = client.submit(session, message, request_key=request_key, model=model, limits=overrides)
+        if not wait and not follow:
+            if as_json:
+                print_json({"turn_id": handle.turn_id, "session_id": handle.session_id, "created": handle.created})
+            else:
+                sys.stdout.write(handle.turn_id + "\n")
+            return Exit.OK
+        shown = ""
+        try:
+            if follow:
+                followed = follow_events(
+                    client, handle.session_id, handle.turn_id, as_json=as_json, timeout_s=timeout_s
+                )
+                shown = followed.text
+            result = handle.result(0 if follow and timeout_s is not None else timeout_s)
+        except ResultTimeout as error:
+            raise ResultTimeout(f"{error}: `brainq tail {handle.turn_id}`") from None
+        except KeyboardInterrupt:
+            _say_goes_on(handle)
+            return Exit.INTERRUPTED
+    if as_json:
+        print_json(result.model_dump(mode="json"))
+    else:
+        _print(result, shown, created=handle.created)
+    return codes.of_ending(result.ending.value)
+
+
+def read_limits(pairs: list[str]) -> dict[str, int | float] | None:
+    """`["max_steps=3", "timeout_s=2.5"]` as a dict. Raises InvalidInput for what is no `name=number`."""
+    found: dict[str, int | float] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        try:
+            found[name.strip()] = int(value) if value.strip().lstrip("-").isdigit() else float(value)
+        except ValueError:
+            equals = ""
+        if not equals or not name.strip():
+            raise InvalidInput("--limits", f"{pair!r} is not NAME=NUMBER, such as max_steps=3")
+    return found or None
+
+
+def _print(result: TurnResult, shown: str, *, created: bool) -> None:
+    text = result.text.strip()
+    if text and text != shown.strip():
+        # A terminal obeys control characters, a file does not.
+        sys.stdout.write((clean(text) if stdout().is_terminal else text) + "\n")
+        sys.stdout.flush()
+    if result.error:
+        say(f"error: {clean(result.error, lines=False)}", style="red")
+    for warning in result.warnings:
+        say(f"warning: {clean(warning, lines=False)}", style="yellow")
+    line = Text(result.ending.value, STATUS_STYLES.get(result.ending.value, ""))
+    facts = [
+        *([result.stop_reason.value] if result.stop_reason.value != result.ending.value else []),
+        counted(result.steps, "step"),
+        counted(result.tool_calls, "call"),
+        f"{result.input_tokens} in, {result.output_tokens} out tokens",
+        *([f"${result.cost_usd:.4f}"] if result.cost_usd else []),
+        duration(result.elapsed_ms),
+        f"turn {result.turn_id}" + ("" if created else ", submitted before"),
+    ]
+    line.append(" · " + " · ".join(facts), style="dim")
+    stderr().print(line, soft_wrap=True)
+
+
+def _say_goes_on(handle: TurnHandle) -> None:
+    say(f"\nturn {handle.turn_id} goes on: `brainq tail {handle.turn_id}` or `brainq cancel {handle.turn_id}`", "yellow")

@@ -1,0 +1,38 @@
+"""`brainq tail`: a turn's events, live."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from brainq.cli.options import AsJson, TurnArgument
+
+
+def tail(
+    turn: TurnArgument,
+    after: Annotated[int, typer.Option("--after", min=0, help="Begin behind this event number.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Follow a turn's events to the final one.
+
+    \b
+    Examples:
+      brainq tail 01k7x2
+      brainq tail order-4711              a request key
+      brainq tail 01k7x2 --after 12 --json
+    """
+    from brainq.cli.follow import follow
+    from brainq.cli.output import say
+    from brainq.cli.reach import find_turn, observer
+    from brainq.errors import SetupError
+
+    with observer() as seen:
+        row = find_turn(seen.store, turn)
+        if seen.client is None:
+            raise SetupError(seen.why)
+        if row.state == "rejected":
+            say(f"turn {row.turn_id} was rejected: {row.reject_reason}", style="yellow")
+            return
+        if not follow(seen.client, row.session_id, row.turn_id, after=after, as_json=as_json).final:
+            say(f"the events of turn {row.turn_id} are no longer in Redis; `brainq show` tells what SQL kept", style="yellow")

@@ -1,0 +1,95 @@
+"""What the demo runs on: a Redis of its own, SQLite, four worker processes and one web page, all in a temporary folder."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from brainq.devserver.embedded import EmbeddedServer
+from brainq.devserver.fleet import Fleet
+from examples.vault.vault import SHIPPED_NOTES
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = Path(__file__).parent / "pages"
+APP = "examples.vault.app:brain"
+PAGE = "why-retries-need-a-key.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`notes` is the copy the tools work on; `page_url` answers while the stage stands."""
+
+    folder: Path
+    notes: Path
+    page_url: str
+    fleet: Fleet
+
+
+class _QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        return None
+
+
+@contextmanager
+def temporary_folder(*, keep: bool) -> Iterator[Path]:
+    """A folder that is gone afterwards, unless it is to be kept."""
+    folder = Path(tempfile.mkdtemp(prefix="brainq-demo-"))
+    try:
+        yield folder
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def set_up(folder: Path) -> Iterator[Stage]:
+    """Start everything but the workers, point the environment at it, and take it all down at the end."""
+    notes = folder / "notes"
+    shutil.copytree(SHIPPED_NOTES, notes)
+    with ExitStack() as stack:
+        redis_url = stack.enter_context(EmbeddedServer(folder / "redis")).url
+        page_url = f"{stack.enter_context(_web_server())}/{PAGE}"
+        _point_environment(folder, notes, redis_url)
+        fleet = Fleet(folder / "workers", {})
+        stack.callback(fleet.stop)
+        yield Stage(folder, notes, page_url, fleet)
+
+
+def _point_environment(folder: Path, notes: Path, redis_url: str) -> None:
+    """Settings of a deployment that happen to be exported must not lead the demo to it."""
+    for name in [name for name in os.environ if name.startswith("BRAINQ_") and name != "BRAINQ_MODEL"]:
+        del os.environ[name]
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    passed = [os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or "", "127.0.0.1"]
+    os.environ |= {
+        "BRAINQ_APP": APP,
+        "BRAINQ_REDIS_URL": redis_url,
+        "BRAINQ_SQL_URL": f"sqlite:///{folder / 'brainq.db'}",
+        "BRAINQ_DATA_DIR": str(folder),
+        "VAULT_DIR": str(notes),
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        "NO_PROXY": ",".join(host for host in passed if host),
+        "no_proxy": ",".join(host for host in passed if host),
+    }
+
+
+@contextmanager
+def _web_server() -> Iterator[str]:
+    handler = functools.partial(_QuietHandler, directory=str(PAGES))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, name="demo-page", daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

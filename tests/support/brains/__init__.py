@@ -1,0 +1,1 @@
+"""Brains for tests that run whole turns."""

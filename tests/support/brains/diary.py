@@ -1,0 +1,69 @@
+"""A diary that tools and callbacks of every process write to, and gates they wait at.
+
+Both live in the directory that BRAINQ_TEST_DIR names: `diary` holds a JSON object a line, appended in one
+write; a gate is open when a file of its name exists.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+DIRECTORY = "BRAINQ_TEST_DIR"
+LONGEST_WAIT_S = 60.0
+
+
+def directory() -> Path:
+    return Path(os.environ[DIRECTORY])
+
+
+def note(what: str, **facts: Any) -> None:
+    """Append one line; `at` is CLOCK_MONOTONIC, the same for all processes of the machine."""
+    row = {"at": time.monotonic(), "pid": os.getpid(), "what": what, **facts}
+    line = (json.dumps(row) + "\n").encode()
+    handle = os.open(directory() / "diary", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(handle, line)
+    finally:
+        os.close(handle)
+
+
+def notes(what: str = "", **facts: Any) -> list[dict[str, Any]]:
+    """The lines that say `what` and hold all of `facts`."""
+    path = directory() / "diary"
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [
+        row for row in rows if what in ("", row["what"]) and all(row.get(name) == fact for name, fact in facts.items())
+    ]
+
+
+def open_gate(name: str) -> None:
+    (directory() / f"gate-{name}").touch()
+
+
+def pass_gate(name: str) -> None:
+    """Wait until the gate is open; at once when `name` is empty."""
+    if not name:
+        return
+    path, end = directory() / f"gate-{name}", time.monotonic() + LONGEST_WAIT_S
+    while not path.exists():
+        if time.monotonic() > end:
+            raise TimeoutError(f"gate {name} was not opened")
+        threading.Event().wait(0.01)
+
+
+def order(name: str, value: str) -> None:
+    """Leave an order for callbacks, such as `order("usage.raise", "3")`; empty takes it back."""
+    path = directory() / f"order-{name}"
+    fresh = path.with_suffix(f".{os.getpid()}")
+    fresh.write_text(value)
+    fresh.replace(path)
+
+
+def ordered(name: str) -> str:
+    path = directory() / f"order-{name}"
+    return path.read_text() if path.exists() else ""
