@@ -21,6 +21,8 @@ class AcceptedTurn(Protocol):
     def session_id(self) -> str: ...
     @property
     def created(self) -> bool: ...
+    @property
+    def ended(self) -> bool: ...
 
 
 class AcceptedTurns(Protocol):
@@ -66,7 +68,7 @@ class Admission:
         Raises SubmitConflict when the key or the turn id was used with other content.
         """
         accepted = self._accepted.accept(request)
-        if accepted.turn_id != request.turn_id:
+        if accepted.turn_id != request.turn_id or accepted.ended:
             return accepted  # the first one was queued by whoever sent it, or will be by the sweeper
         self.queue(request)
         return accepted

@@ -12,7 +12,7 @@ from brainq.calls.lanes import LaneKeeper
 from brainq.calls.ports import Budgets, Calls, Intents, Lanes
 from brainq.calls.report import detail_of, message_of, notice_of, sources_of, status_of
 from brainq.contracts.callbacks import PostToolUse
-from brainq.contracts.claim import CallClaim, CallRef
+from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.observe.logs import logger
@@ -95,10 +95,12 @@ class CallRunner:
                 "call was taken from us before it started", turn_id=claim.turn_id, call_id=claim.call_id
             )
             return False
-        if self._calls.beat(claim) == "OK":
+        word = self._calls.beat(claim)
+        if word == "OK":
             return True
         self._record(claim, NEVER_STARTED, late=False)
-        self._leave(claim)
+        if word == "CLOSED":  # LOST: the lanes are the next attempt's, or were left by whoever gave it up
+            self._leave(claim)
         return False
 
     def _run(self, claim: CallClaim, tool: Tool, token: DeadlineToken) -> str:
@@ -117,25 +119,27 @@ class CallRunner:
 
         def ended_late(outcome: ToolOutcome) -> None:
             # From the abandoned function's own thread: its lanes were kept until now.
+            reply = None
             try:
                 self._record(claim, outcome, late=True)
-                self._settle(claim, tool, outcome, None)
+                reply = self._settle(claim, tool, outcome, None)
             finally:
                 if lanes_held is not None:
                     lanes_held.release(lanes_held)
-                self._leave(claim)
+                self._leave(claim, reply)
 
         outcome = self._executor.run(tool, claim.arguments, context, token, on_late=ended_late)
         abandoned = isinstance(outcome, ToolTimeout) and outcome.still_running
+        reply = None
         try:
             self._record(claim, outcome, late=False)
-            word = self._settle(claim, tool, outcome, context)
+            reply = self._settle(claim, tool, outcome, context)
         finally:
             if not abandoned:
                 if lanes_held is not None:
                     lanes_held.release(lanes_held)
-                self._leave(claim)
-        return word
+                self._leave(claim, reply)
+        return reply.word.lower()
 
     def _record(self, claim: CallClaim, outcome: ToolOutcome, *, late: bool) -> None:
         if claim.effect.is_read:
@@ -150,7 +154,7 @@ class CallRunner:
 
     def _settle(
         self, claim: CallClaim, tool: Tool | None, outcome: ToolOutcome, context: RunContext | None
-    ) -> str:
+    ) -> SettleReply:
         if tool is not None and context is not None:
             self._post_hook(claim, tool, outcome)
         outputs = context.outputs() if context is not None else None
@@ -167,7 +171,7 @@ class CallRunner:
         )
         for call_id in reply.wants:
             self._keeper.enter(CallRef(claim.session_id, claim.turn_id, call_id))
-        return reply.word.lower()
+        return reply
 
     def _post_hook(self, claim: CallClaim, tool: Tool, outcome: ToolOutcome) -> None:
         hook = self._brain.callbacks.on_post_tool_use
@@ -181,8 +185,11 @@ class CallRunner:
                 "on_post_tool_use raised", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id
             )
 
-    def _leave(self, claim: CallClaim) -> None:
-        if claim.lanes:
+    def _leave(self, claim: CallClaim, reply: SettleReply | None = None) -> None:
+        # A rescue may have asked for the call again while this attempt went on: the lanes are then held by
+        # the next attempt, under the same name.
+        superseded = reply is not None and reply.word == "LOST" and reply.status in ("dispatched", "running")
+        if claim.lanes and not superseded:
             self._keeper.leave(_ref(claim))
 
 

@@ -80,20 +80,21 @@ def observer() -> Generator[Observed]:
     from brainq.store.store import Store
 
     settings = load_settings()
+    sql_url = settings.sql_url.get_secret_value()
     try:
         url = redis_url(settings)
         # Looking at turns asks nothing of a brain, so any will do.
-        with Client(settings, Brain("observer", "none:none"), redis_url=url) as client:
-            _require_answer(client.wiring, url)
-            yield Observed(settings, client.wiring.store, client)
-            return
+        client = Client(settings, Brain("observer", "none:none"), redis_url=url)
+        _require_answer(client.wiring, url)
     except SetupError as error:
-        why = str(error)
-        sqlite = settings.sql_url.get_secret_value().removeprefix("sqlite:///")
-        if sqlite != settings.sql_url.get_secret_value() and not Path(sqlite).exists():
+        sqlite = sql_url.removeprefix("sqlite:///")
+        if sqlite != sql_url and not Path(sqlite).exists():
             raise
-    with Store.open(settings.sql_url.get_secret_value()) as store:
-        yield Observed(settings, store, None, why)
+        with Store.open(sql_url) as store:
+            yield Observed(settings, store, None, str(error))
+        return
+    with client:
+        yield Observed(settings, client.wiring.store, client)
 
 
 def find_turn(store: Store, sought: str) -> TurnRow:

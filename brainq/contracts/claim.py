@@ -49,7 +49,7 @@ class CallClaim:
 
 @dataclass(frozen=True, slots=True)
 class StepClaim:
-    """The right to run one finalizer step once. `tries` counts from 1."""
+    """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text."""
 
     session_id: str
     turn_id: str
@@ -57,6 +57,7 @@ class StepClaim:
     owner: str
     fence: int
     tries: int
+    revision: int = 0
 
     @property
     def step_key(self) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from functools import cache
 from typing import Any
 
 from brainq.beats import Beats
 from brainq.contracts.claim import StepClaim
-from brainq.contracts.view import EndedTurn
-from brainq.errors import TurnNotFound
+from brainq.finalize.ended import EndedTurns
 from brainq.finalize.order import StepOrder
 from brainq.finalize.ports import Chain, Records, StepContext
 from brainq.finalize.result import result_of
@@ -50,6 +48,7 @@ class TurnFinalizer:
         self._records = records
         self._beats = beats
         self._max_tries = max_tries
+        self._read = EndedTurns(chain)
 
     @property
     def first_step(self) -> str:
@@ -66,16 +65,9 @@ class TurnFinalizer:
             log.warning("step is not known here", turn_id=turn_id, step=step_name)
             return self._go_on(claim)
 
-        @cache
-        def read_turn() -> EndedTurn:
-            turn = self._chain.ended(session_id, turn_id)
-            if turn is None:
-                raise TurnNotFound(f"turn {turn_id!r} is no longer in Redis")
-            return turn
-
         with self._beats.hold(lambda: self._chain.beat(claim), _ignore):
             try:
-                step.run(StepContext(claim, read_turn, self._chain, self._records, self._brain))
+                step.run(StepContext(claim, lambda: self._read.turn(claim), self._chain, self._records, self._brain))
             except Exception as failure:
                 return self._failed(claim, failure)
         return self._go_on(claim)

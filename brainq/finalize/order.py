@@ -27,8 +27,9 @@ class StepOrder:
 
     def after(self, name: str) -> str:
         """The step that follows, or "" after the last. A step this brain does not know is followed by the
-        result: a chain that was rung by a newer or older release still delivers."""
+        log: a chain that was rung by a newer or older release is still recorded and delivered, and what it
+        had done before is not done twice."""
         if name not in self._steps:
-            return "result" if "result" in self._steps else ""
+            return "log" if "log" in self._steps else ""
         place = self._names.index(name) + 1
         return self._names[place] if place < len(self._names) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from typing import Any
 
 
@@ -25,20 +26,29 @@ class EventLogger:
         self._write(logging.WARNING, event, fields)
 
     def error(self, event: str, *, failure: BaseException | None = None, **fields: Any) -> None:
-        self._write(logging.ERROR, event, fields, failure)
+        """Log a failure by its type and place. Its message may quote what a user wrote: only DEBUG shows it."""
+        if failure is not None:
+            fields = {**fields, "why": type(failure).__name__, "where": _place(failure)}
+        self._write(logging.ERROR, event, fields)
+        if failure is not None and self._log.isEnabledFor(logging.DEBUG):
+            self._log.debug(event, exc_info=failure)
 
-    def _write(
-        self, level: int, event: str, fields: dict[str, Any], failure: BaseException | None = None
-    ) -> None:
+    def _write(self, level: int, event: str, fields: dict[str, Any]) -> None:
         if self._log.isEnabledFor(level):
-            self._log.log(level, event, exc_info=failure, extra={"brainq": fields})
+            said = " ".join(f"{name}={value}" for name, value in fields.items())
+            self._log.log(level, "%s %s", event, said, extra={"brainq": {"event": event, **fields}})
+
+
+def _place(failure: BaseException) -> str:
+    frames = traceback.extract_tb(failure.__traceback__)
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
 
 def logger(name: str) -> EventLogger:
     return EventLogger(name)
 
 
-def configure_logs(level: str = "WARNING", *, json_lines: bool = False) -> None:
+def configure_logs(level: str = "warning", *, json_lines: bool = False) -> None:
     """Render brainq's lines on stderr with structlog, for the processes brainq starts itself."""
     import structlog
 
@@ -47,7 +57,9 @@ def configure_logs(level: str = "WARNING", *, json_lines: bool = False) -> None:
     )
 
     def unfold(_: Any, __: str, row: Any) -> Any:
-        return {**row, **getattr(row.get("_record"), "brainq", {})}
+        fields = getattr(row.get("_record"), "brainq", None)
+        # Our lines say their fields in the text for plain handlers; here they are fields of their own.
+        return row if fields is None else {**row, **fields}
 
     handler = logging.StreamHandler()
     handler.setFormatter(

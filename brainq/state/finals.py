@@ -34,7 +34,7 @@ class RedisFinals:
         )
         if reply[0] == "DROP":
             return reply[1]
-        return StepClaim(session_id, turn_id, step, owner, int(reply[1]), int(reply[2]))
+        return StepClaim(session_id, turn_id, step, owner, int(reply[1]), int(reply[2]), int(reply[3]))
 
     def beat(self, claim: StepClaim) -> str:
         key = self._keys.turn(claim.session_id, claim.turn_id)
@@ -103,7 +103,11 @@ class RedisFinals:
 
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
         """Replace the text that goes out (citations appended). Only the holder of a step calls this."""
-        self._run.client.hset(self._keys.turn(session_id, turn_id), "text", text)
+        key = self._keys.turn(session_id, turn_id)
+        pipe = self._run.client.pipeline(transaction=True)
+        pipe.hset(key, "text", text)
+        pipe.hincrby(key, "revision", 1)
+        pipe.execute()
 
     def publish(self, result: TurnResult) -> str:
         """Send the result out, once: `PUBLISHED`, `ALREADY`, or `OPEN` when the turn has not ended."""

@@ -20,11 +20,15 @@ _OUTCOME: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The turn a submit stands for. `created` is False when the request key was sent before."""
+    """The turn a submit stands for. `created` is False when the request key was sent before.
+
+    ended   that turn has its ending: it must not be queued again, however long ago Redis forgot it
+    """
 
     turn_id: str
     session_id: str
     created: bool
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

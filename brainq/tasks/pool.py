@@ -11,6 +11,7 @@ from celery.signals import worker_ready
 from brainq.brain import load_brain
 from brainq.broker.app import make_app
 from brainq.devserver.owner import follow_owner, tell_ready
+from brainq.observe.logs import configure_logs
 from brainq.settings import load_settings
 from brainq.tasks.register import GetWiring
 from brainq.wiring import Wiring
@@ -26,6 +27,7 @@ def pool_app(
     """
     settings = load_settings()
     brain = load_brain(settings.app)
+    configure_logs(settings.log_level, json_lines=settings.log_format == "json")
     app = make_app(
         settings,
         queues,

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from brainq.contracts.claim import CallRef
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolUnknown
+from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
 from brainq.tools.outcome_text import outcome_text
@@ -49,10 +49,11 @@ def judge(
     """
     if started == "done" and outcome_json:
         return GiveUp(_OUTCOME.validate_json(outcome_json))
-    may_repeat = effect.is_read or idempotent or started == "void"
-    if may_repeat:
-        return AskAgain() if attempt < max_attempts else GiveUp(LOST)
-    return GiveUp(UNKNOWN)
+    # Of an idempotent tool an earlier attempt may have started, though this one did not.
+    surely_without_effect = effect.is_read or (started == "void" and not idempotent)
+    if attempt < max_attempts and (surely_without_effect or idempotent):
+        return AskAgain()
+    return GiveUp(LOST if surely_without_effect else UNKNOWN)
 
 
 class Rescuer:
@@ -119,5 +120,7 @@ def _status(outcome: ToolOutcome) -> TraceStatus:
             return TraceStatus.COMPLETED
         case ToolUnknown():
             return TraceStatus.UNKNOWN
+        case ToolTimeout():
+            return TraceStatus.TIMED_OUT
         case _:
             return TraceStatus.FAILED

@@ -11,7 +11,7 @@ import hashlib
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,9 +111,13 @@ class AirlineDatabase:
 
     def _airline(self, connection: sqlite3.Connection, session: str) -> Airline:
         airline: Airline = dict(base_airline())
-        rows = connection.execute("SELECT kind, id, body FROM changed WHERE session = ?", (session,)).fetchall()
+        rows = connection.execute(
+            "SELECT kind, id, body FROM changed WHERE session = ?", (session,)
+        ).fetchall()
         for kind in {row[0] for row in rows}:
-            airline[kind] = airline[kind] | {row_id: json.loads(body) for of, row_id, body in rows if of == kind}
+            airline[kind] = airline[kind] | {
+                row_id: json.loads(body) for of, row_id, body in rows if of == kind
+            }
         return airline
 
     def _known(self, connection: sqlite3.Connection, key: str) -> tuple[str, bool] | None:
@@ -124,7 +128,7 @@ class AirlineDatabase:
         return str(found[0]), bool(found[1])
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Generator[sqlite3.Connection]:
         connection = self._connection()
         connection.execute("BEGIN IMMEDIATE")
         try:

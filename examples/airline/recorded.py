@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gzip
 import json
 import os
@@ -11,9 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from examples.airline.database import airline_sha256
-from examples.airline.package import base_airline, ground_truth, run_tool
 
 _TURN_ID = re.compile(r"(run-\d+)-t(\d+)")
 _RECORDED = "AIRLINE_RECORDED"
@@ -104,28 +100,10 @@ def save_sessions(path: Path, sessions: Sequence[RecordedSession]) -> None:
             lines.write(json.dumps(_line(session)) + "\n")
 
 
-def task_sessions() -> list[RecordedSession]:
-    """The 50 tasks of the tools package as sessions of one turn: the calls that solve each, one a step.
-
-    Their hash is that of an airline on which the same calls were run directly, here and now.
-    """
-    kinds = {True: "write", False: "read"}
-    found: list[RecordedSession] = []
-    for number, (task, calls) in enumerate(ground_truth().items(), 1):
-        airline = copy.deepcopy(base_airline())
-        steps: list[RecordedStep] = []
-        for tool, arguments in calls:
-            before = copy.deepcopy(airline["reservations"]), copy.deepcopy(airline["users"])
-            run_tool(airline, tool, copy.deepcopy(arguments))
-            changed = before != (airline["reservations"], airline["users"])
-            steps.append(RecordedStep("", (RecordedCall(tool, arguments, kinds[changed]),)))
-        turn = RecordedTurn(f"Please solve task {task}.", (*steps, RecordedStep("It is done.", ())))
-        found.append(RecordedSession(f"run-{number:03}", f"task {task}", (turn,), airline_sha256(airline)))
-    return found
-
-
 def _session(number: int, line: dict[str, Any]) -> RecordedSession:
-    turns = tuple(RecordedTurn(turn["user"], tuple(_step(step) for step in turn["steps"])) for turn in line["turns"])
+    turns = tuple(
+        RecordedTurn(turn["user"], tuple(_step(step) for step in turn["steps"])) for turn in line["turns"]
+    )
     return RecordedSession(f"run-{number:03}", line["run"], turns, line["expect"]["db_sha256"])
 
 
@@ -146,7 +124,8 @@ def _line(session: RecordedSession) -> dict[str, Any]:
                     {
                         "text": step.text,
                         "calls": [
-                            {"name": call.tool, "arguments": call.arguments, "kind": call.kind} for call in step.calls
+                            {"name": call.tool, "arguments": call.arguments, "kind": call.kind}
+                            for call in step.calls
                         ],
                         "usage": {"in": step.input_tokens, "out": step.output_tokens},
                     }

@@ -129,9 +129,11 @@ class _Reader(HTMLParser):
 
 
 def _plain(html: str) -> tuple[str, str]:
-    """(title, paragraphs with an empty line between them)."""
+    """(title, paragraphs with an empty line between them); a heading that repeats the title is left out."""
     reader = _Reader()
     reader.feed(html)
     reader.close()
     paragraphs = (" ".join(part.split()) for part in re.split(r"\n\s*\n", "".join(reader.parts)))
-    return " ".join(reader.title.split()), "\n\n".join(part for part in paragraphs if part)
+    title = " ".join(reader.title.split())
+    kept = [part for part in paragraphs if part]
+    return title, "\n\n".join(kept[1:] if kept[:1] == [title] else kept)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from examples.vault.note import Note, without_link_marks
 
 _WORD = re.compile(r"[^\W_]+")
+_URL = re.compile(r"https?://\S+")
+_ITEM = re.compile(r"\s*[-*]\s+(?:\[.\]\s+)?")
 _EMPTY_WORDS = """
     a about an and are as at be but by can did do does for from had has have how i if in into is it its me my of on or
     our so than that the their them then there they this to us was we what when where which who why will with you your
@@ -21,8 +23,8 @@ _TITLE_WEIGHT = 3
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words that carry meaning; a plural's `s` is dropped, so `loops` finds `loop`."""
-    found = (word.lower() for word in _WORD.findall(text))
+    """Lower-case words that carry meaning; plurals are made singular, so `retries` finds `retry`. Addresses are left out."""
+    found = (word.lower() for word in _WORD.findall(_URL.sub(" ", text)))
     return [_singular(word) for word in found if word not in _STOP_WORDS]
 
 
@@ -47,15 +49,13 @@ def rank(notes: Sequence[Note], query: str) -> list[tuple[Note, float]]:
 
 
 def excerpt(note: Note, query: str, longest: int = 240) -> str:
-    """The paragraph of the note that shares most words with the query, headings left out, on one line."""
+    """The paragraph or list item of the note that shares most words with the query, on one line."""
     wanted = set(words(query))
     best, most = "", -1
-    for paragraph in re.split(r"\n\s*\n", note.text):
-        lines = [line for line in paragraph.splitlines() if not line.startswith("#")]
-        text = without_link_marks(" ".join(" ".join(lines).split()))
-        shared = len(wanted & set(words(text)))
-        if text and shared > most:
-            best, most = text, shared
+    for piece in _pieces(note.text):
+        shared = len(wanted & set(words(piece)))
+        if shared > most:
+            best, most = piece, shared
     return shortened(best, longest)
 
 
@@ -70,5 +70,20 @@ def _saturated(count: int, relative_length: float) -> float:
     return count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * relative_length))
 
 
+def _pieces(text: str) -> list[str]:
+    """Paragraphs and list items, without headings and marks, each on one line."""
+    pieces: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#") or _URL.search(line):
+            pieces.append([])
+        elif _ITEM.match(line):
+            pieces.append([_ITEM.sub("", line, count=1)])
+        else:
+            pieces[-1].append(line.strip())
+    return [without_link_marks(" ".join(lines)) for lines in pieces if lines]
+
+
 def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return f"{word[:-3]}y"
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word

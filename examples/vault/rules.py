@@ -60,7 +60,7 @@ def open_loops(match: re.Match[str], turn: Conversation) -> str:
             if found
             else f"I found none. {_trouble(loops)}"
         )
-    loops, hits = turn.need(("list_open_loops", {}), ("local_search", {"query": topic, "limit": 4}))
+    loops, hits = turn.need(("list_open_loops", {}), ("local_search", {"query": topic, "limit": 3}))
     if loops.is_error:
         return f"I could not read your open loops. {loops.text}"
     near = [row["path"] for row in _rows(hits.value)]
@@ -150,7 +150,7 @@ def delete(match: re.Match[str], turn: Conversation) -> str:
     held = _count(note.value["open_loops"], "open loop")
     linking = ", ".join(gone.value["linked_from"])
     after = f"These notes still link to it: {linking}." if linking else "No other note linked to it."
-    return f"I deleted “{note.value['title']}” ({path}); it held {held}. {after}"
+    return f"I deleted “{note.value['title']}” ({note.value['path']}); it held {held}. {after}"
 
 
 def from_the_vault(match: re.Match[str], turn: Conversation) -> str:
@@ -201,7 +201,7 @@ def _trouble(result: Any) -> str:
 
 def _topic(words_of_it: str) -> str:
     topic = " ".join(words_of_it.split()).strip(" .!?:\"'")
-    return re.sub(r"^(?:the|my|our)\s+", "", topic, flags=re.I)
+    return re.sub(r"^my\b", "your", topic, flags=re.I)
 
 
 def _slug(text: str) -> str:

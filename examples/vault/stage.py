@@ -1,4 +1,4 @@
-"""What the demo runs on: a Redis of its own, SQLite, four worker processes and one web page, all in a temporary folder."""
+"""What the demo runs on: a Redis of its own, SQLite, four worker processes and a web page, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -34,12 +34,12 @@ class Stage:
 
 
 class _QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         return None
 
 
 @contextmanager
-def temporary_folder(*, keep: bool) -> Iterator[Path]:
+def temporary_folder(*, keep: bool) -> Generator[Path]:
     """A folder that is gone afterwards, unless it is to be kept."""
     folder = Path(tempfile.mkdtemp(prefix="brainq-demo-"))
     try:
@@ -50,7 +50,7 @@ def temporary_folder(*, keep: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def set_up(folder: Path) -> Iterator[Stage]:
+def set_up(folder: Path) -> Generator[Stage]:
     """Start everything but the workers, point the environment at it, and take it all down at the end."""
     notes = folder / "notes"
     shutil.copytree(SHIPPED_NOTES, notes)
@@ -82,7 +82,7 @@ def _point_environment(folder: Path, notes: Path, redis_url: str) -> None:
 
 
 @contextmanager
-def _web_server() -> Iterator[str]:
+def _web_server() -> Generator[str]:
     handler = functools.partial(_QuietHandler, directory=str(PAGES))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, name="demo-page", daemon=True)

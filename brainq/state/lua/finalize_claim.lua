@@ -3,7 +3,7 @@ Take the finalizer step that is next, if it is the one the doorbell names and no
 
 KEYS   turn
 ARGV   owner step lease_ms:n
-REPLY  GO fence tries | DROP why
+REPLY  GO fence tries revision | DROP why
 ]]
 -- @include lib/now
 -- @include lib/ring
@@ -17,4 +17,4 @@ mark_claimed('finalize', held[6])
 local fence = redis.call('HINCRBY', turn, 'fin_fence', 1)
 local tries = redis.call('HINCRBY', turn, 'fin_tries', 1)
 redis.call('HSET', turn, 'fin_owner', owner, 'fin_lease', now + lease_ms)
-return {'GO', fence, tries}
+return {'GO', fence, tries, redis.call('HGET', turn, 'revision') or '0'}

@@ -38,7 +38,9 @@ def same_turn(request: TurnRequest, digest: str, found: Sequence[Record]) -> Acc
                 f"request_key {request.key!r} was used before, by turn {by_key['turn_id']!r}, with other "
                 "content; send other content under a new request_key"
             )
-        return Accepted(by_key["turn_id"], by_key["session_id"], created=False)
+        return Accepted(
+            by_key["turn_id"], by_key["session_id"], created=False, ended=by_key["state"] != "accepted"
+        )
     by_turn = next((row for row in found if row["turn_id"] == request.turn_id), None)
     if by_turn is not None:
         raise SubmitConflict(

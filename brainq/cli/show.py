@@ -1,0 +1,30 @@
+"""`brainq show`: everything that is known of one turn."""
+
+from __future__ import annotations
+
+from brainq.cli.options import AsJson, TurnArgument
+
+
+def show(turn: TurnArgument, as_json: AsJson = False) -> None:
+    """Show a turn: what happened, what happens next and why.
+
+    Its state, its calls, what it used of its budget, who holds it, its finalizer's steps, and the intents that
+    SQL keeps of calls that write. Works also for turns that only SQL still knows.
+
+    \b
+    Examples:
+      brainq show 01k7x2
+      brainq show order-4711              a request key
+      brainq show 01k7x2 --json
+    """
+    from brainq.cli.output import print_json, stdout
+    from brainq.cli.reach import observer
+    from brainq.cli.turn_facts import collect_facts
+    from brainq.cli.turn_page import print_page
+
+    with observer() as seen:
+        facts = collect_facts(seen, turn)
+    if as_json:
+        print_json(facts.as_json())
+    else:
+        print_page(stdout(), facts)

@@ -1,0 +1,78 @@
+"""What Redis and SQL know of one turn, gathered."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from brainq.cli.reach import Observed, find_turn
+from brainq.contracts.snapshot import TurnSnapshot
+from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.store.rows import CallRow, StepRow, TurnRow
+from brainq.turn.explain import explain
+
+
+@dataclass(frozen=True)
+class TurnFacts:
+    """`snapshot` is None when Redis does not know the turn or is away; `next` says what happens next, and why."""
+
+    row: TurnRow
+    request: TurnRequest | None
+    snapshot: TurnSnapshot | None
+    result: TurnResult | None
+    steps: list[StepRow]
+    intents: list[CallRow]
+    next: str
+
+    @property
+    def state(self) -> str:
+        return self.snapshot.state.value if self.snapshot else self.row.state
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "turn_id": self.row.turn_id,
+            "session_id": self.row.session_id,
+            "request_key": self.row.request_key,
+            "state": self.state,
+            "next": self.next,
+            "accepted_at": self.row.accepted_at.isoformat(),
+            "ended_at": self.row.ended_at.isoformat() if self.row.ended_at else None,
+            "reject_reason": self.row.reject_reason,
+            "redis": self.snapshot.model_dump(mode="json") if self.snapshot else None,
+            "result": self.result.model_dump(mode="json") if self.result else None,
+            "finalizer_steps": [asdict(step) for step in self.steps],
+            "intents": [asdict(intent) for intent in self.intents],
+        }
+
+
+def collect_facts(seen: Observed, sought: str) -> TurnFacts:
+    """Raises TurnNotFound, or InvalidInput when several turns begin like this."""
+    row = find_turn(seen.store, sought)
+    snapshot = seen.client.wiring.snapshots.of(row.session_id, row.turn_id) if seen.client else None
+    result = seen.store.turns.result(row.turn_id)
+    if result is None and seen.client is not None:
+        body = seen.client.wiring.events.result(row.session_id, row.turn_id)
+        result = None if body is None else TurnResult.model_validate_json(body)
+    return TurnFacts(
+        row=row,
+        request=seen.store.turns.request(row.turn_id),
+        snapshot=snapshot,
+        result=result,
+        steps=seen.store.steps.of(row.turn_id),
+        intents=seen.store.calls.of(row.turn_id),
+        next=_next(seen, row, snapshot),
+    )
+
+
+def _next(seen: Observed, row: TurnRow, snapshot: TurnSnapshot | None) -> str:
+    settings = seen.settings
+    if snapshot is not None:
+        return explain(snapshot, sweep_s=settings.sweep_s, rering_s=settings.rering_s)
+    if row.state == "rejected":
+        return "rejected when it was submitted; it never ran"
+    if row.ended_at is not None:
+        where = "Redis is away" if seen.client is None else "Redis has let it go"
+        return f"ended as {row.state}; nothing more happens, {where} and SQL keeps what is below"
+    if seen.client is None:
+        return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {seen.why}"
+    return "accepted in SQL and not in Redis: a sweeper puts it there within seconds, if a coordinator runs"

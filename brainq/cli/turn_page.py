@@ -1,0 +1,163 @@
+"""The page `brainq show` prints."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, ago, clean, duration, short, styled
+from brainq.cli.turn_facts import TurnFacts
+from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
+from brainq.contracts.trace import ToolTraceEntry
+
+NAME_WIDTH = 9
+BAR_WIDTH = 20
+TEXT_LINES = 12
+
+
+def print_page(console: Console, facts: TurnFacts) -> None:
+    """Print all sections that have something to say."""
+    _print_head(console, facts)
+    snapshot = facts.snapshot
+    if snapshot is not None:
+        _section(console, "budget", _budget(snapshot.budget, ended=snapshot.state.is_final))
+        if snapshot.trace:
+            _section(console, "calls", _trace(snapshot))
+    if facts.intents:
+        _section(console, "intents of writes, from SQL", _intents(facts))
+    if facts.steps:
+        _section(console, "finalizer, from SQL", _steps(facts))
+    if facts.result and facts.result.text:
+        lines = clean(facts.result.text).strip().splitlines()
+        more = [f"... {len(lines) - TEXT_LINES} more lines; --json has them all"] if len(lines) > TEXT_LINES else []
+        _section(console, "answer", Text("\n".join(lines[:TEXT_LINES] + more)))
+
+
+def _print_head(console: Console, facts: TurnFacts) -> None:
+    row, snapshot = facts.row, facts.snapshot
+    state = styled(facts.state, STATUS_STYLES)
+    if row.stop_reason and row.stop_reason.value != facts.state:
+        state.append(f"  {row.stop_reason.value}", "default")
+    if snapshot and snapshot.cancel_requested and not snapshot.state.is_final:
+        state.append("  cancel was asked for", "yellow")
+    accepted = f"{row.accepted_at:%Y-%m-%d %H:%M:%S} UTC, {ago(row.accepted_at)}"
+    if row.ended_at:
+        accepted += f"; ended after {duration((row.ended_at - row.accepted_at).total_seconds() * 1000)}"
+    facts_of_head: dict[str, Text] = {
+        "turn": Text(row.turn_id, "bold"),
+        "session": Text(row.session_id),
+        "state": state,
+        "next": Text(facts.next),
+        "accepted": Text(accepted),
+    }
+    if row.request_key != row.turn_id:
+        facts_of_head["key"] = Text(row.request_key)
+    if facts.request:
+        facts_of_head["message"] = Text(short(facts.request.user_message, 100))
+    if snapshot and not snapshot.state.is_final:
+        facts_of_head["lease"] = _lease(snapshot)
+    if row.error or row.reject_reason:
+        facts_of_head["error"] = Text(clean(row.error or row.reject_reason or "", lines=False), "red")
+    for warning in facts.result.warnings if facts.result else ():
+        facts_of_head[f"warning{len(facts_of_head)}"] = Text(clean(warning, lines=False), "yellow")
+    for name, value in facts_of_head.items():
+        console.print(Text(f"{name.rstrip('0123456789'):<{NAME_WIDTH}} ", "dim").append_text(value), soft_wrap=True)
+
+
+def _lease(snapshot: TurnSnapshot) -> Text:
+    fence = f"fence {snapshot.fence}"
+    if not snapshot.owner:
+        return Text(f"nobody holds it, {fence}")
+    left = duration(snapshot.lease_remaining_ms) + " left" if snapshot.lease_remaining_ms else "lapsed"
+    return Text(f"{snapshot.owner}, {left}, {fence}")
+
+
+def _budget(budget: BudgetSnapshot, *, ended: bool) -> Table:
+    table = _plain_table()
+    rows: list[tuple[str, float, float | None, str]] = [
+        ("steps", budget.steps_used, budget.steps_max, ""),
+        ("tool calls", budget.tool_calls_used, budget.tool_calls_max, ""),
+        ("reflections", budget.reflections_used, budget.reflections_max, ""),
+        ("tokens", budget.tokens_used, budget.tokens_max, ""),
+        ("cost", budget.cost_usd, budget.cost_max_usd, "$"),
+    ]
+    for name, used, most, unit in rows:
+        shown = f"{unit}{used:.4f}" if unit else f"{used:g}"
+        limit = "no limit" if most is None else f"of {unit}{most:g}"
+        table.add_row(name, _bar(used, most), Text(shown, justify="right"), Text(limit, "dim"))
+    if not ended:
+        table.add_row("time", Text(""), Text(duration(budget.remaining_s * 1000)), Text("left", "dim"))
+    return table
+
+
+def _bar(used: float, most: float | None) -> Text:
+    if not most:
+        return Text("")
+    share = min(1.0, used / most)
+    full = round(share * BAR_WIDTH)
+    style = "red" if share >= 1 else "yellow" if share >= 0.75 else "green"
+    return Text("█" * full, style).append("░" * (BAR_WIDTH - full), "dim")
+
+
+def _trace(snapshot: TurnSnapshot) -> Table:
+    table = _plain_table("call", "tool", "effect", "wave", "status", "took", "attempt", "lane", "detail")
+    for entry in snapshot.trace:
+        table.add_row(
+            entry.call_id,
+            short(entry.tool, 40),
+            styled(entry.effect.value, EFFECT_STYLES),
+            f"{entry.step}.{entry.wave}",
+            styled(entry.status.value, STATUS_STYLES),
+            _took(entry, snapshot.now_ms),
+            Text(str(entry.attempt), "yellow" if entry.attempt > 1 else ""),
+            short(", ".join(entry.lanes), 40),
+            Text(short(entry.detail or (entry.owner if not entry.status.is_settled else ""), 60), "dim"),
+        )
+    return table
+
+
+def _took(entry: ToolTraceEntry, now_ms: int) -> str:
+    if entry.status.is_settled:
+        return duration(entry.latency_ms) if entry.started_at_ms else ""
+    since = entry.started_at_ms or entry.dispatched_at_ms
+    return f"{duration(max(0, now_ms - since))} so far" if since else ""
+
+
+def _intents(facts: TurnFacts) -> Table:
+    table = _plain_table("call", "attempt", "tool", "effect", "state", "outcome", "started", "by")
+    for row in facts.intents:
+        outcome = (row.outcome_kind or "") + (", late" if row.late else "")
+        table.add_row(
+            row.call_id,
+            str(row.attempt),
+            short(row.tool, 40),
+            styled(row.effect.value, EFFECT_STYLES),
+            styled(row.state, STATUS_STYLES),
+            outcome,
+            ago(row.started_at),
+            Text(short(row.owner, 40), "dim"),
+        )
+    return table
+
+
+def _steps(facts: TurnFacts) -> Table:
+    table = _plain_table("step", "state", "tries", "error")
+    for row in facts.steps:
+        table.add_row(
+            row.step, styled(row.state, STATUS_STYLES), str(row.tries), Text(short(row.error or "", 100), "red")
+        )
+    return table
+
+
+def _plain_table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=bool(columns), header_style="dim", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _section(console: Console, title: str, content: Table | Text) -> None:
+    console.print()
+    console.print(Text(title, "bold"))
+    console.print(content)

@@ -1,0 +1,39 @@
+"""Ended turns, read once a process instead of once a step."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from brainq.contracts.claim import StepClaim
+from brainq.contracts.view import EndedTurn
+from brainq.errors import TurnNotFound
+from brainq.finalize.ports import Chain
+
+KEPT = 256
+
+
+class EndedTurns:
+    """A small cache. Nothing of an ended turn changes but its text, and each change counts up its revision."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._turns: OrderedDict[tuple[str, str], tuple[int, EndedTurn]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def turn(self, claim: StepClaim) -> EndedTurn:
+        """The turn as it stood at this claim. Raises TurnNotFound when Redis no longer has it."""
+        key = (claim.session_id, claim.turn_id)
+        with self._lock:
+            kept = self._turns.get(key)
+        if kept is not None and kept[0] == claim.revision:
+            return kept[1]
+        turn = self._chain.ended(*key)
+        if turn is None:
+            raise TurnNotFound(f"turn {claim.turn_id!r} is no longer in Redis")
+        with self._lock:
+            self._turns[key] = (claim.revision, turn)
+            self._turns.move_to_end(key)
+            while len(self._turns) > KEPT:
+                self._turns.popitem(last=False)
+        return turn

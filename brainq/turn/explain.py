@@ -1,0 +1,124 @@
+"""What happens next to a turn, and why, in one sentence. Pure: from a snapshot, by the coordinator's own `decide`."""
+
+from __future__ import annotations
+
+from brainq.contracts.snapshot import TurnSnapshot
+from brainq.contracts.status import TraceStatus, TurnState
+from brainq.contracts.trace import ToolTraceEntry
+from brainq.contracts.turn import TurnRequest
+from brainq.contracts.usage import TokenUsage
+from brainq.contracts.view import TurnView
+from brainq.turn.decide import End, Think, Wait, decide
+
+
+def explain(snapshot: TurnSnapshot, *, sweep_s: float = 1.0, rering_s: float = 5.0) -> str:
+    """One sentence without a full stop, such as `waits for c1-0 read_note (running 3.2 s on host-17)`.
+
+    sweep_s, rering_s   the settings of this name: how soon what was lost is found
+    """
+    match snapshot.state:
+        case TurnState.QUEUED:
+            return _queued(snapshot)
+        case TurnState.ACTIVE | TurnState.PARKED:
+            return _open(snapshot, sweep_s, rering_s)
+        case TurnState.CLOSING:
+            return f"closing as {_ending(snapshot)}: {_finalizer(snapshot)}"
+        case _:
+            if snapshot.finalizer_step:
+                return f"ended as {_ending(snapshot)} and its result is out; {_finalizer(snapshot)}"
+            return f"ended as {_ending(snapshot)}; nothing more happens"
+
+
+def _queued(snapshot: TurnSnapshot) -> str:
+    ahead = snapshot.waiting_behind
+    if ahead == 0:
+        return "queued; it begins when its session's live turn ends"
+    return f"queued behind {ahead} {'turn' if ahead == 1 else 'turns'} of its session"
+
+
+def _open(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
+    decision = decide(_view(snapshot))
+    match decision:
+        case Wait():
+            return _waits(snapshot)
+        case End():
+            return f"ends next as {decision.ending.value}, because {decision.why}; {_who(snapshot, sweep_s, rering_s)}"
+        case Think():
+            again = f" (attempt {snapshot.attempt} of it)" if snapshot.lease_remaining_ms and snapshot.attempt > 1 else ""
+            return f"{decision.why}{again}; {_who(snapshot, sweep_s, rering_s)}"
+
+
+def _who(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
+    if snapshot.owner and snapshot.lease_remaining_ms > 0:
+        return f"coordinator {snapshot.owner} has it, lease {_seconds(snapshot.lease_remaining_ms)} left"
+    if snapshot.owner:
+        return f"the lease of coordinator {snapshot.owner} lapsed, the sweeper rings within {sweep_s:g} s"
+    return f"a coordinator is rung, and rung again after {rering_s:g} s if that bell was lost"
+
+
+def _waits(snapshot: TurnSnapshot) -> str:
+    if snapshot.awaits != "calls":
+        return f"waits for {snapshot.awaits}"
+    open_calls = [entry for entry in snapshot.trace if not entry.status.is_settled and entry.step == snapshot.step]
+    now = [_call(entry, snapshot.now_ms) for entry in open_calls if entry.status is not TraceStatus.PLANNED]
+    later = [entry.call_id for entry in open_calls if entry.status is TraceStatus.PLANNED]
+    waits = f"waits for {', '.join(now)}" if now else "waits for its next wave of calls"
+    return f"{waits}; then {', '.join(later)}" if later else waits
+
+
+def _call(entry: ToolTraceEntry, now_ms: int) -> str:
+    match entry.status:
+        case TraceStatus.RUNNING:
+            state = f"running {_seconds(now_ms - entry.started_at_ms)} on {entry.owner or 'a worker'}"
+        case TraceStatus.DISPATCHED:
+            state = f"in its queue for {_seconds(now_ms - entry.dispatched_at_ms)}"
+        case TraceStatus.WAITING:
+            state = f"waits for the lane {', '.join(entry.lanes)}" if entry.lanes else "waits for its lane"
+        case _:
+            state = entry.status.value
+    return f"{entry.call_id} {entry.tool} ({state})"
+
+
+def _finalizer(snapshot: TurnSnapshot) -> str:
+    if snapshot.finalizer_tries == 0:
+        return f"the finalizer is rung for its step {snapshot.finalizer_step}"
+    return f"the finalizer is at its step {snapshot.finalizer_step}, try {snapshot.finalizer_tries}"
+
+
+def _ending(snapshot: TurnSnapshot) -> str:
+    ending = snapshot.ending.value if snapshot.ending else snapshot.state.value
+    reason = snapshot.stop_reason.value if snapshot.stop_reason else ""
+    return ending if reason in ("", ending) else f"{ending} ({reason})"
+
+
+def _seconds(ms: int) -> str:
+    return f"{max(0, ms) / 1000:.1f} s"
+
+
+def _view(snapshot: TurnSnapshot) -> TurnView:
+    """What `decide` reads of a turn; the rest is empty."""
+    return TurnView(
+        request=TurnRequest(turn_id=snapshot.turn_id, session_id=snapshot.session_id, user_message="-"),
+        state=snapshot.state,
+        awaits=snapshot.awaits,
+        now_ms=snapshot.now_ms,
+        deadline_ms=snapshot.now_ms + round(snapshot.budget.remaining_s * 1000),
+        created_at_ms=snapshot.created_at_ms,
+        active_at_ms=snapshot.created_at_ms,
+        step=snapshot.step,
+        thinking_step=0,
+        steps_used=snapshot.budget.steps_used,
+        steps_max=snapshot.budget.steps_max,
+        lost_attempts=0,
+        cancel=snapshot.cancel_requested,
+        cancel_reason="",
+        begun=True,
+        turn_number=0,
+        write_epoch=0,
+        succeeded={},
+        blocked=frozenset(),
+        history=(),
+        usage=TokenUsage(),
+        cost_usd=snapshot.budget.cost_usd,
+        open_calls=snapshot.awaits == "calls",
+    )

@@ -1,0 +1,92 @@
+"""`python -m examples.airline.replay`: recorded sessions of real models through real worker pools.
+
+Every session must end on its recorded database, also while workers are killed. Exits 1 if one does not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from brainq.devserver.fleet import POOLS
+from examples.airline.playing import Report, replay, running_stage
+from examples.airline.recorded import RecordedSession, load_sessions, recorded_path
+
+MOST_SHOWN = 20
+
+
+def main(
+    recorded: Annotated[Path | None, typer.Option(help="The recorded sessions, a .jsonl.gz file.")] = None,
+    sessions: Annotated[int | None, typer.Option(help="Only the first N sessions.", min=1)] = None,
+    in_flight: Annotated[int, typer.Option(help="Sessions played at once.", min=1)] = 64,
+    kill_every_s: Annotated[
+        float | None, typer.Option(help="Kill a worker of each pool every so many seconds.", min=0.5)
+    ] = None,
+    idempotent: Annotated[bool, typer.Option(help="Whether the write tools say they are idempotent.")] = True,
+) -> None:
+    """Replay recorded sessions and hold each to the database it ended on."""
+    console = Console()
+    path = recorded or recorded_path()
+    if not path.is_file():
+        console.print(f"there are no recorded sessions at {path}; name the file with --recorded", style="red")
+        raise typer.Exit(2)
+    chosen = load_sessions(path)[:sessions]
+    with (
+        running_stage(path, idempotent=idempotent, kills=kill_every_s is not None) as stage,
+        Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+        ) as progress,
+    ):
+        bar = progress.add_task("turns", total=sum(len(session.turns) for session in chosen))
+
+        def tell(session: RecordedSession) -> None:
+            progress.advance(bar, len(session.turns))
+
+        report = replay(stage, chosen, in_flight=in_flight, kill_every_s=kill_every_s, tell=tell)
+    show(report, console)
+    if not is_good(report, kill_every_s):
+        raise typer.Exit(1)
+
+
+def is_good(report: Report, kill_every_s: float | None) -> bool:
+    """Every session as recorded; and where workers were to be killed, one of every pool really was."""
+    killed_all = kill_every_s is None or all(report.kills[pool] for pool in POOLS)
+    return killed_all and not report.mismatched and not report.doubled
+
+
+def show(report: Report, console: Console) -> None:
+    """Print what a replay came to."""
+    whole = sum(not checked.unknown and not checked.problems for checked in report.checked)
+    unsure = sum(bool(checked.unknown) and not checked.problems for checked in report.checked)
+    table = Table(show_header=False, box=None)
+    table.add_row(
+        "sessions", f"{whole} as recorded, {len(report.mismatched)} not, {unsure} with unknown calls"
+    )
+    table.add_row(
+        "turns", f"{report.turns} in {report.took_s:.1f} s: {report.turns / report.took_s:.1f} a second"
+    )
+    for name, count in sorted(report.calls.items()):
+        table.add_row("calls", f"{count} {name}")
+    table.add_row("kills", ", ".join(f"{report.kills[pool]} {pool}" for pool in POOLS))
+    table.add_row(
+        "rescued", f"{report.rescued} calls ran again, {report.repeats} writes were asked for twice"
+    )
+    table.add_row("doubled", f"{report.doubled} writes")
+    console.print(table)
+    for checked in report.mismatched[:MOST_SHOWN]:
+        console.print(f"{checked.session.session_id} ({checked.session.name})", style="red", highlight=False)
+        for problem in checked.problems[:3]:
+            console.print(f"  {problem}", highlight=False, markup=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)

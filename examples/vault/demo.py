@@ -1,0 +1,196 @@
+"""The demo: real workers, a Redis of its own and a copy of the notes; six turns in three sessions, side by side.
+
+    python -m examples.vault.demo          from the root of the repository; `make demo` does the same
+    python -m examples.vault.demo --keep   leaves the folder with notes, database and logs
+
+Needs no key and no Redis on the machine. Exits with 0, or with 1 and the ends of the workers' logs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+import time
+from queue import SimpleQueue
+from threading import Thread
+from typing import NoReturn
+
+from rich.console import Console
+from rich.text import Text
+
+from brainq import Client, TurnHandle
+from brainq.cli.timeline import Timeline
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.status import Ending
+from brainq.devserver.fleet import Fleet
+from examples.vault.model import choose_model, described
+from examples.vault.report import (
+    Finished,
+    heading,
+    read_folder,
+    show_answers,
+    show_changes,
+    show_next,
+    show_pools,
+)
+from examples.vault.stage import Stage, set_up, temporary_folder
+
+WIDTH_OF_A_PIPE = 100
+QUIET_S = 90.0  # a turn without an event for this long has failed; a real model may think for a while
+END_S = 20.0
+
+
+def messages(page_url: str) -> list[tuple[str, str]]:
+    """(session, message). Turns of one session wait for each other, sessions do not."""
+    return [
+        ("desk", "What are my open loops about the checkout rewrite?"),
+        ("reading", f"Fetch {page_url} and keep it as a note."),
+        ("tidy", "Delete the note inbox/standup-scratch"),
+        ("desk", "Note down that the checkout rewrite needs one name on call in its first week."),
+        ("reading", "What do I know about retries and keys?"),
+        ("tidy", "What are my open loops about the meetup?"),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.vault.demo", description="Six turns on a folder of notes."
+    )
+    parser.add_argument("--keep", action="store_true", help="leave the folder with notes, database and logs")
+    keep = parser.parse_args().keep
+    signal.signal(signal.SIGTERM, _stop)
+    console = _console()
+    with temporary_folder(keep=keep) as folder, set_up(folder) as stage:
+        try:
+            code = _play(console, stage)
+        except Exception as error:
+            console.print(Text(f"\nThe demo failed: {type(error).__name__}: {error}", style="bold red"))
+            code = 1
+        if code:
+            _show_logs(console, stage.fleet)
+        if keep:
+            console.print(f"\nKept: {folder}", soft_wrap=True)
+    return code
+
+
+def _play(console: Console, stage: Stage) -> int:
+    before = read_folder(stage.notes)
+    console.print(Text.assemble(("brainq demo", "bold"), "  an agent on a folder of notes"))
+    console.print(f"  model    {described(choose_model(os.environ))}", highlight=False)
+    console.print(f"  notes    {len(before)} Markdown files, a copy in a temporary folder", highlight=False)
+    console.print("  workers  starting", end="", highlight=False)
+    begun = time.monotonic()
+    stage.fleet.start()
+    names = ", ".join(worker.name for worker in stage.fleet.workers)
+    took_s = time.monotonic() - begun
+    console.print(
+        f": {names} (four processes, an embedded Redis, SQLite; up in {took_s:.1f} s)", highlight=False
+    )
+    with Client() as client:
+        heading(console, "Six turns in three sessions, as they run")
+        asked = messages(stage.page_url)
+        handles = [client.submit(session, message) for session, message in asked]
+        labels = _labels([session for session, _ in asked])
+        _follow(console, handles, labels)
+        turns = [
+            _finished(client, handle, label, message)
+            for handle, label, (_, message) in zip(handles, labels, asked, strict=True)
+        ]
+    heading(console, "Answers")
+    show_answers(console, turns)
+    heading(console, "Which pool ran what")
+    show_pools(console, turns, _pools(stage.fleet))
+    heading(console, "What changed in the folder")
+    show_changes(console, before, read_folder(stage.notes))
+    bad = [turn.label for turn in turns if turn.result.ending is not Ending.COMPLETED]
+    if bad:
+        console.print(Text(f"\nNot completed: {', '.join(bad)}", style="bold red"))
+        return 1
+    heading(console, "What to try next")
+    show_next(console)
+    return 0
+
+
+def _follow(console: Console, handles: list[TurnHandle], labels: list[str]) -> None:
+    """Print all turns' events on one console, in the order they come, until every turn has its result."""
+    inbox: SimpleQueue[tuple[int, TurnEvent | Exception | None]] = SimpleQueue()
+
+    def read(index: int) -> None:
+        try:
+            for event in handles[index].events(timeout_s=QUIET_S):
+                inbox.put((index, event))
+            inbox.put((index, None))
+        except Exception as error:
+            inbox.put((index, error))
+
+    width = max(map(len, labels))
+    timelines = [Timeline(console, label.ljust(width)) for label in labels]
+    for index in range(len(handles)):
+        Thread(target=read, args=(index,), name=f"demo-{labels[index]}", daemon=True).start()
+    following = len(handles)
+    while following:
+        index, item = inbox.get()
+        if isinstance(item, TurnEvent):
+            if item.kind is not EventKind.TEXT_DELTA:  # the answers come below, whole
+                timelines[index].show(item)
+            continue
+        timelines[index].close()
+        following -= 1
+        if item is not None:
+            raise item
+
+
+def _finished(client: Client, handle: TurnHandle, label: str, asked: str) -> Finished:
+    """The turn once its finalizer is through: the result is out before that."""
+    result = handle.result(timeout_s=END_S)
+    until = time.monotonic() + END_S
+    while True:
+        snapshot = handle.snapshot()
+        if snapshot is None:
+            raise RuntimeError(f"turn {handle.turn_id} is gone from Redis")
+        if snapshot.state.is_final:
+            break
+        if time.monotonic() > until:
+            raise RuntimeError(
+                f"turn {handle.turn_id} has its result, but its finalizer stands at {snapshot.finalizer_step}"
+            )
+        time.sleep(0.05)
+    steps = sum(row.state == "done" for row in client.wiring.store.steps.of(handle.turn_id))
+    return Finished(label, asked, result, snapshot.trace, steps)
+
+
+def _labels(sessions: list[str]) -> list[str]:
+    """`desk 1`, `desk 2`: a session's turns, counted."""
+    return [f"{session} {sessions[: index + 1].count(session)}" for index, session in enumerate(sessions)]
+
+
+def _pools(fleet: Fleet) -> dict[str, str]:
+    """The owner's name that a worker signs with -> its pool."""
+    host = socket.gethostname()
+    return {
+        f"{host}-{worker.process.pid}": worker.pool for worker in fleet.workers if worker.process is not None
+    }
+
+
+def _show_logs(console: Console, fleet: Fleet) -> None:
+    for worker in fleet.workers:
+        tail = fleet.log_tail(worker)
+        if tail:
+            console.print(Text(f"\n{worker.log_path}, its end:", style="bold"), soft_wrap=True)
+            console.print(Text(tail), soft_wrap=True)
+
+
+def _console() -> Console:
+    return Console() if sys.stdout.isatty() else Console(width=WIDTH_OF_A_PIPE)
+
+
+def _stop(signum: int, frame: object) -> NoReturn:
+    """SIGTERM unwinds like Ctrl+C, so that nothing is left running."""
+    raise SystemExit(128 + signum)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

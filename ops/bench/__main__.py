@@ -1,0 +1,125 @@
+"""`python -m ops.bench`: measures, prints the tables, writes `.bench/latest.json`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from brainq.errors import SetupError
+from ops.bench.latency import IDEAL_MS, latency
+from ops.bench.machine import machine
+from ops.bench.outcomes import BenchFailure
+from ops.bench.pump import POOLS, profile
+from ops.bench.report import show, summary
+from ops.bench.stage import forget_settings
+from ops.bench.throughput import throughput
+
+FULL_TURNS, QUICK_TURNS = 1500, 300
+IDLE_TURNS = 50
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _parser().parse_args(arguments)
+    forget_settings()
+    console = Console(stderr=given.profile is None, highlight=False)
+    kept = Path(given.json)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    turns = given.turns or (QUICK_TURNS if given.quick else FULL_TURNS)
+    # Beside the figures, and not in the system's temporary directory, which may be memory and no disk.
+    with tempfile.TemporaryDirectory(prefix="run-", dir=kept.parent) as name:
+        try:
+            if given.profile:
+                profile(
+                    Path(name), given.profile, turns, kept.parent / f"profile-{given.profile}.pstats", console
+                )
+                return 0
+            figures = _measure(given, turns, Path(name), console)
+        except (BenchFailure, SetupError) as failure:
+            console.print(f"bench: {failure}", markup=False, style="red")
+            return 1
+    kept.write_text(json.dumps(figures, indent=2) + "\n")
+    show(figures, Console(highlight=False))
+    console.print(f"written to {kept}")
+    return 0
+
+
+def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Console) -> dict[str, Any]:
+    wanted: str = given.only or "throughput idle latency"
+    on = machine()
+    concurrency, workers = dict(given.concurrency), dict(given.workers)
+    idle_turns = max(2, round(IDLE_TURNS * given.scale)) if "idle" in wanted else 0
+    plain = events = late = None
+    if "throughput" in wanted or "idle" in wanted:
+        console.print(f"throughput, zero latencies, task events off: {turns} turns ...")
+        plain = throughput(
+            directory / "plain",
+            turns if "throughput" in wanted else 1,
+            task_events=False,
+            idle_turns=idle_turns,
+            concurrency=concurrency,
+            workers=workers,
+        )
+    if "throughput" in wanted:
+        console.print(f"throughput, zero latencies, task events on: {turns} turns ...")
+        events = throughput(
+            directory / "events",
+            turns,
+            task_events=True,
+            idle_turns=0,
+            concurrency=concurrency,
+            workers=workers,
+        )
+    if "latency" in wanted:
+        console.print(f"latency, ideal {IDEAL_MS} ms: 60 at once, 300 at 60 a second, 300 at once ...")
+        late = latency(
+            directory / "latency",
+            scale=given.scale,
+            task_events=given.events,
+            concurrency=concurrency,
+            workers=workers,
+        )
+    return summary(machine=on, ideal_ms=IDEAL_MS, plain=plain, events=events, latency=late)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m ops.bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_TURNS} turns instead of {FULL_TURNS}")
+    parser.add_argument("--turns", type=int, help="turns of each throughput run")
+    parser.add_argument("--only", choices=("throughput", "latency", "idle"))
+    parser.add_argument("--events", action="store_true", help="latency with task events on")
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=1.0,
+        help="multiplies the turns of the latency and idle runs (smoke tests)",
+    )
+    for option, what in (("concurrency", "threads a process"), ("workers", "processes")):
+        parser.add_argument(
+            f"--{option}",
+            type=_of_pool,
+            action="append",
+            default=[],
+            metavar="POOL=N",
+            help=f"{what} of a pool",
+        )
+    parser.add_argument("--profile", choices=POOLS, help="profile one pool's machine instead of measuring")
+    parser.add_argument("--json", default=".bench/latest.json", metavar="PATH", help="where the figures go")
+    return parser
+
+
+def _of_pool(text: str) -> tuple[str, int]:
+    pool, _, number = text.partition("=")
+    if pool not in POOLS or not number.isdecimal() or int(number) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not POOL=N with a pool of {', '.join(POOLS)}")
+    return pool, int(number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""The figures against their targets: the JSON and the tables."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+TURNS_PER_S, WANTED_TURNS_PER_S = 100, 150
+P50_FACTOR, P99_FACTOR = 1.10, 1.25
+EVENTS_FACTOR = 0.5  # with task events on, more than this share of the turns/s must be left
+
+NAMES = (
+    "turns_per_s",
+    "turns_per_s_events",
+    "cpu_ms_per_turn",
+    "ideal_ms",
+    "p50_ms_60",
+    "p99_ms_60",
+    "p50_ms_300",
+    "p99_ms_300",
+    "p99_ms_300_at_once",
+    "machine",
+)
+"""Always in the JSON; None for what was not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One figure's bound: `at_least` or, if false, at most."""
+
+    label: str
+    name: str
+    bound: float | None
+    at_least: bool = False
+    note: str = ""
+
+    def verdict(self, figures: dict[str, Any]) -> str:
+        value = figures[self.name]
+        if value is None or self.bound is None:
+            return ""
+        compare: Callable[[float, float], bool] = operator.ge if self.at_least else operator.le
+        return "[green]met[/]" if compare(value, self.bound) else "[red]missed[/]"
+
+
+def summary(
+    *,
+    machine: dict[str, Any],
+    ideal_ms: int,
+    plain: dict[str, Any] | None,
+    events: dict[str, Any] | None,
+    latency: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """The flat figures of NAMES, and under `details` everything that was measured."""
+    late = latency or {}
+    figures: dict[str, Any] = {
+        "turns_per_s": plain and plain["turns_per_s"],
+        "turns_per_s_events": events and events["turns_per_s"],
+        "cpu_ms_per_turn": plain and plain["cpu_ms_per_turn"],
+        "ideal_ms": ideal_ms,
+        **{
+            f"{percent}_ms_{name}": late[name][f"{percent}_ms"] if name in late else None
+            for name in ("60", "300")
+            for percent in ("p50", "p99")
+        },
+        "p99_ms_300_at_once": late["300_at_once"]["p99_ms"] if late else None,
+        "machine": machine,
+    }
+    return {**figures, "details": {"throughput": plain, "throughput_events": events, "latency": latency}}
+
+
+def targets(figures: dict[str, Any]) -> list[Target]:
+    """The bounds, in the order of the table."""
+    ideal, speed = figures["ideal_ms"], figures["turns_per_s"]
+    return [
+        Target("turns/s", "turns_per_s", TURNS_PER_S, True, f"{WANTED_TURNS_PER_S} wanted"),
+        Target(
+            "turns/s, task events on",
+            "turns_per_s_events",
+            None if speed is None else speed * EVENTS_FACTOR,
+            True,
+            "half of the above",
+        ),
+        Target("p50 ms, 60 at once", "p50_ms_60", ideal * P50_FACTOR, note="ideal + 10%"),
+        Target("p99 ms, 60 at once", "p99_ms_60", ideal * P99_FACTOR, note="ideal + 25%"),
+        Target("p50 ms, 300 at 60/s", "p50_ms_300", ideal * P50_FACTOR, note="ideal + 10%"),
+        Target("p99 ms, 300 at 60/s", "p99_ms_300", ideal * P99_FACTOR, note="ideal + 25%"),
+        Target(
+            "p99 ms, 300 at once",
+            "p99_ms_300_at_once",
+            None if not speed else ideal + 300_000 / speed,
+            note="ideal + 300 / turns/s",
+        ),
+    ]
+
+
+def show(figures: dict[str, Any], console: Console) -> None:
+    """Print the tables."""
+    table = Table("figure", "measured", "target", "", "", title="reference turn", title_justify="left")
+    for target in targets(figures):
+        value = figures[target.name]
+        if value is None:
+            continue
+        bound = "" if target.bound is None else f"{'≥' if target.at_least else '≤'} {target.bound:.0f}"
+        table.add_row(target.label, f"{value:g}", bound, target.verdict(figures), target.note)
+    console.print(table)
+    runs = {
+        "events off": figures["details"]["throughput"],
+        "events on": figures["details"]["throughput_events"],
+    }
+    measured = {label: run for label, run in runs.items() if run}
+    if measured:
+        _show_costs(measured, console)
+    for run in measured.values():
+        if run["idle"]:
+            idle = run["idle"]
+            console.print(
+                f"idle system ({idle['turns']} single turns): submit to first step "
+                f"p50 {idle['p50_ms_to_first_step']:g} ms, p99 {idle['p99_ms_to_first_step']:g} ms; "
+                f"to the result p50 {idle['p50_ms_to_result']:g} ms, p99 {idle['p99_ms_to_result']:g} ms"
+            )
+    on = figures["machine"]
+    console.print(
+        f"{on['cpu']}, {on['cores']} cores, load before {on['load_before'][0]:g}; "
+        f"python {on['python']}, {on['redis_server']}, celery {on['celery']}"
+    )
+
+
+def _show_costs(runs: dict[str, dict[str, Any]], console: Console) -> None:
+    table = Table("a turn costs", *runs, title="CPU ms and Redis", title_justify="left")
+    first = next(iter(runs.values()))
+    for name in first["cpu_ms_per_turn"]:
+        table.add_row(f"CPU ms, {name}", *(f"{run['cpu_ms_per_turn'][name]:.2f}" for run in runs.values()))
+    for name in ("scripts", "round_trips", "commands", "bytes_in", "bytes_out", "aof_bytes"):
+        label = f"Redis {name.replace('_', ' ')}"
+        table.add_row(label, *(f"{run['redis_per_turn'][name]:g}" for run in runs.values()))
+    table.add_row("cores used", *(f"{run['cores_used']:g}" for run in runs.values()))
+    console.print(table)

@@ -1,0 +1,93 @@
+"""A stage: an embedded Redis, a SQLite file, the four pools as processes, and a client. One for each scenario."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from brainq.client.client import Client
+from brainq.devserver.embedded import EmbeddedServer
+from brainq.devserver.fleet import Fleet
+from brainq.errors import SetupError
+from brainq.settings import ENV_PREFIX, load_settings
+from ops.bench import brain as reference
+
+APP = "ops.bench.brain:brain"
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a scenario runs on."""
+
+    client: Client
+    fleet: Fleet
+    redis_pid: int
+
+    def pids(self) -> dict[str, int]:
+        """Process ids by name: each worker, and `redis`."""
+        found = {w.name: w.process.pid for w in self.fleet.workers if w.process is not None}
+        return {**found, "redis": self.redis_pid}
+
+    def check_alive(self) -> None:
+        """Raises SetupError with the end of its log when a worker has ended."""
+        for worker in self.fleet.workers:
+            if not worker.is_running:
+                raise SetupError(f"the {worker.name} worker ended:\n{self.fleet.log_tail(worker)}")
+
+
+def forget_settings() -> None:
+    """Take BRAINQ_... out of this process's environment: the benchmark measures the defaults."""
+    for name in [name for name in os.environ if name.startswith(ENV_PREFIX)]:
+        del os.environ[name]
+
+
+@contextmanager
+def open_client(directory: Path, *, task_events: bool = False) -> Generator[tuple[Client, dict[str, str]]]:
+    """A client on a Redis (append-only file, synced every second) and a SQLite file of its own in `directory`,
+    and the environment that workers need to share them."""
+    with EmbeddedServer(directory / "redis") as server:
+        sql_url = f"sqlite:///{directory.absolute() / 'bench.db'}"
+        settings = load_settings(app=APP, redis_url=server.url, sql_url=sql_url, task_events=task_events)
+        environment = {
+            "BRAINQ_APP": APP,
+            "BRAINQ_REDIS_URL": server.url,
+            "BRAINQ_SQL_URL": sql_url,
+            "BRAINQ_TASK_EVENTS": "true" if task_events else "false",
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
+        }
+        with Client(settings, reference.brain) as client:
+            client.wiring.warm_up()
+            yield client, environment
+
+
+@contextmanager
+def stage(
+    directory: Path,
+    *,
+    task_events: bool = False,
+    latencies_s: Mapping[str, float] | None = None,
+    concurrency: Mapping[str, int] | None = None,
+    workers: Mapping[str, int] | None = None,
+) -> Generator[Stage]:
+    """Start everything, wait until it serves, and stop it again.
+
+    latencies_s   `model`, `read`, `write`
+    concurrency   threads a process by pool, and `workers` processes a pool; the defaults unless given
+    """
+    with open_client(directory, task_events=task_events) as (client, environment):
+        steps = client.wiring.order.names
+        if steps != reference.FINALIZER_STEPS:
+            raise SetupError(
+                f"the reference turn has other finalizer steps now: {', '.join(steps)}; "
+                "bring FINALIZER_STEPS and final_steps of ops/bench/brain.py in line, two of them writing SQL"
+            )
+        slow = {f"BENCH_{name.upper()}_S": str(value) for name, value in (latencies_s or {}).items()}
+        fleet = Fleet(
+            directory / "workers", {**environment, **slow}, workers=workers, concurrency=concurrency
+        )
+        with fleet:
+            yield Stage(client, fleet, int(client.wiring.client.info("server")["process_id"]))

@@ -1,0 +1,101 @@
+"""The scripts as the model runs them: by its own clock, with lost replies, and watched."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
+
+import redis
+
+from brainq.settings import Settings
+from brainq.state.scripts import Script, Scripts
+from brainq.wiring import doorbells
+from tests.support.model.client import ModelClient
+
+CLOCK = "clock"
+_TIME = "redis.call('TIME')"
+# Redis TIME cannot be set, so the scripts read a key instead: a schedule is the same whenever it runs.
+_MODEL_TIME = f"redis.call('HMGET', '{CLOCK}', 's', 'us')"
+
+# The whole keyspace in one number: what a script that ran twice may not change.
+DIGEST = """
+local keys, all = redis.call('KEYS', '*'), {}
+table.sort(keys)
+for _, key in ipairs(keys) do all[#all + 1] = key .. redis.call('DUMP', key) .. redis.call('PTTL', key) * 0 end
+return redis.sha1hex(table.concat(all, '|'))
+"""
+
+
+class Watcher(Protocol):
+    """Who is told of each script's run."""
+
+    def before(self, name: str) -> str:
+        """Says what befalls the next run: nothing, `twice`, `request lost` or `reply lost`."""
+        ...
+
+    def look(self) -> list[Any]:
+        """The command that reads the state."""
+        ...
+
+    def after(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str]) -> None: ...
+
+
+class WatchedScript:
+    """Stands for one Script."""
+
+    def __init__(self, script: Script, client: ModelClient, watcher: Watcher) -> None:
+        self._script = script
+        self._client = client
+        self._watcher = watcher
+        self.signature = script.signature
+        self.load(script.text.replace(_TIME, _MODEL_TIME))
+
+    def load(self, text: str) -> None:
+        self.text = text
+        self.sha = hashlib.sha1(text.encode()).hexdigest()  # noqa: S324 - Redis names scripts by SHA-1
+
+    def __call__(self, **given: Any) -> list[str]:
+        name = self.signature.name
+        fate = self._watcher.before(name)
+        if fate == "request lost":
+            raise redis.ConnectionError(f"{name}: the request was lost")
+        sig = self.signature
+        keys = [given[key] for key in sig.keys] + list(given.get(sig.more_keys, ()))
+        args = [given[arg] for arg in sig.args] + list(given.get(sig.more_args, ()))
+        run = ("EVALSHA", self.sha, len(keys), *keys, *args)
+        reply, state = self._client.many([run, self._watcher.look()])
+        self._watcher.after(name, given, reply, state)
+        if fate == "twice":
+            once, reply, twice = self._client.many([("EVAL", DIGEST, 0), run, ("EVAL", DIGEST, 0)])
+            if once != twice:
+                from tests.support.model.rules import BrokenRule
+
+                raise BrokenRule(f"{name} ran twice and changed something the second time: it replied {reply}")
+        if fate == "reply lost":
+            raise redis.ConnectionError(f"{name}: the reply was lost")
+        return reply
+
+
+class WatchedScripts(Scripts):
+    """All scripts, watched. `text_of` and `replace` make mutants."""
+
+    def __init__(self, client: ModelClient, watcher: Watcher) -> None:
+        super().__init__(cast(redis.Redis, client), doorbells(Settings(redis_url=None)))
+        self._watched = {name: WatchedScript(script, client, watcher) for name, script in self.all().items()}
+        self._wire = client
+        for script in self._watched.values():
+            self._load(script.text)
+
+    def __getattr__(self, name: str) -> Script:
+        return cast(Script, self._watched[name])
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        """Run `name` with `new` in place of `old`, which must be in it."""
+        script = self._watched[name]
+        assert old in script.text, f"{name}.lua no longer contains {old!r}: mend the mutant"
+        script.load(script.text.replace(old, new))
+        self._load(script.text)
+
+    def _load(self, text: str) -> None:
+        self._wire.many([("SCRIPT", "LOAD", text)])

@@ -1,0 +1,92 @@
+"""Greenlets that give way before every command, and can be killed like a process: no `finally` has an effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import greenlet
+import redis
+
+
+class Killed(BaseException):
+    """Ends the greenlets of a process that was killed."""
+
+
+class Task:
+    """One thing a process does. `label` is for the list of operations."""
+
+    __slots__ = ("_body", "_hub", "_run", "dead", "done", "label", "process")
+
+    def __init__(self, label: str, process: object, hub: Any, body: Callable[[], object]) -> None:
+        self.label = label
+        self.process = process
+        self.dead = False
+        self.done = False
+        self._body = body
+        self._hub = hub
+        self._run: Any = greenlet.greenlet(self._main, hub)
+
+    def _main(self) -> None:
+        try:
+            self._body()
+        except (redis.ConnectionError, Killed):
+            # A task body that raises is a Celery task that failed; nobody tries it again.
+            pass
+        finally:
+            self.done = True
+
+    def resume(self) -> None:
+        """Run until the task gives way or is done. Raises what it raises."""
+        self._run.switch()
+
+    def give_way(self) -> None:
+        """Called inside the task. Raises Killed when its process is gone."""
+        if not self.dead:
+            self._hub.switch()
+        if self.dead:
+            raise Killed
+
+    def kill(self) -> None:
+        self.dead = True
+        self.done = True
+        if self._run:
+            self._run.throw(Killed)
+
+
+class Tasks:
+    """All tasks of one schedule."""
+
+    def __init__(self) -> None:
+        self._hub: Any = greenlet.getcurrent()
+        self.alive: list[Task] = []
+        self.current: Task | None = None
+
+    def spawn(self, label: str, process: object, body: Callable[[], object]) -> None:
+        self.alive.append(Task(label, process, self._hub, body))
+
+    def step(self, place: int) -> Task:
+        """Resume the task at `place` until it gives way."""
+        task = self.current = self.alive[place]
+        try:
+            task.resume()
+        finally:
+            self.current = None
+        if task.done:
+            self.alive.remove(task)
+        return task
+
+    def give_way(self) -> None:
+        """Let the schedule decide who goes on. Nothing when the schedule itself is running."""
+        if self.current is not None:
+            self.current.give_way()
+
+    def kill_of(self, process: object) -> int:
+        """Kill all tasks of a process; how many that were."""
+        killed = [task for task in self.alive if task.process is process]
+        self.alive = [task for task in self.alive if task.process is not process]
+        for task in killed:
+            self.current = task
+            task.kill()
+        self.current = None
+        return len(killed)

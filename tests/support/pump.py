@@ -1,0 +1,158 @@
+"""Whole turns in one process: doorbells are taken from the queues' lists and answered one after another.
+
+Nothing runs in between, so a test can stop anywhere, ring a doorbell twice, lose one, or let a second process
+(another `Pump` on the same servers) answer it. Leases are short: a lapsed one costs a test a third of a second.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from brainq.brain import Brain
+from brainq.broker import names
+from brainq.client.client import Client
+from brainq.client.handle import TurnHandle
+from brainq.contracts.turn import TurnResult
+from brainq.settings import Settings, load_settings
+from brainq.store.store import Store
+from brainq.wiring import Wiring
+
+QUICK: dict[str, Any] = {
+    "lease_s": 0.3,
+    "beat_s": 0.1,
+    "sweep_s": 0.02,
+    "rering_s": 0.1,
+    "result_after_failing_s": 0.3,
+}
+
+_making = threading.Lock()
+_template: list[Path] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    """A doorbell as it stood on its queue."""
+
+    queue: str
+    task: str
+    task_id: str
+    args: tuple[Any, ...]
+
+
+def sqlite_url(directory: Path) -> str:
+    """The url of a fresh SQLite database with brainq's tables: a copy, because migrating takes long."""
+    with _making:
+        if not _template:
+            made = Path(tempfile.mkdtemp(prefix="bq-sql-")) / "template.db"
+            Store.open(f"sqlite:///{made}").close()
+            _template.append(made)
+    path = directory / "brainq.db"
+    shutil.copy(_template[0], path)
+    return f"sqlite:///{path}"
+
+
+class Pump:
+    """One process's machines, driven by hand. `bells` is every doorbell it answered, with what was done."""
+
+    def __init__(self, brain: Brain, redis_url: str, sql_url: str, *, owner: str = "pump", **settings: Any) -> None:
+        given = {**QUICK, "redis_url": redis_url, "sql_url": sql_url, **settings}
+        self.settings: Settings = load_settings(**given)
+        self.client = Client(self.settings, brain)
+        self.wiring = Wiring(self.settings, brain, owner=owner)
+        self.bells: list[tuple[Bell, str]] = []
+
+    def submit(self, session_id: str, message: str, **options: Any) -> TurnHandle:
+        return self.client.submit(session_id, message, **options)
+
+    def waiting(self) -> list[Bell]:
+        """The doorbells on all queues, the next one first; they stay there."""
+        lists = {name: self._list(name) for name in names.ALL_QUEUES}
+        return [_bell(queue, text) for queue, texts in lists.items() for text in reversed(texts)]
+
+    def take(self, *queues: str) -> Bell | None:
+        """Pop the next doorbell of `queues` (by default of any) without answering it."""
+        for queue in queues or names.ALL_QUEUES:
+            text: Any = self.wiring.client.rpop(self.settings.prefix + queue)
+            if text:
+                return _bell(queue, text)
+        return None
+
+    def answer(self, bell: Bell) -> str:
+        """Do what a worker does with a doorbell; the word says what was done."""
+        match bell.task:
+            case names.TURN_ADVANCE:
+                word = self.wiring.coordinator.advance(*bell.args)
+            case names.CALL_RUN:
+                word = self.wiring.runner.run(*bell.args)
+            case names.FINALIZE_STEP:
+                word = self.wiring.finalizer.run(*bell.args)
+            case _:
+                raise AssertionError(f"nobody answers {bell.task}")
+        self.bells.append((bell, word))
+        return word
+
+    def drain(self, *queues: str) -> int:
+        """Answer doorbells until the queues are empty; how many that were."""
+        count = 0
+        while bell := self.take(*queues):
+            self.answer(bell)
+            count += 1
+        return count
+
+    def sweep(self) -> None:
+        """One sweep that looks at every turn, due or not."""
+        index = self.wiring.keys.index
+        for member in self.wiring.client.zrange(index, 0, -1):  # type: ignore[union-attr]
+            self.wiring.client.zadd(index, {member: 0}, xx=True)
+        self.wiring.sweeper.sweep()
+
+    def finish(self, handle: TurnHandle, timeout_s: float = 10.0) -> TurnResult:
+        """Drain and sweep until the turn has its result and its chain is finished."""
+        self.settle(handle, timeout_s)
+        return handle.result(timeout_s=1)
+
+    def settle(self, handle: TurnHandle, timeout_s: float = 10.0) -> None:
+        """Drain and sweep until nobody is to act on the turn any more."""
+        end = time.monotonic() + timeout_s
+        while True:
+            if not self.drain():
+                snapshot = handle.snapshot()
+                if snapshot is not None and snapshot.awaits == "nobody":
+                    return
+                self.sweep()
+                threading.Event().wait(0.02)
+            if time.monotonic() > end:
+                raise AssertionError(f"the turn did not finish in {timeout_s:g} s: {handle.snapshot()}")
+
+    def close(self) -> None:
+        self.client.close()
+        built = vars(self.wiring)
+        if "runner" in built:
+            self.wiring.runner._executor.close()  # pyright: ignore[reportPrivateUsage]
+        self.wiring.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _list(self, queue: str) -> list[str]:
+        found: Any = self.wiring.client.lrange(self.settings.prefix + queue, 0, -1)
+        return found
+
+
+def _bell(queue: str, text: str) -> Bell:
+    message = json.loads(text)
+    args, _, _ = json.loads(message["body"])
+    return Bell(queue, message["headers"]["task"], message["headers"]["id"], tuple(args))
