@@ -11,7 +11,9 @@ from brainq.cli.options import App
 
 def dev(
     app: App = "",
-    flower: Annotated[bool, typer.Option("--flower", help="Start Flower too, on http://127.0.0.1:5555.")] = False,
+    flower: Annotated[
+        bool, typer.Option("--flower", help="Start Flower too, on http://127.0.0.1:5555.")
+    ] = False,
     level: Annotated[str, typer.Option("-l", "--log-level", help="What the workers log.")] = "WARNING",
 ) -> None:
     """Run Redis, SQLite and all four pools here; Ctrl+C stops them.

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -88,7 +88,9 @@ def _watch(fleet: Fleet, follower: LogFollower, console: Console) -> None:
             code = worker.process.returncode if worker.process else None
             restarts = [at for at in restarts if time.monotonic() - at < RESTARTS_WITHIN_S]
             if len(restarts) >= MOST_RESTARTS:
-                raise SetupError(f"the {worker.name} worker keeps dying; the end of {worker.log_path}:\n{fleet.log_tail(worker)}")
+                raise SetupError(
+                    f"the {worker.name} worker keeps dying; the end of {worker.log_path}:\n{fleet.log_tail(worker)}"
+                )
             restarts.append(time.monotonic())
             console.print(f"{worker.name} ended ({_how(code)}); starting it again", style="yellow")
             fleet.launch(worker)
@@ -104,7 +106,9 @@ def _brain(settings: Settings) -> Brain:
         hint = "name your brain: `brainq dev -A module:variable`"
         if _is_there(EXAMPLE):
             hint += f", or try the example: `brainq dev -A {EXAMPLE}:brain`"
-        raise SetupError(f"no brain: neither -A nor BRAINQ_APP is set, and there is no app.py with a `brain`; {hint}") from error
+        raise SetupError(
+            f"no brain: neither -A nor BRAINQ_APP is set, and there is no app.py with a `brain`; {hint}"
+        ) from error
 
 
 def _is_there(module: str) -> bool:
@@ -123,12 +127,16 @@ def _print_places(
     effects: dict[str, int] = {}
     for spec in brain.tools.specs.values():
         effects[spec.effect.value] = effects.get(spec.effect.value, 0) + 1
-    tools = Text(", ").join(Text(f"{count} {effect}", EFFECT_STYLES[effect]) for effect, count in effects.items())
+    tools = Text(", ").join(
+        Text(f"{count} {effect}", EFFECT_STYLES[effect]) for effect, count in effects.items()
+    )
     rows = {
         "brain": Text(f"{settings.app}, {counted(len(brain.tools.specs), 'tool')}").append_text(
             Text(": ").append_text(tools) if effects else Text("")
         ),
-        "redis": Text(without_password(url)).append("  from BRAINQ_REDIS_URL" if not own else "  its own", "dim"),
+        "redis": Text(without_password(url)).append(
+            "  from BRAINQ_REDIS_URL" if not own else "  its own", "dim"
+        ),
         "sql": Text(without_password(settings.sql_url.get_secret_value())),
         "logs": Text(f"{logs}/*.log"),
         **({"flower": Text(f"http://127.0.0.1:{FLOWER_PORT}")} if flower else {}),
@@ -144,7 +152,7 @@ def _print_next(console: Console, settings: Settings) -> None:
 
 
 @contextmanager
-def _flower(logs: Path, environment: dict[str, str]) -> Iterator[None]:
+def _flower(logs: Path, environment: dict[str, str]) -> Generator[None]:
     """Flower as a child that ends with this process, also when it is killed."""
     theirs, ours = os.pipe()
     with (logs / "flower.log").open("ab") as log:
@@ -177,7 +185,7 @@ def _how(code: int | None) -> str:
 
 
 @contextmanager
-def _stopped_by_signals() -> Iterator[None]:
+def _stopped_by_signals() -> Generator[None]:
     """SIGTERM and SIGHUP stop us as Ctrl+C does, so that nothing is left running."""
 
     def interrupt(_number: int, _frame: object) -> None:

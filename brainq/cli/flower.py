@@ -29,7 +29,9 @@ OPTIONS: dict[str, str] = {
 
 
 def flower(
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Where it listens, on 127.0.0.1.")] = 5555,
+    port: Annotated[
+        int, typer.Option("--port", min=1, max=65535, help="Where it listens, on 127.0.0.1.")
+    ] = 5555,
     app: App = "",
 ) -> None:
     """Run Flower, which shows workers, queues and tasks in a browser.

@@ -15,7 +15,7 @@ def list_turns(
         str | None,
         typer.Option(
             "--state",
-            help="queued, active, parked, closing, accepted (not ended), rejected, completed, failed, timed_out, cancelled.",
+            help="queued, active, parked, closing, accepted (any of these), or an ending, or rejected.",
         ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 20,
@@ -41,6 +41,10 @@ def list_turns(
     if as_json:
         print_json([row.as_json() for row in rows])
     elif not rows:
-        say("no turns" + (f" of session {session!r}" if session else "") + (f" in state {state!r}" if state else ""))
+        say(
+            "no turns"
+            + (f" of session {session!r}" if session else "")
+            + (f" in state {state!r}" if state else "")
+        )
     else:
         stdout().print(as_table(rows))

@@ -107,7 +107,9 @@ def find_turn(store: Store, sought: str) -> TurnRow:
     if len(exact) == 1:
         return exact[0]
     if not found:
-        raise TurnNotFound(f"no turn has the id, the beginning of an id, or the request key {sought!r}; see `brainq list`")
+        raise TurnNotFound(
+            f"no turn has the id, the beginning of an id, or the request key {sought!r}; see `brainq list`"
+        )
     if len(found) > 1:
         ids = ", ".join(row.turn_id for row in found[:SHOWN_MATCHES])
         more = ", ..." if len(found) > SHOWN_MATCHES else ""

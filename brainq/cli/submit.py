@@ -11,20 +11,28 @@ from brainq.cli.options import App, AsJson
 
 
 def submit(
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="The conversation; its turns run one by one.")],
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="What the user says; `-` reads it from stdin.")],
+    session: Annotated[
+        str, typer.Argument(metavar="SESSION", help="The conversation; its turns run one by one.")
+    ],
+    message: Annotated[
+        str, typer.Argument(metavar="MESSAGE", help="What the user says; `-` reads it from stdin.")
+    ],
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the answer.")] = True,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what happens while it does.")] = False,
     timeout_s: Annotated[
-        float | None, typer.Option("--timeout-s", min=0, help="Wait this long at most, seconds; the turn goes on.")
+        float | None,
+        typer.Option("--timeout-s", min=0, help="Wait this long at most, seconds; the turn goes on."),
     ] = None,
     request_key: Annotated[
-        str | None, typer.Option("--request-key", help="Sending a key again is the same turn: nothing runs twice.")
+        str | None,
+        typer.Option("--request-key", help="Sending a key again is the same turn: nothing runs twice."),
     ] = None,
     model: Annotated[str | None, typer.Option("--model", help="Another model for this turn.")] = None,
     limits: Annotated[
         list[str] | None,
-        typer.Option("--limits", metavar="NAME=VALUE", help="A limit of this turn, such as max_steps=3; repeatable."),
+        typer.Option(
+            "--limits", metavar="NAME=VALUE", help="A limit of this turn, such as max_steps=3; repeatable."
+        ),
     ] = None,
     as_json: AsJson = False,
     app: App = "",

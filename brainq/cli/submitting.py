@@ -13,7 +13,7 @@ from brainq.cli.output import print_json, say, stderr, stdout
 from brainq.cli.reach import producer
 from brainq.cli.style import STATUS_STYLES, clean, counted, duration
 from brainq.client.handle import TurnHandle
-from brainq.contracts.turn import TurnResult
+from brainq.contracts.turn import LimitsOverride, TurnResult
 from brainq.errors import InvalidInput, ResultTimeout
 
 
@@ -37,7 +37,9 @@ def submit_and_wait(
         handle = client.submit(session, message, request_key=request_key, model=model, limits=overrides)
         if not wait and not follow:
             if as_json:
-                print_json({"turn_id": handle.turn_id, "session_id": handle.session_id, "created": handle.created})
+                print_json(
+                    {"turn_id": handle.turn_id, "session_id": handle.session_id, "created": handle.created}
+                )
             else:
                 sys.stdout.write(handle.turn_id + "\n")
             return Exit.OK
@@ -72,6 +74,9 @@ def read_limits(pairs: list[str]) -> dict[str, int | float] | None:
             equals = ""
         if not equals or not name.strip():
             raise InvalidInput("--limits", f"{pair!r} is not NAME=NUMBER, such as max_steps=3")
+        if name.strip() not in LimitsOverride.model_fields:
+            known = ", ".join(LimitsOverride.model_fields)
+            raise InvalidInput("--limits", f"there is no limit {name.strip()!r}; the limits are {known}")
     return found or None
 
 
@@ -100,4 +105,7 @@ def _print(result: TurnResult, shown: str, *, created: bool) -> None:
 
 
 def _say_goes_on(handle: TurnHandle) -> None:
-    say(f"\nturn {handle.turn_id} goes on: `brainq tail {handle.turn_id}` or `brainq cancel {handle.turn_id}`", "yellow")
+    say(
+        f"\nturn {handle.turn_id} goes on: `brainq tail {handle.turn_id}` or `brainq cancel {handle.turn_id}`",
+        "yellow",
+    )

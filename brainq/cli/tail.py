@@ -35,4 +35,7 @@ def tail(
             say(f"turn {row.turn_id} was rejected: {row.reject_reason}", style="yellow")
             return
         if not follow(seen.client, row.session_id, row.turn_id, after=after, as_json=as_json).final:
-            say(f"the events of turn {row.turn_id} are no longer in Redis; `brainq show` tells what SQL kept", style="yellow")
+            say(
+                f"the events of turn {row.turn_id} are no longer in Redis; `brainq show` tells what SQL kept",
+                style="yellow",
+            )

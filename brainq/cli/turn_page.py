@@ -30,7 +30,11 @@ def print_page(console: Console, facts: TurnFacts) -> None:
         _section(console, "finalizer, from SQL", _steps(facts))
     if facts.result and facts.result.text:
         lines = clean(facts.result.text).strip().splitlines()
-        more = [f"... {len(lines) - TEXT_LINES} more lines; --json has them all"] if len(lines) > TEXT_LINES else []
+        more = (
+            [f"... {len(lines) - TEXT_LINES} more lines; --json has them all"]
+            if len(lines) > TEXT_LINES
+            else []
+        )
         _section(console, "answer", Text("\n".join(lines[:TEXT_LINES] + more)))
 
 
@@ -62,7 +66,9 @@ def _print_head(console: Console, facts: TurnFacts) -> None:
     for warning in facts.result.warnings if facts.result else ():
         facts_of_head[f"warning{len(facts_of_head)}"] = Text(clean(warning, lines=False), "yellow")
     for name, value in facts_of_head.items():
-        console.print(Text(f"{name.rstrip('0123456789'):<{NAME_WIDTH}} ", "dim").append_text(value), soft_wrap=True)
+        console.print(
+            Text(f"{name.rstrip('0123456789'):<{NAME_WIDTH}} ", "dim").append_text(value), soft_wrap=True
+        )
 
 
 def _lease(snapshot: TurnSnapshot) -> Text:
@@ -145,13 +151,18 @@ def _steps(facts: TurnFacts) -> Table:
     table = _plain_table("step", "state", "tries", "error")
     for row in facts.steps:
         table.add_row(
-            row.step, styled(row.state, STATUS_STYLES), str(row.tries), Text(short(row.error or "", 100), "red")
+            row.step,
+            styled(row.state, STATUS_STYLES),
+            str(row.tries),
+            Text(short(row.error or "", 100), "red"),
         )
     return table
 
 
 def _plain_table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=bool(columns), header_style="dim", padding=(0, 2, 0, 0))
+    table = Table(
+        box=None, pad_edge=False, show_header=bool(columns), header_style="dim", padding=(0, 2, 0, 0)
+    )
     for column in columns:
         table.add_column(column, overflow="fold")
     return table

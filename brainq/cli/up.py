@@ -12,9 +12,12 @@ from brainq.cli.options import App
 
 def up(
     processes: Annotated[
-        list[str] | None, typer.Argument(metavar="[PROCESS]...", help="Only these; all of them if none is named.")
+        list[str] | None,
+        typer.Argument(metavar="[PROCESS]...", help="Only these; all of them if none is named."),
     ] = None,
-    procfile: Annotated[Path, typer.Option("-f", "--procfile", help="The file that names the processes.")] = Path("Procfile"),
+    procfile: Annotated[
+        Path, typer.Option("-f", "--procfile", help="The file that names the processes.")
+    ] = Path("Procfile"),
     app: App = "",
 ) -> None:
     """Run the Procfile: each pool as the stock celery command it names.

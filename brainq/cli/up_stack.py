@@ -47,7 +47,9 @@ def _run(command: list[str], environment: dict[str, str]) -> int:
     def stop(_number: int, _frame: object) -> None:
         honcho.terminate()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         code = honcho.wait()
     finally:

@@ -17,7 +17,9 @@ def worker(
     pool: Annotated[str, typer.Argument(metavar="POOL", help="coordinator, parallel, serial or finalizer.")],
     effects: Annotated[
         str,
-        typer.Option("--effects", help="serial only: local_write, network, destructive; several with commas."),
+        typer.Option(
+            "--effects", help="serial only: local_write, network, destructive; several with commas."
+        ),
     ] = "",
     concurrency: Annotated[int | None, typer.Option("-c", "--concurrency", min=1, help="Threads.")] = None,
     name: Annotated[str, typer.Option("-n", "--name", help="The worker's name; %h is the host.")] = "",
@@ -43,7 +45,9 @@ def worker(
     os.execv(sys.executable, command)
 
 
-def worker_command(pool: str, *, concurrency: int | None = None, name: str = "", level: str = "info") -> list[str]:
+def worker_command(
+    pool: str, *, concurrency: int | None = None, name: str = "", level: str = "info"
+) -> list[str]:
     """The celery command of a pool's worker. Raises InvalidInput for an unknown pool."""
     if pool not in POOLS:
         from brainq.errors import InvalidInput

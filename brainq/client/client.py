@@ -75,7 +75,7 @@ class Client:
                 "show_citations": show_citations,
                 "prompt_id": prompt_id,
                 "prompt_version": prompt_version,
-                "prompt_tags": tuple(prompt_tags),
+                "prompt_tags": prompt_tags,
                 "metadata": metadata,
             }
         )
@@ -91,8 +91,21 @@ class Client:
 
     def cancel(self, session_id: str, turn_id: str, reason: str = "") -> str:
         """See `TurnHandle.cancel`."""
-        word, _ = self.wiring.turns.cancel(session_id, turn_id, reason[:500], self.wiring.order.first)
+        word = self._cancel(session_id, turn_id, reason)
+        if word == "GONE" and self._is_accepted(turn_id):
+            # SQL knew it first, and Redis does not know it yet: the mark needs something to stand on.
+            request = self.wiring.store.turns.request(turn_id)
+            if request is not None:
+                self.wiring.admission.queue(request)
+                word = self._cancel(session_id, turn_id, reason)
         return "ended" if word == "GONE" else word.lower()
+
+    def _cancel(self, session_id: str, turn_id: str, reason: str) -> str:
+        return self.wiring.turns.cancel(session_id, turn_id, reason[:500], self.wiring.order.first)[0]
+
+    def _is_accepted(self, turn_id: str) -> bool:
+        row = self.wiring.store.turns.get(turn_id)
+        return row is not None and row.ended_at is None
 
     def state(self, session_id: str, turn_id: str) -> TurnRuntimeState:
         """The turn's shared state, attached to by its ids."""

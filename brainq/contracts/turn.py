@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from brainq.contracts.base import Wire
 from brainq.contracts.ids import check_id, check_turn_id
 from brainq.contracts.limits import Limits
+from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import Ending, StopReason
 
 MAX_MESSAGE_CHARS = 1_000_000
@@ -56,6 +57,11 @@ class TurnRequest(Wire):
     prompt_version: str | None = Field(default=None, max_length=200)
     prompt_tags: tuple[str, ...] = ()
     metadata: dict[str, JsonValue] | None = None
+
+    @field_validator("output_schema", "metadata", mode="before")
+    @classmethod
+    def _plain_json(cls, value: object, info: ValidationInfo) -> object:
+        return check_json(str(info.field_name), value)
 
     @field_validator("turn_id")
     @classmethod

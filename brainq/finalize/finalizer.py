@@ -70,6 +70,8 @@ class TurnFinalizer:
                 step.run(StepContext(claim, lambda: self._read.turn(claim), self._chain, self._records, self._brain))
             except Exception as failure:
                 return self._failed(claim, failure)
+        if claim.tries > 1:
+            self._note_done(claim)
         return self._go_on(claim)
 
     def deliver(self, session_id: str, turn_id: str) -> str:
@@ -96,6 +98,13 @@ class TurnFinalizer:
             return self._go_on(claim)
         self._chain.retry(claim, retry_after_s(claim.tries, random.random()), error)
         return "failed"
+
+    def _note_done(self, claim: StepClaim) -> None:
+        try:
+            self._records.note_done(claim)
+        except Exception as failure:
+            # What people see of the step is behind by one try; the chain does not wait for that.
+            log.warning("end not recorded", turn_id=claim.turn_id, step=claim.step, why=type(failure).__name__)
 
     def _go_on(self, claim: StepClaim) -> str:
         return self._chain.go_on(claim, self._order.after(claim.step)).lower()

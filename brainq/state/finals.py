@@ -13,6 +13,7 @@ from brainq.state.outbox import Outbox
 from brainq.state.scripts import Scripts
 from brainq.state.turns import usage_of
 
+LOOK_AGAIN_MS = 1000
 _EXPIRING = ("spec", "budget", "trace", "guard", "events", "sources", "blocked", "result")
 
 
@@ -62,7 +63,8 @@ class RedisFinals:
         after_ms = int(after_s * 1000)
         reply = self._run.finalize_retry(turn=key, fence=claim.fence, retry_ms=after_ms, failure=error)
         member = f"{claim.session_id} {claim.turn_id}"
-        self._run.index_put(index=self._keys.index, member=member, after_ms=after_ms + 1)
+        # A long wait does not keep the sweeper from sending the result out in between.
+        self._run.index_put(index=self._keys.index, member=member, after_ms=min(after_ms, LOOK_AGAIN_MS) + 1)
         return reply[0]
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:

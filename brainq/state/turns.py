@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -61,6 +62,8 @@ class RedisTurns:
         self._outbox = outbox
         self._lease_ms = int(lease_s * 1000)
         self._keep_session_ms = int(keep_session_s * 1000)
+        # With the fence, which belongs to one claim, a number tells a request from its repetition.
+        self._numbers = itertools.count(1)
 
     def submit(
         self, request: TurnRequest, limits: Limits, *, look_after_s: float, lost_reason: str = ""
@@ -185,6 +188,7 @@ class RedisTurns:
             events=key + ":events",
             owner=claim.owner,
             fence=claim.fence,
+            asked=f"{claim.fence}:{next(self._numbers)}",
             estimate=estimate_tokens,
             estimate_usd="" if estimate_usd is None else repr(estimate_usd),
         )
@@ -201,6 +205,7 @@ class RedisTurns:
             fence=claim.fence,
             step=step,
             attempt=attempt,
+            part=f"{claim.fence}:{next(self._numbers)}",
             text=text,
         )
         return reply[0] == "OK"

@@ -39,5 +39,9 @@ class SqlRecords:
 
         return self._store.steps.run_once(claim.turn_id, claim.step, claim.step_key, effect)
 
+    def note_done(self, claim: StepClaim) -> None:
+        """A step that failed before and writes nothing itself is done: its row says so."""
+        self._store.steps.run_once(claim.turn_id, claim.step, claim.step_key, lambda _: None)
+
     def note_failure(self, claim: StepClaim, error: str, dead: bool) -> None:
         self._store.steps.note_failure(claim.turn_id, claim.step, claim.step_key, error, claim.tries, dead)

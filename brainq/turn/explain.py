@@ -44,7 +44,11 @@ def _open(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
         case End():
             return f"ends next as {decision.ending.value}, because {decision.why}; {_who(snapshot, sweep_s, rering_s)}"
         case Think():
-            again = f" (attempt {snapshot.attempt} of it)" if snapshot.lease_remaining_ms and snapshot.attempt > 1 else ""
+            again = (
+                f" (attempt {snapshot.attempt} of it)"
+                if snapshot.lease_remaining_ms and snapshot.attempt > 1
+                else ""
+            )
             return f"{decision.why}{again}; {_who(snapshot, sweep_s, rering_s)}"
 
 
@@ -59,7 +63,9 @@ def _who(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
 def _waits(snapshot: TurnSnapshot) -> str:
     if snapshot.awaits != "calls":
         return f"waits for {snapshot.awaits}"
-    open_calls = [entry for entry in snapshot.trace if not entry.status.is_settled and entry.step == snapshot.step]
+    open_calls = [
+        entry for entry in snapshot.trace if not entry.status.is_settled and entry.step == snapshot.step
+    ]
     now = [_call(entry, snapshot.now_ms) for entry in open_calls if entry.status is not TraceStatus.PLANNED]
     later = [entry.call_id for entry in open_calls if entry.status is TraceStatus.PLANNED]
     waits = f"waits for {', '.join(now)}" if now else "waits for its next wave of calls"

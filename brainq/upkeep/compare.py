@@ -25,8 +25,13 @@ class Comparer:
         while rows := self._accepted.unended(after_row, PAGE):
             known = self._index.known([(row.session_id, row.turn_id) for row in rows])
             for row, is_known in zip(rows, known, strict=True):
-                if not is_known:
+                if is_known:
+                    continue
+                try:
                     queued += self._admit(row.turn_id)
+                except Exception as failure:
+                    # One row that cannot be queued must not keep those after it from being queued.
+                    log.error("turn not queued from SQL", failure=failure, turn_id=row.turn_id)
             after_row = rows[-1].row
             if len(rows) < PAGE:
                 break

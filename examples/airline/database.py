@@ -14,6 +14,7 @@ import threading
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,8 @@ class AirlineDatabase:
 
     def sha256(self, session: str) -> str:
         """The hash of a session's whole airline."""
-        return airline_sha256(self._airline(self._connection(), session))
+        airline = self._airline(self._connection(), session)
+        return airline_sha256(airline) if airline != base_airline() else _base_sha256()
 
     def close(self) -> None:
         """Close this thread's connection; those of other threads end with them."""
@@ -155,6 +157,11 @@ def make_database(path: Path) -> None:
 def airline_sha256(airline: Airline) -> str:
     """The hash the recorded sessions name as `db_sha256`."""
     return hashlib.sha256(json.dumps(airline, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def _base_sha256() -> str:
+    return airline_sha256(base_airline())
 
 
 class _Touched(dict[str, Any]):

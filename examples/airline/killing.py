@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from types import TracebackType
 from typing import Self
 
-from brainq.devserver.fleet import POOLS, Fleet
+from brainq.devserver.fleet import POOLS, Fleet, Worker
+
+LOOK_S = 0.05
 
 
 class Killer:
-    """Kills a worker of each pool every `every_s` seconds (SIGKILL), the pools in turn, and starts another.
+    """Kills a worker of each pool every `every_s` seconds (SIGKILL) and starts another in its place.
 
-    Only a worker that was ready is killed and counted: `kills` says how many of each pool really were.
+    The time counts from when the worker was ready: on a slow machine, too, each of them gets to its work. The
+    pools are killed one after another, not together. `kills` says how many of each pool really were.
     """
 
     def __init__(self, fleet: Fleet, every_s: float) -> None:
         self.kills: Counter[str] = Counter()
         self._fleet = fleet
-        self._pause_s = every_s / len(POOLS)
+        self._every_s = every_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="killer", daemon=True)
         self._failure: BaseException | None = None
@@ -37,20 +41,25 @@ class Killer:
             raise self._failure
 
     def _run(self) -> None:
-        number = 0
+        started = time.monotonic()
+        due: dict[str, float | None] = {
+            pool: started + self._every_s * (number + 1) / len(POOLS) for number, pool in enumerate(POOLS)
+        }
         try:
-            while not self._stop.wait(self._pause_s):
-                if self._kill_one_of(POOLS[number % len(POOLS)]):
-                    number += 1
+            while not self._stop.wait(LOOK_S):
+                for pool in POOLS:
+                    worker = self._next_of(pool)
+                    at = due[pool]
+                    if at is None:
+                        due[pool] = time.monotonic() + self._every_s if worker.is_ready else None
+                    elif time.monotonic() >= at and worker.is_ready:
+                        self._fleet.kill(worker)
+                        self.kills[pool] += 1
+                        self._fleet.launch(worker)
+                        due[pool] = None
         except BaseException as failure:
             self._failure = failure
 
-    def _kill_one_of(self, pool: str) -> bool:
+    def _next_of(self, pool: str) -> Worker:
         workers = self._fleet.of_pool(pool)
-        worker = workers[self.kills[pool] % len(workers)]
-        if not worker.is_ready:
-            return False
-        self._fleet.kill(worker)
-        self.kills[pool] += 1
-        self._fleet.launch(worker)
-        return True
+        return workers[self.kills[pool] % len(workers)]

@@ -40,7 +40,10 @@ from examples.vault.stage import Stage, set_up, temporary_folder
 
 WIDTH_OF_A_PIPE = 100
 QUIET_S = 90.0  # a turn without an event for this long has failed; a real model may think for a while
+START_S = 120.0
 END_S = 20.0
+# The answers come below, whole; and a call that was dispatched is running a moment later.
+UNSHOWN = frozenset({EventKind.TEXT_DELTA, EventKind.CALL_DISPATCHED})
 
 
 def messages(page_url: str) -> list[tuple[str, str]]:
@@ -83,7 +86,7 @@ def _play(console: Console, stage: Stage) -> int:
     console.print(f"  notes    {len(before)} Markdown files, a copy in a temporary folder", highlight=False)
     console.print("  workers  starting", end="", highlight=False)
     begun = time.monotonic()
-    stage.fleet.start()
+    stage.fleet.start(START_S)
     names = ", ".join(worker.name for worker in stage.fleet.workers)
     took_s = time.monotonic() - begun
     console.print(
@@ -134,7 +137,7 @@ def _follow(console: Console, handles: list[TurnHandle], labels: list[str]) -> N
     while following:
         index, item = inbox.get()
         if isinstance(item, TurnEvent):
-            if item.kind is not EventKind.TEXT_DELTA:  # the answers come below, whole
+            if item.kind not in UNSHOWN:
                 timelines[index].show(item)
             continue
         timelines[index].close()

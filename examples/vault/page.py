@@ -40,12 +40,17 @@ class Page:
 
 
 class _SameKind(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to web pages only: a server must not send us to a file of our own."""
+    """Follows redirects to web pages only; urllib itself would also go to ftp."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
     ) -> urllib.request.Request | None:
-        check_url(newurl)
+        try:
+            check_url(newurl)
+        except PageError as error:
+            raise urllib.error.HTTPError(
+                req.full_url, code, f"and sends to a place where {error}", headers, fp
+            ) from error
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # pyright: ignore[reportArgumentType]
 
 
@@ -77,6 +82,7 @@ def fetch_page(url: str, remaining_s: Callable[[], float]) -> Page:
             charset = response.headers.get_content_charset("utf-8")
             body = _read(response, remaining_s)
     except urllib.error.HTTPError as error:
+        error.close()
         raise PageError(f"{url} answered {error.code} {error.reason}", retryable=error.code >= 500) from error
     except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
         raise PageError(

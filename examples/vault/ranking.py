@@ -23,7 +23,7 @@ _TITLE_WEIGHT = 3
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words that carry meaning; plurals are made singular, so `retries` finds `retry`. Addresses are left out."""
+    """Lower-case words with a meaning, no addresses; plurals become singular, so `retries` finds `retry`."""
     found = (word.lower() for word in _WORD.findall(_URL.sub(" ", text)))
     return [_singular(word) for word in found if word not in _STOP_WORDS]
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, clean, counted, duration, styled
+from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, clean, counted, duration, short, styled
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnResult
 
@@ -112,7 +112,7 @@ def show_changes(console: Console, before: Mapping[str, str], after: Mapping[str
             Text.assemble((f"{sign} {path}", style), (f"  {word}, {', '.join(sizes)}", "dim")), soft_wrap=True
         )
         for line in added[:_MOST_LINES_SHOWN]:
-            console.print(Text(f"    {clean(line, lines=False)}", overflow="ellipsis", no_wrap=True))
+            console.print(Text(f"    {short(line, console.width - 4)}"))
         if len(added) > _MOST_LINES_SHOWN:
             console.print(Text(f"    … {counted(len(added) - _MOST_LINES_SHOWN, 'more line')}", style="dim"))
     same = sum(path in after and before[path] == after[path] for path in before)

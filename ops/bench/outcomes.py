@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
 from brainq.contracts.event import EventKind
 from brainq.contracts.status import Ending, TraceStatus
@@ -92,7 +91,7 @@ def _read(
         key = keys.turn(turn.session_id, turn.turn_id)
         pipe.get(key + ":result")
         pipe.xrange(key + ":events")
-    replies = cast("list[Any]", pipe.execute())
+    replies = pipe.execute()
     for index, turn in enumerate(turns):
         yield turn, replies[2 * index], replies[2 * index + 1]
 

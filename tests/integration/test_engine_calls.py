@@ -200,7 +200,7 @@ def test_p4_a_late_write_after_the_turn_is_told_to_the_next_one(pump: Pump) -> N
     shown = json.loads(pump.finish(pump.submit("s1", script(final="$seen"))).text)
     assert [m["text"] for m in shown if "succeeded after all" in m["text"]]
     again = json.loads(pump.finish(pump.submit("s1", script(final="$seen"))).text)
-    assert len([m for m in again if "succeeded after all" in m["text"]]) == 1
+    assert len([m for m in again if m["text"].startswith("[Notice")]) == 1
 
 
 def test_p4_a_late_read_changes_nothing(pump: Pump) -> None:
@@ -230,13 +230,14 @@ def test_p4_what_ends_after_the_turn_is_told_as_it_ended(pump: Pump, how: str) -
     running.join()
     pump.finish(handle)
     kept = status(pump, handle)
-    assert kept == ("timed_out" if how == "deadline" else "cancelled")
+    # Of a cancel, worker and coordinator hear at the same time; either may be the first to write it down.
+    assert kept in (("timed_out",) if how == "deadline" else ("cancelled", "timed_out"))
     assert not pump.wiring.client.exists(pump.wiring.keys.of_session("s1", "notices"))
     open_gate("late")
     notices = pump.wiring.keys.of_session("s1", "notices")
     wait_until(lambda: pump.wiring.client.exists(notices), "the late write left a notice")
     shown = json.loads(pump.finish(pump.submit("s1", script(final="$seen"))).text)
-    assert len([m for m in shown if "succeeded after all" in m["text"]]) == 1
+    assert ["succeeded after all" in m["text"] for m in shown if m["text"].startswith("[Notice")] == [True]
     (row,) = pump.wiring.store.calls.of(handle.turn_id)
     assert (row.outcome_kind, row.late) == ("success", True)
 

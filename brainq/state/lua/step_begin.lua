@@ -1,33 +1,39 @@
 --[[
-Claim the next step and start an attempt at it. A step is paid for once, however often it is attempted.
+Claim the next step and start an attempt at it. A step is paid for once, however often it is attempted; an
+attempt of the same owner that broke off is charged as an estimate. `asked` is new for each attempt, so that
+asking twice with the same one is asking once.
 
 KEYS   turn budget events
-ARGV   owner fence:n estimate:n estimate_usd
+ARGV   owner fence:n asked estimate:n estimate_usd
 REPLY  GO step attempt | SPENT what | LOST
 ]]
 -- @include lib/event
 -- @include lib/holds
 -- @include lib/budget
 if not holds(turn, owner, fence) then return {'LOST'} end
-local step = tonumber(redis.call('HGET', turn, 'step')) + 1
+local known = redis.call('HMGET', turn, 'step', 'asked', 'thinking', 'thinking_step', 'attempt', 'estimate')
+local step, is_repeat = tonumber(known[1]) + 1, known[2] == asked
+if is_repeat and known[3] == '1' then return {'GO', step, tonumber(known[5])} end
+
+local function spent(what)
+  if not is_repeat then emit(turn, events, 'budget', {spent = what}) end
+  redis.call('HSET', turn, 'asked', asked)
+  return {'SPENT', what}
+end
+
+if known[3] == '1' then
+  redis.call('HINCRBY', budget, 'input_tokens', known[6])
+  redis.call('HSET', turn, 'thinking', '0')
+end
 local held = redis.call('HMGET', budget, 'tokens_max', 'input_tokens', 'output_tokens', 'cost_max_usd', 'cost_usd')
 local tokens_max, cost_max = tonumber(held[1] or ''), tonumber(held[4] or '')
 if tokens_max and (tonumber(held[2] or 0) + tonumber(held[3] or 0) + estimate) > tokens_max then
-  emit(turn, events, 'budget', {spent = 'tokens'})
-  return {'SPENT', 'tokens'}
+  return spent('tokens')
 end
-if cost_max and tonumber(held[5] or 0) + (tonumber(estimate_usd) or 0) > cost_max then
-  emit(turn, events, 'budget', {spent = 'cost'})
-  return {'SPENT', 'cost'}
-end
-if budget_take(budget, 'steps', tostring(step), 1) == 'SPENT' then
-  emit(turn, events, 'budget', {spent = 'steps'})
-  return {'SPENT', 'steps'}
-end
-local attempt = 1
-if redis.call('HGET', turn, 'thinking_step') == tostring(step) then
-  attempt = tonumber(redis.call('HGET', turn, 'attempt')) + 1
-end
-redis.call('HSET', turn, 'thinking_step', step, 'thinking', '1', 'attempt', attempt, 'estimate', estimate)
+if cost_max and tonumber(held[5] or 0) + (tonumber(estimate_usd) or 0) > cost_max then return spent('cost') end
+if budget_take(budget, 'steps', tostring(step), 1) == 'SPENT' then return spent('steps') end
+local attempt = known[4] == tostring(step) and tonumber(known[5]) + 1 or 1
+redis.call('HSET', turn, 'thinking_step', step, 'thinking', '1', 'attempt', attempt, 'estimate', estimate,
+  'asked', asked)
 emit(turn, events, 'step.started', {step = step, attempt = attempt})
 return {'GO', step, attempt}

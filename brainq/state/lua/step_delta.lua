@@ -1,12 +1,15 @@
 --[[
 Tell readers a part of the reply that is being written. A higher attempt replaces the text of a lower one.
+`part` is new for each text, so that telling it twice is telling it once.
 
 KEYS   turn events
-ARGV   owner fence:n step:n attempt:n text
+ARGV   owner fence:n step:n attempt:n part text
 REPLY  OK | LOST
 ]]
 -- @include lib/event
 -- @include lib/holds
 if not holds(turn, owner, fence) then return {'LOST'} end
+if redis.call('HGET', turn, 'part') == part then return {'OK'} end
+redis.call('HSET', turn, 'part', part)
 emit(turn, events, 'text.delta', {step = step, attempt = attempt, text = text})
 return {'OK'}

@@ -52,8 +52,12 @@ else
   local fin = redis.call('HMGET', turn, 'fin_step', 'fin_owner', 'fin_lease', 'fin_retry_at', 'fin_rung',
     'fin_failing_since', 'closing_at', 'fin_fence')
   if state == 'closing' then
-    local failing = fin[6] and tonumber(fin[6]) > 0 and now - tonumber(fin[6]) >= failing_ms
-    if failing or now - tonumber(fin[7]) >= unserved_ms then actions[1] = 'deliver' end
+    local since = tonumber(fin[6] or 0) or 0
+    if (since > 0 and now - since >= failing_ms) or now - tonumber(fin[7]) >= unserved_ms then
+      actions[1] = 'deliver'
+    else
+      soon((since > 0 and since + failing_ms or tonumber(fin[7]) + unserved_ms) + 1)
+    end
   end
   if not fin[1] or fin[1] == '' then
     if #actions == 0 then return {'ENDED'} end

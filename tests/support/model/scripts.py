@@ -12,17 +12,33 @@ from brainq.settings import Settings
 from brainq.state.scripts import Script, Scripts
 from brainq.wiring import doorbells
 from tests.support.model.client import ModelClient
+from tests.support.model.rules import BrokenRule
 
 CLOCK = "clock"
 _TIME = "redis.call('TIME')"
 # Redis TIME cannot be set, so the scripts read a key instead: a schedule is the same whenever it runs.
 _MODEL_TIME = f"redis.call('HMGET', '{CLOCK}', 's', 'us')"
 
-# The whole keyspace in one number: what a script that ran twice may not change.
+# The whole keyspace in one number: what a script that ran twice may not change. Not DUMP, whose order of a
+# hash's fields changes while the server rehashes.
 DIGEST = """
-local keys, all = redis.call('KEYS', '*'), {}
-table.sort(keys)
-for _, key in ipairs(keys) do all[#all + 1] = key .. redis.call('DUMP', key) .. redis.call('PTTL', key) * 0 end
+local function in_order(list) table.sort(list) return list end
+local read = {
+  string = function(key) return {redis.call('GET', key)} end,
+  list = function(key) return redis.call('LRANGE', key, 0, -1) end,
+  set = function(key) return in_order(redis.call('SMEMBERS', key)) end,
+  zset = function(key) return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end,
+  stream = function(key) return {redis.call('XLEN', key)} end,
+  hash = function(key)
+    local flat, fields = redis.call('HGETALL', key), {}
+    for i = 1, #flat, 2 do fields[#fields + 1] = flat[i] .. '=' .. flat[i + 1] end
+    return in_order(fields)
+  end,
+}
+local all = {}
+for _, key in ipairs(in_order(redis.call('KEYS', '*'))) do
+  all[#all + 1] = key .. ':' .. table.concat(read[redis.call('TYPE', key).ok](key), ',')
+end
 return redis.sha1hex(table.concat(all, '|'))
 """
 
@@ -69,8 +85,6 @@ class WatchedScript:
         if fate == "twice":
             once, reply, twice = self._client.many([("EVAL", DIGEST, 0), run, ("EVAL", DIGEST, 0)])
             if once != twice:
-                from tests.support.model.rules import BrokenRule
-
                 raise BrokenRule(f"{name} ran twice and changed something the second time: it replied {reply}")
         if fate == "reply lost":
             raise redis.ConnectionError(f"{name}: the reply was lost")

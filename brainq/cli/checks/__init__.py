@@ -1,0 +1,36 @@
+"""The checks of `brainq doctor`, one group a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from brainq.cli.checks.brain import check_brain
+from brainq.cli.checks.broker import check_broker
+from brainq.cli.checks.check import Check, fail
+from brainq.cli.checks.libraries import check_libraries
+from brainq.cli.checks.redis import check_redis
+from brainq.cli.checks.sql import check_sql
+from brainq.cli.reach import redis_url
+from brainq.errors import SetupError
+from brainq.settings import load_settings
+
+__all__ = ["Check", "run_checks"]
+
+
+def run_checks() -> Iterator[Check]:
+    """Every check in turn; one that cannot be made because another failed is left out. Raises nothing."""
+    yield from check_libraries()
+    try:
+        settings = load_settings()
+    except SetupError as error:
+        yield fail("settings", "; ".join(str(error).splitlines()), "correct these environment variables")
+        return
+    yield from check_brain(settings)
+    yield from check_sql(settings)
+    try:
+        url = redis_url(settings)
+    except SetupError as error:
+        yield fail("redis", str(error).partition(". ")[0], str(error).partition(". ")[2])
+        return
+    if (yield from check_redis(settings, url)):
+        yield from check_broker(settings, url)

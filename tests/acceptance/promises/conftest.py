@@ -1,0 +1,54 @@
+"""Two worlds: a calm one that nobody disturbs, and a stormy one whose workers are killed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.brains import diary
+from tests.support.world import World
+
+_sessions = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def calm_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    made = World(tmp_path_factory.mktemp("calm"), workers={"serial": 4})
+    try:
+        yield made.start()
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="session")
+def stormy_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    made = World(tmp_path_factory.mktemp("stormy"))
+    try:
+        yield made.start()
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def calm(calm_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setenv(diary.DIRECTORY, str(calm_world.directory))
+    return calm_world
+
+
+@pytest.fixture
+def stormy(stormy_world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """All pools are running when the test begins, and again when it ends."""
+    monkeypatch.setenv(diary.DIRECTORY, str(stormy_world.directory))
+    yield stormy_world
+    for path in stormy_world.directory.glob("order-*"):
+        path.unlink()
+    stormy_world.start_again("coordinator", "parallel", "serial", "finalizer")
+
+
+@pytest.fixture
+def sid() -> str:
+    """A session nobody else uses."""
+    return f"s{os.getpid()}-{next(_sessions)}"

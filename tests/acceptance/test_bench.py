@@ -1,0 +1,104 @@
+"""The benchmark itself, at the smallest size: it runs real turns, and its figures are all there.
+
+No time is asserted: that is what `make bench` is for, on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops.bench.outcomes import percentile
+from ops.bench.report import NAMES, summary, targets
+
+ROOT = Path(__file__).parents[2]
+CPU_OF = {"coordinator", "parallel", "serial", "finalizer", "redis", "producer", "total"}
+
+
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Three turns of everything."""
+    path = tmp_path_factory.mktemp("bench") / "latest.json"
+    ran = subprocess.run(
+        [sys.executable, "-m", "ops.bench", "--turns", "3", "--scale", "0.01", "--json", str(path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "turns/s" in ran.stdout
+    assert list(path.parent.iterdir()) == [path], "the run left files behind"
+    return json.loads(path.read_text())
+
+
+def test_every_figure_is_there(figures: dict[str, Any]) -> None:
+    assert set(figures) == {*NAMES, "details"}
+    assert [name for name in NAMES if figures[name] is None] == []
+    assert set(figures["cpu_ms_per_turn"]) == CPU_OF
+    assert {"cpu", "cores", "python", "redis_server", "load_before"} <= figures["machine"].keys()
+    assert figures["ideal_ms"] == 2300
+
+
+def test_the_turns_were_reference_turns(figures: dict[str, Any]) -> None:
+    """The run checks each turn itself; here, from the outside, that it did not check nothing."""
+    plain, events = figures["details"]["throughput"], figures["details"]["throughput_events"]
+    assert plain["turns"] == events["turns"] == 3
+    # A turn is at least 2 claims and 2 commits of steps, 4 of calls, 8 of finalizer steps.
+    assert plain["redis_per_turn"]["scripts"] >= 28
+    assert plain["redis_per_turn"]["commands"] > plain["redis_per_turn"]["scripts"]
+    assert "publish" not in plain["redis_per_turn"]["top_commands"]
+    assert events["redis_per_turn"]["bytes_in"] > plain["redis_per_turn"]["bytes_in"]
+    late = figures["details"]["latency"]
+    assert [late[name]["turns"] for name in ("60", "300", "300_at_once")] == [2, 3, 3]
+    # Sleeps never end early: whoever is faster than the ideal has skipped one.
+    assert all(late[name]["p50_ms"] >= 2300 for name in ("60", "300", "300_at_once"))
+    assert plain["idle"]["turns"] == 2
+
+
+def test_the_profile_says_where_the_time_goes(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "ops.bench",
+            "--profile",
+            "finalizer",
+            "--turns",
+            "2",
+            "--json",
+            str(tmp_path / "x"),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "for 8 doorbells" in ran.stdout
+    assert "tottime" in ran.stdout
+    assert (tmp_path / "profile-finalizer.pstats").exists()
+
+
+def test_targets_are_judged_only_by_what_was_measured() -> None:
+    nothing = summary(machine={}, ideal_ms=2300, plain=None, events=None, latency=None)
+    assert {target.verdict(nothing) for target in targets(nothing)} == {""}
+    measured = {**nothing, "turns_per_s": 120.0, "turns_per_s_events": 59.0, "p99_ms_300_at_once": 4700}
+    verdicts = {target.name: target.verdict(measured) for target in targets(measured)}
+    assert "met" in verdicts["turns_per_s"]
+    assert "missed" in verdicts["turns_per_s_events"]
+    assert "met" in verdicts["p99_ms_300_at_once"]  # 2300 + 300 / 120 s = 4800
+
+
+def test_a_percentile_is_a_value_that_was_measured() -> None:
+    values = [float(value) for value in range(1, 61)]
+    assert percentile(values, 50) == 30
+    assert percentile(values, 99) == 60
+    assert percentile([7.0], 99) == 7

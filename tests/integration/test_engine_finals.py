@@ -1,0 +1,202 @@
+"""P9: the result goes out whatever fails, each step is retried by itself, SQL effects happen once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from brainq.client.handle import TurnHandle
+from brainq.contracts.claim import StepClaim
+from brainq.contracts.event import EventKind
+from brainq.finalize.finalizer import retry_after_s
+from brainq.finalize.ports import StepContext
+from tests.support.brains.diary import notes, order
+from tests.support.brains.obedient import script
+from tests.support.pump import Pump
+from tests.support.wait import wait_until
+
+CHAIN = ["citations", "usage", "log", "result", "decision", "extra", "end"]
+
+
+class FailingRecords:
+    """Records whose `failing` method raises the first `times`, before or after its effect."""
+
+    def __init__(self, records: Any, failing: str, times: int, *, after: bool = False) -> None:
+        self._records = records
+        self._failing = failing
+        self._after = after
+        self.left = times
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._records, name)
+        if name != self._failing:
+            return found
+
+        def call(*args: Any) -> Any:
+            if self.left > 0:
+                self.left -= 1
+                if self._after:
+                    found(*args)
+                raise OSError("the disk is full")
+            return found(*args)
+
+        return call
+
+
+def wrap(pump: Pump, failing: str, times: int, *, after: bool = False) -> FailingRecords:
+    finalizer: Any = pump.wiring.finalizer
+    finalizer._records = FailingRecords(finalizer._records, failing, times, after=after)
+    return finalizer._records
+
+
+def result_events(handle: TurnHandle) -> int:
+    kinds = [event.kind for event in handle.events(timeout_s=2)]
+    assert kinds[-1] is EventKind.RESULT
+    return kinds.count(EventKind.RESULT)
+
+
+def once_in_sql(pump: Pump, handle: TurnHandle) -> None:
+    store = pump.wiring.store
+    states = {step.step: step.state for step in store.steps.of(handle.turn_id)}
+    assert states.keys() >= {"log", "decision"}
+    assert set(states.values()) == {"done"}
+    with store.engine.connect() as connection:
+        for table, expected in (("messages", 2), ("decisions", 1)):
+            query = f"SELECT count(*) FROM {table} WHERE turn_id = '{handle.turn_id}'"
+            assert connection.exec_driver_sql(query).scalar() == expected, table
+
+
+def test_the_chain_runs_in_its_order(pump: Pump) -> None:
+    handle = pump.submit("s1", script([("read", {"name": "a"})]))
+    pump.finish(handle)
+    steps = [bell.args[2] for bell, _ in pump.bells if bell.queue == "brainq.finalize"]
+    assert steps == CHAIN
+    once_in_sql(pump, handle)
+    assert result_events(handle) == 1
+
+
+@pytest.mark.parametrize("callback", ["usage", "extra", "turn_end"])
+def test_a_callback_that_fails_is_tried_again_with_its_key(pump: Pump, callback: str) -> None:
+    order(f"{callback}.raise", "2")
+    handle = pump.submit("s1", script())
+    result = pump.finish(handle)
+    assert result.text == "done"
+    rows = notes(callback, turn=handle.turn_id)
+    assert len(rows) == 3
+    assert len({row["key"] for row in rows}) == 1
+    assert len(notes(f"{callback}.end")) == 1
+    assert result_events(handle) == 1
+    assert bool(result.warnings) == (callback == "usage"), "two retries take longer than 0.3 s"
+
+
+@pytest.mark.parametrize("failing", ["record_answer", "record_decision"])
+@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
+def test_sql_that_fails_is_tried_again_and_written_once(pump: Pump, failing: str, after: bool) -> None:
+    records = wrap(pump, failing, 2, after=after)
+    handle = pump.submit("s1", script())
+    result = pump.finish(handle)
+    assert records.left == 0
+    assert result.text == "done"
+    once_in_sql(pump, handle)
+    assert result_events(handle) == 1
+    assert Counter(row["what"] for row in notes())["turn_end"] == 1
+
+
+def test_the_result_goes_out_while_a_step_keeps_failing(pump: Pump) -> None:
+    order("usage.raise", "1000")
+    handle = pump.submit("s1", script())
+    pump.drain()
+    assert notes("usage"), "the step did not fail"
+    
+    def is_out() -> bool:
+        pump.sweep()
+        pump.drain()
+        return out(pump, handle)
+
+    wait_until(is_out, "the result went out")
+    result = handle.result(timeout_s=0)
+    assert (result.text, len(result.warnings)) == ("done", 1)
+    assert "usage: RuntimeError" in result.warnings[0]
+    row: Any = pump.wiring.client.hmget(pump.wiring.keys.turn("s1", handle.turn_id), "closing_at", "result_at")
+    assert 300 <= int(row[1]) - int(row[0]) < 1500
+    order("usage.raise", "")
+    pump.settle(handle)
+    assert handle.result(timeout_s=0) == result
+    once_in_sql(pump, handle)
+    assert len(notes("usage.end")) == 1
+    assert result_events(handle) == 1
+
+
+def out(pump: Pump, handle: TurnHandle) -> bool:
+    return pump.wiring.events.result(handle.session_id, handle.turn_id) is not None
+
+
+def test_the_sweeper_looks_as_soon_as_the_failing_time_is_up(pumps: Callable[..., Pump]) -> None:
+    """Also when the next retry is a long way off."""
+    pump = pumps(rering_s=30.0, result_after_failing_s=0.3)
+    order("usage.raise", "1000")
+    handle = pump.submit("s1", script())
+    pump.drain()
+    claim = StepClaim("s1", handle.turn_id, "usage", "pump", 2, 1)
+    assert pump.wiring.finals.retry(claim, 25.0, "usage: late") == "LOST"  # the finalizer has given it back
+    wait_until(lambda: pump.wiring.sweeper.sweep() or out(pump, handle), "the result went out", timeout_s=4.0)
+
+
+def test_the_result_goes_out_when_nobody_serves_the_finalizer(
+    pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("brainq.wiring.UNSERVED_S", 0.3)
+    handle = pump.submit("s1", script())
+    pump.drain("brainq.turns")
+    wait_until(lambda: pump.sweep() or out(pump, handle), "the result went out")
+    assert "no finalizer worker" in handle.result(timeout_s=0).warnings[0]
+    pump.settle(handle)
+    once_in_sql(pump, handle)
+
+
+@pytest.mark.parametrize("step", CHAIN)
+@pytest.mark.parametrize("effect", [False, True], ids=["before its effect", "after its effect"])
+def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(pumps: Callable[..., Pump], step: str, effect: bool) -> None:
+    pump, dead = pumps(), pumps(owner="dead")
+    handle = pump.submit("s1", script([("read", {"name": "a"})]), show_citations=True)
+    while (bell := pump.take()) and bell.args[2:] != (step,):
+        pump.answer(bell)
+    assert bell is not None, f"{step} was never rung for"
+    claim = dead.wiring.finals.claim("s1", handle.turn_id, step, "dead")
+    assert isinstance(claim, StepClaim)
+    if effect:
+        machine: Any = dead.wiring.finalizer
+        found = machine._order.get(step)
+        turn = dead.wiring.finals.ended("s1", handle.turn_id)
+        assert turn is not None
+        found.run(StepContext(claim, lambda: turn, dead.wiring.finals, machine._records, machine._brain))
+    assert pump.answer(bell) == "dropped: held"
+    pump.settle(handle)
+    result = handle.result(timeout_s=0)
+    assert result.text == "done\n\nSources:\n- a.txt"
+    once_in_sql(pump, handle)
+    assert result_events(handle) == 1
+    for name in ("usage", "extra", "turn_end"):
+        keys = [row["key"] for row in notes(name)]
+        chain_name = "end" if name == "turn_end" else name
+        assert len(keys) == 1 + (effect and step == chain_name)
+        assert set(keys) == {f"{handle.turn_id}:{chain_name}"}
+
+
+def test_a_step_this_release_does_not_know_is_passed_over(pump: Pump) -> None:
+    """A rolling deploy that took a callback out: SQL still learns how the turn ended."""
+    handle = pump.submit("s1", script())
+    pump.drain("brainq.turns")
+    pump.take()
+    pump.wiring.client.hset(pump.wiring.keys.turn("s1", handle.turn_id), "fin_step", "gone-in-this-release")
+    pump.settle(handle)
+    once_in_sql(pump, handle)
+    assert result_events(handle) == 1
+
+
+def test_retries_back_off_to_a_minute() -> None:
+    assert [retry_after_s(tries, 0.999) for tries in (1, 2, 3, 9)] == pytest.approx([0.5, 1, 2, 60], rel=0.01)
+    assert retry_after_s(1, 0.0) == 0.25

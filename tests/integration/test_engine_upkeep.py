@@ -1,0 +1,175 @@
+"""SQL knows first, lost doorbells are rung again, and nothing is left behind (P2, P12)."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from brainq.admission import read_request
+from brainq.client.handle import TurnHandle
+from brainq.contracts.ids import new_turn_id
+from brainq.contracts.status import Ending, StopReason
+from tests.support.brains.diary import notes, open_gate
+from tests.support.brains.obedient import script
+from tests.support.pump import Pump
+from tests.support.wait import wait_until
+
+Pumps = Callable[..., Pump]
+
+
+def accept_only(pump: Pump, session_id: str, message: str) -> TurnHandle:
+    """A submit whose producer died between SQL and Redis."""
+    request = read_request({"turn_id": new_turn_id(), "session_id": session_id, "user_message": message})
+    pump.wiring.store.turns.accept(request)
+    return pump.client.handle(request.turn_id)
+
+
+def compare(pump: Pump) -> int:
+    return pump.wiring.sweeper._comparer.compare()  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_row_that_redis_does_not_know_is_queued_in_row_order(pump: Pump) -> None:
+    handles = [accept_only(pump, "s1", script([("write", {"name": f"w{n}"})], final=str(n))) for n in range(3)]
+    assert compare(pump) == 3
+    assert compare(pump) == 0
+    assert [pump.finish(handle).text for handle in handles] == ["0", "1", "2"]
+    assert [row["name"] for row in notes("start")] == ["w0", "w1", "w2"]
+
+
+def test_a_cancel_of_a_turn_that_redis_does_not_know_is_not_lost(pump: Pump) -> None:
+    handle = accept_only(pump, "s1", script())
+    assert handle.cancel("no longer needed") in ("cancelled", "requested")
+    compare(pump)
+    assert pump.finish(handle).ending is Ending.CANCELLED
+    assert not notes("thinking")
+
+
+def test_a_turn_that_redis_lost_begins_again_when_it_wrote_nothing(pump: Pump) -> None:
+    handle = pump.submit("s1", script([("read", {"name": "a"})], [("write", {"name": "w"})], final="whole"))
+    behind = pump.submit("s1", script(final="behind"))
+    pump.drain("brainq.turns", "brainq.tools.read_only")
+    assert notes("start", name="a")
+    pump.wiring.client.flushall()
+    assert compare(pump) == 2
+    assert (pump.finish(handle).text, pump.finish(behind).text) == ("whole", "behind")
+    assert len(notes("start", name="w")) == 1
+
+
+def test_a_turn_that_redis_lost_after_a_write_began_ends_as_lost(pump: Pump) -> None:
+    handle = pump.submit("s1", script([("write", {"name": "w"})], [("write", {"name": "w2"})]))
+    while not notes("stop"):
+        assert pump.drain("brainq.turns", "brainq.tools.local_write")
+    pump.wiring.client.flushall()
+    compare(pump)
+    result = pump.finish(handle)
+    assert (result.ending, result.stop_reason) == (Ending.FAILED, StopReason.LOST)
+    assert "begun to write" in (result.error or "")
+    assert len(notes("start", name="w")) == 1
+
+
+def test_a_session_that_redis_lost_goes_on_from_sql(pump: Pump) -> None:
+    first = pump.finish(pump.submit("s1", script(final="remember the milk")))
+    pump.wiring.client.flushall()
+    shown = json.loads(pump.finish(pump.submit("s1", script(final="$seen"))).text)
+    assert first.text in [message["text"] for message in shown if message["role"] == "assistant"]
+
+
+@pytest.mark.parametrize("queue", ["brainq.turns", "brainq.tools.read_only", "brainq.tools.local_write", "brainq.finalize"])
+def test_p2_a_lost_doorbell_is_rung_again(pump: Pump, queue: str) -> None:
+    handle = pump.submit("s1", script([("read", {"name": "a"}), ("write", {"name": "w"})], final="end"))
+    while (lost := pump.take(queue)) is None:
+        bell = pump.take()
+        assert bell is not None, f"{queue} was never rung"
+        pump.answer(bell)
+    result = pump.finish(handle)
+    assert result.text == "end"
+    assert len(notes("start", name="w")) == 1
+    assert lost.args[1] == handle.turn_id
+
+
+def test_p2_every_doorbell_of_a_turn_may_be_lost_once(pump: Pump) -> None:
+    handle = pump.submit("s1", script([("read", {"name": "a"}), ("write", {"name": "w"})], final="end"))
+    lost: set[tuple[Any, ...]] = set()
+    rung: list[str] = []
+
+    def step() -> bool:
+        bell = pump.take()
+        if bell is None:
+            pump.sweep()
+        elif (key := (bell.task, bell.args[2:])) in lost:
+            rung.append(pump.answer(bell))
+        else:
+            lost.add(key)
+        snapshot = handle.snapshot()
+        return snapshot is not None and snapshot.awaits == "nobody"
+
+    wait_until(step, "the turn ended though every bell was lost once", timeout_s=20.0)
+    assert handle.result(timeout_s=0).text == "end"
+    assert len(lost) == 11, "two advances, two calls, seven steps"
+    assert len(notes("start")) == 2
+
+
+def test_p2_bells_of_a_long_queue_are_not_copied(pump: Pump) -> None:
+    handles = [pump.submit(f"s{n}", script()) for n in range(5)]
+    waiting = pump.waiting()
+    for _ in range(10):
+        pump.sweep()
+        threading.Event().wait(0.03)
+    assert pump.waiting() == waiting
+    for handle in handles:
+        pump.finish(handle)
+
+
+def test_p12_nothing_is_left_when_all_has_ended_and_expired(pumps: Pumps) -> None:
+    pump = pumps(keep_turn_s=1, keep_session_s=1)
+    handles = [
+        pump.submit("s1", script([("read", {"name": "a"}), ("write", {"name": "w"})], final="a b c")),
+        pump.submit("s1", script([("keyed", {"name": "k"}), ("keyed", {"name": "l"})])),
+        pump.submit("s2", script(fail="refused")),
+        pump.submit("s3", script()),
+        pump.submit("s4", script([("hasty_write", {"name": "late", "gate": "late"})])),
+        pump.submit("s5", script([("forbidden", {"name": "x"})]), limits={"max_steps": 1}),
+        pump.submit("s6", script(), limits={"timeout_s": 0.01}),
+    ]
+    waiting = pump.submit("s3", script())
+    waiting.cancel()
+    for handle in [*handles, waiting]:
+        pump.settle(handle)
+    open_gate("late")
+    wait_until(lambda: notes("stop", name="late"), "the late write ended")
+    client: Any = pump.wiring.client
+    wait_until(lambda: client.exists("bq:{s4}:notices") or client.exists("bq:{s4}:history") == 0, "the notice was left")
+
+    def left() -> list[str]:
+        pump.sweep()
+        return sorted(client.keys("*"))
+
+    wait_until(lambda: set(left()) <= {"bq:bells"}, "all keys but the bells' marks are gone", timeout_s=6.0)
+    assert 0 < client.pttl("bq:bells") <= 86_400_000, "the marks live for a day"
+    for handle in handles:
+        assert handle.result(timeout_s=0).turn_id == handle.turn_id, "SQL answers when Redis has forgotten"
+
+
+def test_p12_keys_of_a_live_turn_never_expire(pumps: Pumps) -> None:
+    pump = pumps(keep_turn_s=1, keep_session_s=1)
+    pump.finish(pump.submit("s1", script()))
+    handle = pump.submit("s1", script([("read", {"name": "a"})], [("write", {"name": "w"})], final="x"))
+    client: Any = pump.wiring.client
+    checked = 0
+    while (bell := pump.take()) and bell.queue != "brainq.finalize":
+        pump.answer(bell)
+        snapshot = handle.snapshot()
+        assert snapshot is not None
+        if snapshot.state != "active":
+            continue
+        checked += 1
+        own = [key for key in client.keys("bq:{s1}*") if handle.turn_id in key or ":t:" not in key]
+        assert {key: client.pttl(key) for key in own} == dict.fromkeys(own, -1)
+    assert bell is not None
+    assert checked == 4
+    pump.answer(bell)
+    pump.finish(handle)

@@ -1,0 +1,54 @@
+"""The broker's lists, as an unreliable broker would serve them."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any, cast
+
+from brainq.broker.names import ALL_QUEUES, queue_key
+from brainq.settings import Settings
+from brainq.state.keys import Keys
+from tests.support.model.client import ModelClient
+
+_POP = """
+for _, queue in ipairs(KEYS) do
+  local bell = ARGV[1] == 'copy' and redis.call('LINDEX', queue, -1) or ARGV[1] ~= 'copy' and redis.call('RPOP', queue)
+  if bell then return bell end
+end
+return ''
+"""
+_POP_ALL = """
+local bells = {}
+for _, queue in ipairs(KEYS) do
+  for _, bell in ipairs(redis.call('LRANGE', queue, 0, -1)) do bells[#bells + 1] = bell end
+  redis.call('DEL', queue)
+end
+return bells
+"""
+
+
+class Bells:
+    """Takes doorbells from the queues, in any order of the queues."""
+
+    def __init__(self, client: ModelClient) -> None:
+        settings = Settings(redis_url=None)
+        self.keys = Keys(settings.prefix)
+        self._client = client
+        self._queues = [queue_key(settings, queue) for queue in ALL_QUEUES]
+        self._pop, self._pop_all = client.many([("SCRIPT", "LOAD", _POP), ("SCRIPT", "LOAD", _POP_ALL)])
+
+    def pop(self, rng: Random, how: str = "pop") -> str:
+        """The oldest bell of some queue, or "". `how="copy"` leaves it there."""
+        queues = rng.sample(self._queues, len(self._queues))
+        return cast(str, self._client.many([("EVALSHA", self._pop, len(queues), *queues, how)])[0])
+
+    def pop_all(self) -> list[str]:
+        """Every bell of every queue."""
+        return cast(list[str], self._client.many([("EVALSHA", self._pop_all, len(self._queues), *self._queues)])[0])
+
+    @staticmethod
+    def read(bell: str) -> tuple[str, list[Any]]:
+        """(task name, arguments)."""
+        message = json.loads(bell)
+        return message["headers"]["task"], json.loads(message["body"])[0]

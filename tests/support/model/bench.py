@@ -1,0 +1,67 @@
+"""What all schedules of one server share, and running one by its seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from tests.support.model.bells import Bells
+from tests.support.model.client import ModelClient
+from tests.support.model.process import State
+from tests.support.model.rules import BrokenRule
+from tests.support.model.schedule import Schedule
+from tests.support.model.scripts import WatchedScripts
+from tests.support.model.state import LOOK
+
+
+class Bench:
+    """Runs schedules against the server on a unix socket. Load mutants through `scripts`."""
+
+    def __init__(self, socket_path: str) -> None:
+        self._at: Schedule | None = None
+        self._client = ModelClient(socket_path, self._give_way)
+        self._look_sha = cast(str, self._client.many([("SCRIPT", "LOAD", LOOK)])[0])
+        self._bells = Bells(self._client)
+        self.scripts = WatchedScripts(self._client, self)
+        self._state = State(self.scripts, self._bells.keys)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def run(self, seed: int) -> list[str]:
+        """Run one schedule; what happened in it. Raises AssertionError with that when a rule is broken."""
+        schedule = self._at = Schedule(
+            seed, self._client, self.scripts, self._state, self._bells, self._look_sha
+        )
+        try:
+            schedule.run()
+        except BrokenRule as broken:
+            raise AssertionError(
+                f"BRAINQ_MODEL_SEED={seed}: {broken}\n" + "\n".join(told(schedule.log))
+            ) from broken
+        finally:
+            self._at = None
+            schedule.end()
+        return told(schedule.log)
+
+    # The watcher of the scripts.
+
+    def before(self, name: str) -> str:
+        self._give_way()
+        return self._at.fate() if self._at else ""
+
+    def look(self) -> list[Any]:
+        assert self._at is not None
+        return self._at.rules.look
+
+    def after(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str]) -> None:
+        if self._at is not None:
+            self._at.told(name, given, reply, state)
+
+    def _give_way(self) -> None:
+        if self._at is not None:
+            self._at.tasks.give_way()
+
+
+def told(log: list[tuple[str, ...]]) -> list[str]:
+    return [f"{number:4d}  " + "  ".join(part for part in line if part) for number, line in enumerate(log, 1)]

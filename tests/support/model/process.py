@@ -1,0 +1,138 @@
+"""One worker process: all four machines and the sweeper, over the model's scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, cast
+
+from brainq.admission import Admission
+from brainq.calls.lanes import LaneKeeper
+from brainq.calls.run import CallRunner
+from brainq.contracts.limits import Limits
+from brainq.finalize.finalizer import TurnFinalizer
+from brainq.finalize.order import StepOrder
+from brainq.finalize.result import result_of
+from brainq.state.budgets import RedisBudgets
+from brainq.state.calls import RedisCalls
+from brainq.state.finals import RedisFinals
+from brainq.state.index import RedisIndex
+from brainq.state.keys import Keys
+from brainq.state.lanes import RedisLanes
+from brainq.state.outbox import NoOutbox
+from brainq.state.turns import RedisTurns
+from brainq.turn.advance import Coordinator
+from brainq.upkeep.compare import Comparer
+from brainq.upkeep.rescue import Rescuer
+from brainq.upkeep.sweeper import Sweeper
+from tests.support.model.functions import Executor, Functions
+from tests.support.model.scripts import WatchedScripts
+from tests.support.model.stand_ins import BRAIN, Accepted, Beats, Intents, Records, Step
+from tests.support.model.thinker import RandomThinker
+
+LEASE_S = 1000.0  # ends when the schedule says so, or in the healing after it
+RERING_S = 5.0
+FIRST_STEP = "log"
+
+
+class State:
+    """The operations of `state/`, over the model's scripts: one for all schedules."""
+
+    def __init__(self, scripts: WatchedScripts, keys: Keys) -> None:
+        outbox = NoOutbox()
+        self.turns = RedisTurns(scripts, keys, outbox, lease_s=LEASE_S, keep_session_s=3600)
+        self.calls = RedisCalls(scripts, keys, outbox, lease_s=LEASE_S)
+        self.lanes = RedisLanes(scripts, keys, lease_s=LEASE_S)
+        self.finals = RedisFinals(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600)
+        self.budgets = RedisBudgets(scripts, keys)
+        self.index = RedisIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=15)
+        self.keeper = LaneKeeper(self.calls, self.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What processes share beside Redis."""
+
+    rng: Random
+    functions: Functions
+    intents: Intents
+    accepted: Accepted
+    give_way: Callable[[], None]
+    fails: Callable[[], bool]
+
+
+class Process:
+    """A worker process. `spawn` starts another task in it."""
+
+    def __init__(
+        self, owner: str, state: State, outside: Outside, spawn: Callable[[str, Process, Callable[[], object]], None]
+    ) -> None:
+        self.owner = owner
+        self.beats = Beats()
+        beats: Any = self.beats
+        rng, accepted = outside.rng, outside.accepted
+        self.coordinator = Coordinator(
+            owner=owner,
+            brain=BRAIN,
+            turns=state.turns,
+            thinker=cast(Any, RandomThinker(rng, state.turns, state.budgets)),
+            lanes=state.keeper,
+            beats=beats,
+            attention=state.index,
+            first_final_step=FIRST_STEP,
+        )
+
+        def in_this_process(label: str, body: Callable[[], None]) -> None:
+            spawn(label, self, body)
+
+        executor: Any = Executor(rng, outside.functions, self, outside.give_way, in_this_process)
+        intents: Any = outside.intents
+        self.runner = CallRunner(
+            owner=owner,
+            brain=BRAIN,
+            calls=state.calls,
+            lanes=state.lanes,
+            keeper=state.keeper,
+            intents=intents,
+            budgets=state.budgets,
+            beats=beats,
+            executor=executor,
+        )
+        self.finalizer = TurnFinalizer(
+            owner=owner,
+            brain=None,
+            order=StepOrder(_steps(accepted, outside.fails)),
+            chain=state.finals,
+            records=cast(Any, Records()),
+            beats=beats,
+            max_tries=3,
+        )
+        self.admission = Admission(cast(Any, accepted), state.turns, Limits())
+        self.comparer = Comparer(
+            index=state.index,
+            accepted=cast(Any, accepted),
+            intents=intents,
+            admission=self.admission,
+        )
+        self.sweeper = Sweeper(
+            every_s=1.0,
+            index=state.index,
+            calls=state.calls,
+            lanes=state.lanes,
+            keeper=state.keeper,
+            rescuer=Rescuer(calls=state.calls, intents=intents, lanes=state.keeper, max_attempts=3),
+            comparer=self.comparer,
+            coordinator=self.coordinator,
+            finalizer=self.finalizer,
+        )
+
+
+def _steps(accepted: Accepted, fails: Callable[[], bool]) -> list[Step]:
+    def log(context: Any) -> None:
+        accepted.ended.setdefault(context.turn.request.turn_id, context.turn.ending.value)
+
+    def send(context: Any) -> None:
+        context.chain.publish(result_of(context.turn))
+
+    return [Step(FIRST_STEP, fails, log), Step("result", fails, send)]

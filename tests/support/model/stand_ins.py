@@ -1,0 +1,151 @@
+"""What stands where SQL, threads, tools and the finalizer's callbacks are outside of tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from brainq.contracts.claim import StepClaim
+from brainq.contracts.effect import Effect
+from brainq.contracts.outcome import ToolOutcome
+from brainq.contracts.turn import TurnRequest
+
+
+class Hold:
+    """A lease under renewal, as `brainq.beats.Hold`; the schedule decides when it beats."""
+
+    __slots__ = ("_holds", "beat", "on_lost")
+
+    def __init__(self, holds: list[Hold], beat: Callable[[], str], on_lost: Callable[[str], None]) -> None:
+        self._holds = holds
+        self.beat = beat
+        self.on_lost = on_lost
+
+    def release(self, hold: Hold) -> None:
+        if hold in self._holds:
+            self._holds.remove(hold)
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.release(self)
+
+
+class Beats:
+    """`brainq.beats.Beats` without its thread."""
+
+    def __init__(self) -> None:
+        self.holds: list[Hold] = []
+
+    def hold(self, beat: Callable[[], str], on_lost: Callable[[str], None]) -> Hold:
+        hold = Hold(self.holds, beat, on_lost)
+        self.holds.append(hold)
+        return hold
+
+    def beat_once(self, hold: Hold) -> None:
+        """One round of the beating thread for one lease."""
+        word = hold.beat()
+        if word != "OK" and hold in self.holds:
+            hold.release(hold)
+            hold.on_lost(word)
+
+
+@dataclass(slots=True)
+class Intent:
+    state: str
+    outcome_json: str | None = None
+
+
+class Intents:
+    """The `calls` table: one row an attempt."""
+
+    def __init__(self, give_way: Callable[[], None]) -> None:
+        self.rows: dict[tuple[str, str, int], Intent] = {}
+        self._give_way = give_way
+
+    def start(self, *, turn_id: str, call_id: str, attempt: int, **_: Any) -> bool:
+        self._give_way()
+        return self._insert((turn_id, call_id, attempt), "intent")
+
+    def void(self, *, turn_id: str, call_id: str, attempt: int, **_: Any) -> SimpleNamespace:
+        self._give_way()
+        self._insert((turn_id, call_id, attempt), "void")
+        row = self.rows[turn_id, call_id, attempt]
+        return SimpleNamespace(
+            state="started" if row.state == "intent" else row.state, outcome_json=row.outcome_json
+        )
+
+    def record_outcome(
+        self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
+    ) -> bool:
+        self._give_way()
+        row = self.rows.get((turn_id, call_id, attempt))
+        if row is None or row.state != "intent":
+            return False
+        row.state, row.outcome_json = "done", json.dumps(outcome.model_dump(mode="json"))
+        return True
+
+    def has_intents(self, turn_id: str) -> bool:
+        return any(key[0] == turn_id and row.state != "void" for key, row in self.rows.items())
+
+    def _insert(self, key: tuple[str, str, int], state: str) -> bool:
+        if key in self.rows:
+            return False
+        self.rows[key] = Intent(state)
+        return True
+
+
+@dataclass(slots=True)
+class Accepted:
+    """The `turns` table."""
+
+    requests: dict[str, TurnRequest] = field(default_factory=dict[str, TurnRequest])
+    ended: dict[str, str] = field(default_factory=dict[str, str])
+
+    def unended(self, after_row: int, limit: int) -> list[SimpleNamespace]:
+        rows = enumerate(self.requests.values(), 1)
+        return [
+            SimpleNamespace(row=row, turn_id=request.turn_id, session_id=request.session_id)
+            for row, request in rows
+            if row > after_row and request.turn_id not in self.ended
+        ]
+
+    def request(self, turn_id: str) -> TurnRequest | None:
+        return self.requests.get(turn_id)
+
+
+class Step:
+    """A finalizer step: does `act`, or fails when `fails` says so."""
+
+    def __init__(self, name: str, fails: Callable[[], bool], act: Callable[[Any], None]) -> None:
+        self.name = name
+        self._fails = fails
+        self._act = act
+
+    def is_configured(self, brain: Any) -> bool:
+        return True
+
+    def run(self, context: Any) -> None:
+        if self._fails():
+            raise RuntimeError(f"step {self.name} fails")
+        self._act(context)
+
+
+class Records:
+    """The finalizer's rows: nothing reads them here."""
+
+    def note_failure(self, claim: StepClaim, error: str, dead: bool) -> None:
+        return None
+
+
+EFFECTS = (Effect.READ_ONLY, Effect.READ_ONLY, Effect.LOCAL_WRITE, Effect.LOCAL_WRITE, Effect.NETWORK, Effect.DESTRUCTIVE)
+
+BRAIN: Any = SimpleNamespace(
+    tools=SimpleNamespace(get=lambda name: SimpleNamespace(context_param="", name=name)),
+    callbacks=SimpleNamespace(on_post_tool_use=None),
+    redact_logs=True,
+)

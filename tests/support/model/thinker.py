@@ -1,0 +1,126 @@
+"""A model that asks for anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from random import Random
+
+from brainq.contracts.claim import PlannedCall, TurnClaim
+from brainq.contracts.effect import Effect
+from brainq.contracts.ids import call_id
+from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.usage import TokenUsage
+from brainq.contracts.view import TurnView
+from brainq.state.budgets import RedisBudgets
+from brainq.state.turns import RedisTurns
+from brainq.turn.decide import SPENT, End
+from brainq.turn.scheduler import Schedulable, ToolScheduler
+from brainq.turn.think import Answer, Asked, Calls
+from tests.support.model.stand_ins import EFFECTS
+
+MOST_CALLS = 3
+ANSWERED = End(Ending.COMPLETED, StopReason.ANSWERED, "the model answered")
+MODEL_FAILED = End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", "it is away")
+
+
+class RandomThinker:
+    """Stands for `turn.think.Thinker`: the same scripts in the same order, drawn replies."""
+
+    def __init__(self, rng: Random, turns: RedisTurns, budgets: RedisBudgets) -> None:
+        self._rng = rng
+        self._turns = turns
+        self._budgets = budgets
+
+    def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool]) -> Asked:
+        rng, turn_id = self._rng, claim.turn_id
+        if not view.begun and not self._turns.begin(claim, [Message(role="user", content="do", turn=turn_id)], "h"):
+            return None
+        for again in (rng.random() < 0.1, False):
+            begun = self._turns.begin_step(claim, 10, None)
+            if begun == "LOST":
+                return None
+            if isinstance(begun, str):
+                return Answer(SPENT[begun])
+            step, attempt = begun[1], begun[2]
+            if rng.random() < 0.2 and not self._turns.tell_delta(claim, step, attempt, "text"):
+                return None
+            if lost():
+                return None
+            if not again:
+                break
+        roll = rng.random()
+        if roll < 0.05:
+            return Answer(MODEL_FAILED)
+        if roll < 0.25:
+            message = Message(role="assistant", content="done", turn=turn_id, step=step)
+            return Answer(ANSWERED, message, TokenUsage(input_tokens=5, output_tokens=5))
+        return self._ask(claim, step)
+
+    def _ask(self, claim: TurnClaim, step: int) -> Asked:
+        rng, turn_id = self._rng, claim.turn_id
+        ids = [call_id(step, index) for index in range(rng.randint(1, MOST_CALLS))]
+        denied = {place: rng.choice(("duplicate", "blocked", "validation")) for place in ids if rng.random() < 0.1}
+        allowed = [place for place in ids if place not in denied]
+        words = self._budgets.claim(claim.session_id, turn_id, "tool_calls", allowed) if allowed else []
+        denied |= {place: "budget" for place, word in zip(allowed, words, strict=True) if word in ("SPENT", "EXPIRED")}
+        calls = self._plan(claim, step, ids, denied)
+        message = Message(
+            role="assistant",
+            calls=tuple(ToolCall(id=call.id, name=call.tool, arguments={}) for call in calls),
+            turn=turn_id,
+            step=step,
+        )
+        wants = self._turns.commit_calls(claim, step, message, calls, TokenUsage(input_tokens=5), None, "", ())
+        if wants is None:
+            return None
+        return Calls(wants)
+
+    def _plan(self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]) -> list[PlannedCall]:
+        effects = [Effect.READ_ONLY if place in denied else self._rng.choice(EFFECTS) for place in ids]
+        running = [Schedulable(effect) for place, effect in zip(ids, effects, strict=True) if place not in denied]
+        waves = iter(ToolScheduler().waves(running))
+        calls: list[PlannedCall] = []
+        for place, effect in zip(ids, effects, strict=True):
+            if place in denied:
+                calls.append(_denied(claim.turn_id, step, place, denied[place]))
+            else:
+                calls.append(self._call(claim, place, effect, next(waves)))
+        return calls
+
+    def _call(self, claim: TurnClaim, place: str, effect: Effect, wave: int) -> PlannedCall:
+        rng = self._rng
+        own = f"s:{claim.session_id}"
+        lanes = () if effect.is_read else rng.choice(((own,), ("A",), ("B",), ("A", "B"), ("B", own)))
+        again = not effect.is_read and rng.random() < 0.4
+        # The call carries what the rules need to know of it: a step that is asked again draws another plan.
+        arguments = {"lanes": lanes, "write": not effect.is_read, "again": again}
+        return PlannedCall(
+            id=place,
+            tool="tool",
+            effect=effect,
+            wave=wave,
+            arguments_json=json.dumps({"arguments": arguments, "hash": "h", "lanes": lanes}),
+            args_hash="h",
+            fingerprint=rng.choice(("", f"f{rng.randint(1, 3)}")),
+            cap_ms=1000,
+            lanes=lanes,
+            idempotent=again,
+        )
+
+
+def _denied(turn_id: str, step: int, place: str, reason: str) -> PlannedCall:
+    message = Message(role="tool", content="Not run.", call_id=place, name="tool", turn=turn_id, step=step)
+    return PlannedCall(
+        id=place,
+        tool="tool",
+        effect=Effect.READ_ONLY,
+        wave=1,
+        arguments_json="",
+        args_hash="",
+        fingerprint="",
+        cap_ms=0,
+        denied=reason,
+        message_json=message.model_dump_json(exclude_defaults=True),
+    )

@@ -1,0 +1,132 @@
+"""A small deployment for tests: Redis, SQL and real worker processes of the obedient brain."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from brainq.client.client import Client
+from brainq.client.handle import TurnHandle
+from brainq.contracts.event import TurnEvent
+from brainq.contracts.trace import ToolTraceEntry
+from brainq.devserver.fleet import Fleet, Worker
+from brainq.settings import load_settings
+from brainq.wiring import Wiring
+from tests.support.brains import diary
+from tests.support.brains.obedient import brain
+from tests.support.pump import sqlite_url
+from tests.support.server import RedisServer
+from tests.support.wait import wait_until
+
+APP = "tests.support.brains.obedient:brain"
+ROOT = Path(__file__).parents[2]
+SHORT: Mapping[str, str] = {
+    "BRAINQ_LEASE_S": "1.5",
+    "BRAINQ_BEAT_S": "0.4",
+    "BRAINQ_SWEEP_S": "0.2",
+    "BRAINQ_RERING_S": "1.0",
+    "BRAINQ_RESULT_AFTER_FAILING_S": "1.0",
+}
+
+
+class World:
+    """Servers, a fleet and a client. The diary's directory is set in this process's environment, too."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        sql_url: str = "",
+        workers: Mapping[str, int] | None = None,
+        environment: Mapping[str, str] | None = None,
+        log_level: str = "INFO",
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.redis = RedisServer().start()
+        self.sql_url = sql_url or sqlite_url(directory)
+        self.environment = {
+            **SHORT,
+            "BRAINQ_APP": APP,
+            "BRAINQ_REDIS_URL": self.redis.url,
+            "BRAINQ_SQL_URL": self.sql_url,
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
+            diary.DIRECTORY: str(directory),
+            **(environment or {}),
+        }
+        threads = {"coordinator": 16, "parallel": 8, "finalizer": 4}
+        self.fleet = Fleet(
+            directory / "workers", self.environment, workers=workers, concurrency=threads, log_level=log_level
+        )
+        self.settings = load_settings(
+            redis_url=self.redis.url, sql_url=self.sql_url, lease_s=1.5, beat_s=0.4, sweep_s=0.2, rering_s=1.0
+        )
+        self.client = Client(self.settings, brain)
+        os.environ[diary.DIRECTORY] = str(directory)
+
+    @property
+    def wiring(self) -> Wiring:
+        return self.client.wiring
+
+    def start(self) -> World:
+        self.fleet.start()
+        return self
+
+    def stop(self) -> None:
+        self.fleet.stop(grace_s=2.0)
+        self.client.close()
+        self.redis.stop()
+
+    def worker(self, pool: str) -> Worker:
+        return self.fleet.of_pool(pool)[0]
+
+    def kill_the(self, pool: str, pid: int) -> None:
+        """SIGKILL the worker of `pool`; fails if it is not the process a diary line named."""
+        worker = self.worker(pool)
+        assert worker.process is not None
+        assert worker.process.pid == pid, f"{pool} is {worker.process.pid}, the work was begun by {pid}"
+        self.fleet.kill(worker, signal.SIGKILL)
+        assert worker.process.returncode == -signal.SIGKILL
+
+    def start_again(self, *pools: str) -> None:
+        for pool in pools:
+            for worker in self.fleet.of_pool(pool):
+                if not worker.is_running:
+                    self.fleet.launch(worker)
+        self.fleet.wait_ready()
+
+    def trace(self, handle: TurnHandle) -> tuple[ToolTraceEntry, ...]:
+        return self.wiring.calls.trace(handle.session_id, handle.turn_id)
+
+    def status(self, handle: TurnHandle, index: int = 0) -> str:
+        found = self.trace(handle)
+        return found[index].status if len(found) > index else ""
+
+    def done(self, handle: TurnHandle, timeout_s: float = 20.0) -> None:
+        """Wait until the whole finalizer chain is over."""
+
+        def over() -> bool:
+            snapshot = handle.snapshot()
+            return snapshot is not None and snapshot.awaits == "nobody"
+
+        wait_until(over, f"the chain of {handle.turn_id} is finished", timeout_s)
+
+    def all_events(self, handle: TurnHandle) -> list[TurnEvent]:
+        """Every event of an ended turn; fails if they have gaps or not exactly one final one."""
+        found = list(handle.events(timeout_s=10))
+        assert [event.seq for event in found] == list(range(1, len(found) + 1))
+        assert [event.is_final for event in found].count(True) == 1
+        return found
+
+    def row_counts(self, handle: TurnHandle) -> dict[str, Any]:
+        """How many rows SQL has of the turn."""
+        with self.wiring.store.engine.connect() as connection:
+            return {
+                table: connection.exec_driver_sql(
+                    f"SELECT count(*) FROM {table} WHERE turn_id = '{handle.turn_id}'"
+                ).scalar()
+                for table in ("messages", "decisions", "calls")
+            }

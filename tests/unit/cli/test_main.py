@@ -1,0 +1,173 @@
+"""The command line: help, versions, errors and exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from brainq.cli import codes
+from brainq.cli.codes import Exit
+from brainq.cli.flower import OPTIONS, SHIPPED, flower_command
+from brainq.cli.main import app, main
+from brainq.cli.submitting import read_limits
+from brainq.cli.worker import POOLS, worker_command
+from brainq.contracts.status import Ending
+from brainq.errors import BrainqError, InvalidInput, ResultTimeout, SetupError, TurnNotFound, TurnRejected
+
+COMMANDS = ("dev", "submit", "tail", "list", "show", "cancel", "doctor", "up", "worker", "flower")
+HEAVY = ("redis", "celery", "kombu", "sqlalchemy", "pydantic", "rich", "httpx")
+
+Leaves = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def leaves(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Leaves:
+    """Runs `brainq ARGUMENTS` in an empty directory: its exit code, stdout and stderr."""
+    for name in ("BRAINQ_APP", "BRAINQ_REDIS_URL", "BRAINQ_SQL_URL", "BRAINQ_DATA_DIR"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["brainq", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        printed = capsys.readouterr()
+        return int(left.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def test_alone_it_prints_help_with_examples_and_exit_codes(leaves: Leaves) -> None:
+    code, out, _ = leaves()
+    assert code == 0
+    assert "brainq dev -A" in out
+    assert all(f"\n  {command} " in out for command in COMMANDS)
+    assert codes.MEANINGS[Exit.WAITED_OUT] in out
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "db upgrade"])
+def test_every_command_teaches_by_examples(command: str) -> None:
+    said = CliRunner().invoke(app, [*command.split(), "--help"]).output
+    assert "Example" in said
+    assert f"brainq {command}" in said or f"{command} --json" in said
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = (
+        "import sys, runpy; sys.argv = ['brainq', '--help']\n"
+        "try: runpy.run_module('brainq.cli.main', run_name='__main__')\n"
+        f"finally: print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_the_version_is_the_packages(leaves: Leaves) -> None:
+    from brainq import __version__
+
+    assert leaves("--version")[:2] == (0, f"brainq {__version__}\n")
+
+
+def test_an_error_is_one_line_with_the_remedy(leaves: Leaves) -> None:
+    code, out, err = leaves("list")
+    assert (code, out) == (Exit.SETUP, "")
+    assert err.startswith("brainq: no Redis: ")
+    assert "brainq dev" in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("wrong", [("nope",), ("submit", "s1"), ("tail", "x", "--after", "-1"), ("list", "--state", "odd")])
+def test_wrong_usage_is_2(leaves: Leaves, wrong: tuple[str, ...]) -> None:
+    code, _, err = leaves(*wrong)
+    assert code == Exit.USAGE
+    assert "Traceback" not in err
+
+
+def test_dev_without_a_brain_says_how_to_name_one(leaves: Leaves) -> None:
+    code, _, err = leaves("dev")
+    assert code == Exit.SETUP
+    assert "brainq dev -A module:variable" in err
+
+
+def test_up_without_a_procfile_says_what_to_write(leaves: Leaves) -> None:
+    code, _, err = leaves("up")
+    assert code == Exit.SETUP
+    assert all(f"{pool}: brainq worker {pool}" in err for pool in POOLS)
+
+
+def test_effects_are_the_serial_pools_alone(leaves: Leaves) -> None:
+    assert leaves("worker", "parallel", "--effects", "network")[0] == Exit.USAGE
+    assert leaves("worker", "serial", "--effects", "read_only")[0] == Exit.USAGE
+    assert leaves("worker", "oven")[0] == Exit.USAGE
+
+
+def test_a_bug_is_one_line_too(leaves: Leaves, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise KeyError("surprise")
+
+    monkeypatch.setattr("brainq.cli.main.app", broken)
+    code, _, err = leaves()
+    assert code == Exit.BUG
+    assert "surprise" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidInput("x", "y"), Exit.USAGE),
+        (TurnNotFound("x"), Exit.NOT_FOUND),
+        (TurnRejected("x"), Exit.FAILED),
+        (ResultTimeout("x"), Exit.WAITED_OUT),
+        (SetupError("x"), Exit.SETUP),
+        (BrainqError("x"), Exit.FAILED),
+    ],
+)
+def test_each_error_has_its_exit_code(error: BrainqError, code: Exit) -> None:
+    assert codes.of_error(error) is code
+
+
+def test_each_ending_has_its_exit_code() -> None:
+    found = {ending.value: int(codes.of_ending(ending.value)) for ending in Ending}
+    assert found == {"completed": 0, "failed": 1, "timed_out": 3, "cancelled": 4}
+
+
+def test_limits_are_read_and_wrong_ones_named() -> None:
+    assert read_limits(["max_steps=3", "timeout_s=2.5"]) == {"max_steps": 3, "timeout_s": 2.5}
+    assert read_limits([]) is None
+    for wrong in ("max_steps", "max_steps=", "max_steps=three", "=3"):
+        with pytest.raises(InvalidInput, match="NAME=NUMBER"):
+            read_limits([wrong])
+    with pytest.raises(InvalidInput, match="no limit 'steps'; the limits are .*max_steps"):
+        read_limits(["steps=3"])
+
+
+def test_a_worker_is_the_stock_celery_command() -> None:
+    command = worker_command("serial", concurrency=2, name="net@%h", level="debug")
+    assert command[1:6] == ["-m", "celery", "-A", "workers.serial", "worker"]
+    assert command[6:] == [
+        *("-P", "threads", "--without-gossip", "--without-mingle", "-n", "net@%h", "-l", "DEBUG", "-c", "2")
+    ]
+
+
+def test_flowers_options_are_those_of_the_shipped_file() -> None:
+    config: dict[str, object] = {}
+    exec(SHIPPED.read_text(), config)
+    shipped = {name: value for name, value in config.items() if not name.startswith("__")}
+    assert OPTIONS == {
+        name: ",".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in shipped.items()
+    }
+
+
+def test_flower_runs_from_a_wheel_without_the_shipped_file(tmp_path: Path) -> None:
+    assert f"--conf={SHIPPED}" in flower_command(5555)
+    bare = flower_command(8080, shipped=tmp_path / "none.py")
+    assert not any(word.startswith("--conf") for word in bare)
+    assert {"--port=8080", "--read_only=True", "--address=127.0.0.1"} <= set(bare)

@@ -1,0 +1,119 @@
+"""A turn's events as a person reads them."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from brainq.cli.timeline import Timeline
+from brainq.contracts.effect import Effect
+from brainq.contracts.event import EventKind, TurnEvent
+
+PLAN = [
+    {"call": "c1-0", "tool": "read_note", "effect": "read_only"},
+    {"call": "c1-1", "tool": "drop", "effect": "destructive"},
+]
+
+
+def shown(*events: tuple[str, dict[str, Any]], label: str = "", width: int = 200, terminal: bool = False) -> str:
+    """What a timeline prints for these events, 100 ms apart."""
+    out = StringIO()
+    timeline = Timeline(Console(file=out, width=width, force_terminal=terminal, color_system=None), label)
+    for number, (kind, data) in enumerate(events):
+        event = TurnEvent(seq=number + 1, kind=EventKind(kind), at_ms=5000 + number * 100, data=data)
+        timeline.show(event)
+    timeline.close()
+    return out.getvalue()
+
+
+def delta(text: str, attempt: int = 1) -> tuple[str, dict[str, Any]]:
+    return "text.delta", {"step": 1, "attempt": attempt, "text": text}
+
+
+def test_times_are_relative_to_the_first_event() -> None:
+    lines = shown(("turn.queued", {"ahead": 1}), ("turn.active", {"deadline_in_ms": 300_000})).splitlines()
+    assert lines[0].split() == ["0.000", "turn", "queued", "behind", "1", "turn", "of", "its", "session"]
+    assert lines[1].split()[:3] == ["0.100", "turn", "active"]
+    assert lines[1].endswith("5 min to its deadline")
+
+
+def test_a_call_is_named_by_its_steps_plan() -> None:
+    text = shown(
+        ("step.ended", {"step": 1, "calls": 2, "plan": PLAN, "input_tokens": 10, "output_tokens": 3}),
+        ("call.ended", {"call": "c1-0", "status": "completed", "latency_ms": 1250}),
+        ("call.running", {"call": "c1-0", "attempt": 2}),
+        ("call.ended", {"call": "c1-1", "status": "denied", "latency_ms": 0, "detail": "duplicate"}),
+    )
+    asks, ended, running, denied = (line.split() for line in text.splitlines())
+    assert asks[3:8] == ["asks", "2", "calls", "1", "read_only"]
+    assert ended[1:] == ["c1-0", "completed", "read_note", "read_only", "1.2", "s"]
+    assert running[1:] == ["c1-0", "running", "read_note", "read_only", "attempt", "2"]
+    assert denied[1:] == ["c1-1", "denied", "drop", "destructive", "duplicate"]
+
+
+def test_a_reader_that_resumes_names_calls_by_the_trace() -> None:
+    out = StringIO()
+    timeline = Timeline(Console(file=out, width=200))
+    timeline.knows("c1-0", "read_note", Effect.READ_ONLY)
+    timeline.show(TurnEvent(seq=9, kind=EventKind.CALL_RUNNING, at_ms=1, data={"call": "c1-0", "attempt": 1}))
+    assert "read_note" in out.getvalue()
+
+
+def test_text_streams_inline_and_a_word_split_between_deltas_stays_whole() -> None:
+    text = shown(delta("Hello wo"), delta("rld, how "), delta("are you"), ("turn.closing", {"ending": "completed"}))
+    assert text.splitlines()[0].strip() == "│ Hello world, how are you"
+
+
+def test_long_text_wraps_at_words_beside_its_gutter() -> None:
+    lines = shown(delta("word " * 40), width=60, terminal=True).splitlines()
+    assert len(lines) > 3
+    assert all(line.startswith("       │ word") and len(line) < 60 for line in lines)
+
+
+def test_a_second_attempt_says_that_it_replaces_the_first() -> None:
+    text = shown(delta("half an"), ("step.started", {"step": 1, "attempt": 2}), delta("whole", attempt=2))
+    first, again, second = text.splitlines()
+    assert "half an" in first
+    assert again.endswith("attempt 2; it replaces the text of attempt 1")
+    assert "whole" in second
+
+
+def test_with_a_label_text_waits_until_it_is_whole_and_replaced_text_is_never_shown() -> None:
+    text = shown(
+        delta("half an"), ("step.started", {"step": 1, "attempt": 2}), delta("whole", attempt=2), label="A"
+    )
+    assert "half" not in text
+    assert all("A  " in line for line in text.splitlines())
+    assert text.splitlines()[-1].endswith("whole")
+
+
+def test_the_text_of_the_newest_step_is_kept() -> None:
+    timeline = Timeline(Console(file=StringIO()))
+    for number, (kind, data) in enumerate(
+        [delta("first"), ("step.started", {"step": 2, "attempt": 1}), delta("the "), delta("answer")]
+    ):
+        timeline.show(TurnEvent(seq=number + 1, kind=EventKind(kind), at_ms=0, data=data))
+    assert timeline.text == "the answer"
+
+
+def test_control_characters_and_markup_of_models_and_tools_are_not_obeyed() -> None:
+    plan = [{"call": "c1-0", "tool": "[red]x\x1b[2J", "effect": "network"}]
+    text = shown(
+        delta("\x1b[2Jgone\x07 [bold]"),
+        ("step.ended", {"step": 1, "calls": 1, "plan": plan, "input_tokens": 0, "output_tokens": 0}),
+        ("call.running", {"call": "c1-0", "attempt": 1}),
+        terminal=True,
+    )
+    assert "\x1b[2J" not in text
+    assert "\x07" not in text
+    assert "[bold]" in text
+    assert "[red]x" in text
+
+
+@pytest.mark.parametrize("kind", [kind for kind in EventKind if kind is not EventKind.TEXT_DELTA])
+def test_every_kind_of_event_is_one_line(kind: EventKind) -> None:
+    data: dict[str, Any] = {"step": 1, "call": "c1-0", "status": "failed", "ahead": 1, "deadline_in_ms": 1}
+    assert len(shown((kind.value, data)).splitlines()) == 1
