@@ -66,8 +66,7 @@ class CallRunner:
                 error=f"tool {claim.tool!r} is not loaded by this worker; all workers must load the same brain",
                 error_type="ToolNotLoaded",
             )
-            self._settle(claim, None, outcome, None)
-            self._leave(claim)
+            self._leave_after(claim, self._settle(claim, None, outcome, None))
             return "not loaded"
         token = DeadlineToken(min(claim.cap_ms, claim.remaining_ms) / 1000)
         with ExitStack() as holds:
@@ -95,8 +94,10 @@ class CallRunner:
                 "call was taken from us before it started", turn_id=claim.turn_id, call_id=claim.call_id
             )
             return False
+        # The lanes first: from the answer to the second beat on, both leases are young.
+        kept = not claim.lanes or self._lanes.beat(_ref(claim)) == "OK"
         word = self._calls.beat(claim)
-        if word == "OK":
+        if kept and word == "OK":
             return True
         self._record(claim, NEVER_STARTED, late=False)
         if word == "CLOSED":  # LOST: the lanes are the next attempt's, or were left by whoever gave it up
@@ -126,7 +127,7 @@ class CallRunner:
             finally:
                 if lanes_held is not None:
                     lanes_held.release(lanes_held)
-                self._leave(claim, reply)
+                self._leave_after(claim, reply)
 
         outcome = self._executor.run(tool, claim.arguments, context, token, on_late=ended_late)
         abandoned = isinstance(outcome, ToolTimeout) and outcome.still_running
@@ -138,7 +139,7 @@ class CallRunner:
             if not abandoned:
                 if lanes_held is not None:
                     lanes_held.release(lanes_held)
-                self._leave(claim, reply)
+                self._leave_after(claim, reply)
         return reply.word.lower()
 
     def _record(self, claim: CallClaim, outcome: ToolOutcome, *, late: bool) -> None:
@@ -185,11 +186,14 @@ class CallRunner:
                 "on_post_tool_use raised", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id
             )
 
-    def _leave(self, claim: CallClaim, reply: SettleReply | None = None) -> None:
-        # A rescue may have asked for the call again while this attempt went on: the lanes are then held by
-        # the next attempt, under the same name.
-        superseded = reply is not None and reply.word == "LOST" and reply.status in ("dispatched", "running")
-        if claim.lanes and not superseded:
+    def _leave_after(self, claim: CallClaim, reply: SettleReply | None) -> None:
+        # LOST, or no answer: a rescue may have asked for the call again while this attempt went on, and the
+        # next attempt holds the lanes under the same name. If it did not, the sweeper frees them.
+        if reply is not None and reply.word != "LOST":
+            self._leave(claim)
+
+    def _leave(self, claim: CallClaim) -> None:
+        if claim.lanes:
             self._keeper.leave(_ref(claim))
 
 

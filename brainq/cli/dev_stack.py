@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -70,7 +70,8 @@ def _run(
     stack.callback(fleet.stop)
     for worker in fleet.workers:
         fleet.launch(worker)
-    fleet.wait_ready()
+    with console.status("starting the workers") if console.is_terminal else nullcontext():
+        fleet.wait_ready()
     follower.skip()
     console.print(Text(f"ready in {duration((time.monotonic() - started) * 1000)}", style="bold green"))
     _print_next(console, settings)
@@ -93,6 +94,7 @@ def _watch(fleet: Fleet, follower: LogFollower, console: Console) -> None:
                 )
             restarts.append(time.monotonic())
             console.print(f"{worker.name} ended ({_how(code)}); starting it again", style="yellow")
+            follower.hush(worker)
             fleet.launch(worker)
 
 

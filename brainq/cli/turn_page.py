@@ -9,6 +9,7 @@ from rich.text import Text
 from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, ago, clean, duration, short, styled
 from brainq.cli.turn_facts import TurnFacts
 from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
+from brainq.contracts.status import TurnState
 from brainq.contracts.trace import ToolTraceEntry
 
 NAME_WIDTH = 9
@@ -59,7 +60,7 @@ def _print_head(console: Console, facts: TurnFacts) -> None:
         facts_of_head["key"] = Text(row.request_key)
     if facts.request:
         facts_of_head["message"] = Text(short(facts.request.user_message, 100))
-    if snapshot and not snapshot.state.is_final:
+    if snapshot and snapshot.state in (TurnState.ACTIVE, TurnState.PARKED):
         facts_of_head["lease"] = _lease(snapshot)
     if row.error or row.reject_reason:
         facts_of_head["error"] = Text(clean(row.error or row.reject_reason or "", lines=False), "red")
@@ -74,7 +75,9 @@ def _print_head(console: Console, facts: TurnFacts) -> None:
 def _lease(snapshot: TurnSnapshot) -> Text:
     fence = f"fence {snapshot.fence}"
     if not snapshot.owner:
-        return Text(f"nobody holds it, {fence}")
+        return Text(
+            f"{'no coordinator is needed now' if snapshot.awaits == 'calls' else 'nobody holds it'}, {fence}"
+        )
     left = duration(snapshot.lease_remaining_ms) + " left" if snapshot.lease_remaining_ms else "lapsed"
     return Text(f"{snapshot.owner}, {left}, {fence}")
 

@@ -48,7 +48,7 @@ class RedisBudgets:
     def spend(
         self, session_id: str, turn_id: str, usage: TokenUsage, cost_usd: float | None, spend_id: str
     ) -> bool:
-        """Add tokens and money; a `spend_id` seen before adds nothing."""
+        """Add tokens and money; a `spend_id` seen before, or a budget that is gone, adds nothing."""
         reply = self._run.budget_spend(
             budget=self._key(session_id, turn_id),
             id=spend_id,

@@ -20,13 +20,14 @@ class SqlRecords:
         """The assistant's message and the turn's result; False when this was done before."""
 
         def effect(connection: Connection) -> None:
-            self._store.messages.write_assistant(
-                connection,
-                session_id=result.session_id,
-                turn_id=result.turn_id,
-                content=result.text,
-                redact=redact,
-            )
+            if result.text:
+                self._store.messages.write_assistant(
+                    connection,
+                    session_id=result.session_id,
+                    turn_id=result.turn_id,
+                    content=result.text,
+                    redact=redact,
+                )
             self._store.turns.write_result(connection, result)
 
         return self._store.steps.run_once(claim.turn_id, claim.step, claim.step_key, effect)

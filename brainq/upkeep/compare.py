@@ -37,6 +37,14 @@ class Comparer:
                 break
         return queued
 
+    def readmit(self, turn_id: str) -> bool:
+        """Queue a turn that Redis does not know, if SQL waits for its end; False when nobody does.
+
+        A turn stands in the index before Redis knows it. Were it dropped from there while its producer is
+        between the two, no sweeper would ever look at it.
+        """
+        return self._accepted.result(turn_id) is None and self._admit(turn_id) > 0
+
     def _admit(self, turn_id: str) -> int:
         request = self._accepted.request(turn_id)
         if request is None:

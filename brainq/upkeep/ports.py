@@ -9,7 +9,7 @@ from brainq.contracts.claim import CallRef, SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
-from brainq.contracts.turn import TurnRequest
+from brainq.contracts.turn import TurnRequest, TurnResult
 
 
 class Look(Protocol):
@@ -88,6 +88,7 @@ class Accepted(Protocol):
 
     def unended(self, after_row: int, limit: int) -> Sequence[Any]: ...
     def request(self, turn_id: str) -> TurnRequest | None: ...
+    def result(self, turn_id: str) -> TurnResult | None: ...
 
 
 class Admission(Protocol):

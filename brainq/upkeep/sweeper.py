@@ -76,6 +76,8 @@ class Sweeper:
 
     def _look(self, session_id: str, turn_id: str) -> None:
         look = self._index.look(session_id, turn_id)
+        if look.word == "GONE" and self._comparer.readmit(turn_id):
+            return
         if look.word != "LOOK":
             self._index.drop(session_id, turn_id)
             return

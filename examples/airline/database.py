@@ -96,9 +96,10 @@ class AirlineDatabase:
             for key, tool, arguments, content, is_error, repeats in rows
         ]
 
-    def count(self) -> int:
-        """Writes of all sessions so far."""
-        return int(self._connection().execute("SELECT count(*) FROM writes").fetchone()[0])
+    def newest_key(self) -> str:
+        """The key of the write that was done last, in any session; empty when there is none."""
+        found = self._connection().execute("SELECT key FROM writes ORDER BY number DESC LIMIT 1").fetchone()
+        return "" if found is None else str(found[0])
 
     def sha256(self, session: str) -> str:
         """The hash of a session's whole airline."""

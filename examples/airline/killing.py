@@ -8,7 +8,7 @@ from collections import Counter
 from types import TracebackType
 from typing import Self
 
-from brainq.devserver.fleet import POOLS, Fleet, Worker
+from brainq.devserver.fleet import POOLS, Fleet
 
 LOOK_S = 0.05
 
@@ -16,8 +16,8 @@ LOOK_S = 0.05
 class Killer:
     """Kills a worker of each pool every `every_s` seconds (SIGKILL) and starts another in its place.
 
-    The time counts from when the worker was ready: on a slow machine, too, each of them gets to its work. The
-    pools are killed one after another, not together. `kills` says how many of each pool really were.
+    The time counts from when all workers of the pool were ready: on a slow machine, too, each of them gets to
+    its work. The pools' turns are staggered. `kills` says how many of each pool really were killed.
     """
 
     def __init__(self, fleet: Fleet, every_s: float) -> None:
@@ -48,18 +48,21 @@ class Killer:
         try:
             while not self._stop.wait(LOOK_S):
                 for pool in POOLS:
-                    worker = self._next_of(pool)
                     at = due[pool]
                     if at is None:
-                        due[pool] = time.monotonic() + self._every_s if worker.is_ready else None
-                    elif time.monotonic() >= at and worker.is_ready:
-                        self._fleet.kill(worker)
-                        self.kills[pool] += 1
-                        self._fleet.launch(worker)
+                        due[pool] = time.monotonic() + self._every_s if self._is_whole(pool) else None
+                    elif time.monotonic() >= at and self._is_whole(pool):
+                        self._kill_one_of(pool)
                         due[pool] = None
         except BaseException as failure:
             self._failure = failure
 
-    def _next_of(self, pool: str) -> Worker:
+    def _is_whole(self, pool: str) -> bool:
+        return all(worker.is_ready for worker in self._fleet.of_pool(pool))
+
+    def _kill_one_of(self, pool: str) -> None:
         workers = self._fleet.of_pool(pool)
-        return workers[self.kills[pool] % len(workers)]
+        worker = workers[self.kills[pool] % len(workers)]
+        self._fleet.kill(worker)
+        self.kills[pool] += 1
+        self._fleet.launch(worker)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from brainq import Client
 from brainq.devserver.embedded import EmbeddedServer
-from brainq.devserver.fleet import Fleet
+from brainq.devserver.fleet import POOLS, Fleet
 from brainq.settings import load_settings
 from examples.airline.agent import Options, make_brain
 from examples.airline.checking import Checked, Played, check
@@ -26,6 +26,7 @@ from examples.airline.recorded import RecordedSession
 ROOT = Path(__file__).resolve().parents[2]
 RESULT_TIMEOUT_S = 900.0
 PAUSE_WITH_KILLS_S = 0.03
+WORKERS_WITH_KILLS = 2  # a pool, so that one works while the other starts
 # A killed worker's work waits for its lease; an environment that says otherwise wins.
 SHORT_LEASES = {
     "BRAINQ_LEASE_S": "3",
@@ -79,9 +80,9 @@ class Stage:
 def running_stage(
     recorded: Path, *, idempotent: bool = True, kills: bool = False, pause_s: float | None = None
 ) -> Generator[Stage]:
-    """Redis, SQL, the airline's database and a worker of each pool, in a directory that goes away afterwards.
+    """Redis, SQL, the airline's database and workers of each pool, in a directory that goes away afterwards.
 
-    kills     workers are going to be killed: leases are short, and writes pause as `pause_s` says
+    kills     workers are going to be killed: each pool has two, leases are short, and writes take `pause_s`
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bq-air-")))
@@ -97,7 +98,8 @@ def running_stage(
         client.wiring.warm_up()
         database = AirlineDatabase(options.database)
         stack.callback(database.close)
-        fleet = stack.enter_context(Fleet(directory / "workers", environment))
+        workers: dict[str, int] = {pool: WORKERS_WITH_KILLS if kills else 1 for pool in POOLS}
+        fleet = stack.enter_context(Fleet(directory / "workers", environment, workers=workers))
         yield Stage(client, fleet, database, options)
 
 

@@ -68,18 +68,19 @@ def main() -> int:
     console = _console()
     with temporary_folder(keep=keep) as folder, set_up(folder) as stage:
         try:
-            code = _play(console, stage)
+            trouble = _play(console, stage)
         except Exception as error:
-            console.print(Text(f"\nThe demo failed: {type(error).__name__}: {error}", style="bold red"))
-            code = 1
-        if code:
+            trouble = f"{type(error).__name__}: {error}"
+        if trouble:
             _show_logs(console, stage.fleet)
+            console.print(Text(f"\nThe demo failed: {trouble}", style="bold red"), soft_wrap=True)
         if keep:
             console.print(f"\nKept: {folder}", soft_wrap=True)
-    return code
+    return 1 if trouble else 0
 
 
-def _play(console: Console, stage: Stage) -> int:
+def _play(console: Console, stage: Stage) -> str:
+    """Run it and show it; what went wrong, or nothing."""
     before = read_folder(stage.notes)
     console.print(Text.assemble(("brainq demo", "bold"), "  an agent on a folder of notes"))
     console.print(f"  model    {described(choose_model(os.environ))}", highlight=False)
@@ -93,10 +94,15 @@ def _play(console: Console, stage: Stage) -> int:
         f": {names} (four processes, an embedded Redis, SQLite; up in {took_s:.1f} s)", highlight=False
     )
     with Client() as client:
-        heading(console, "Six turns in three sessions, as they run")
         asked = messages(stage.page_url)
-        handles = [client.submit(session, message) for session, message in asked]
         labels = _labels([session for session, _ in asked])
+        heading(console, "Six turns in three sessions; the second of each waits for the first")
+        for label, (_, message) in zip(labels, asked, strict=True):
+            console.print(
+                Text.assemble((f"  {label:<{max(map(len, labels))}}", "bold"), f"  {message}"), soft_wrap=True
+            )
+        heading(console, "As they run")
+        handles = [client.submit(session, message) for session, message in asked]
         _follow(console, handles, labels)
         turns = [
             _finished(client, handle, label, message)
@@ -110,11 +116,10 @@ def _play(console: Console, stage: Stage) -> int:
     show_changes(console, before, read_folder(stage.notes))
     bad = [turn.label for turn in turns if turn.result.ending is not Ending.COMPLETED]
     if bad:
-        console.print(Text(f"\nNot completed: {', '.join(bad)}", style="bold red"))
-        return 1
+        return f"not completed: {', '.join(bad)}"
     heading(console, "What to try next")
     show_next(console)
-    return 0
+    return ""
 
 
 def _follow(console: Console, handles: list[TurnHandle], labels: list[str]) -> None:

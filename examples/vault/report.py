@@ -18,10 +18,13 @@ from brainq.contracts.turn import TurnResult
 
 _MOST_LINES_SHOWN = 4
 _NEXT = (
-    ("brainq dev -A examples.vault.app:brain", "the same brain with a Redis of its own, until you stop it"),
-    ('brainq submit -s desk "What are my open loops?" --follow', "from another terminal"),
-    ("brainq tail TURN_ID", "a turn's events again, from any number on"),
-    ("OPENAI_API_KEY=... make demo", "the same turns with a real model"),
+    ("The same brain with a Redis of its own, until you stop it", "brainq dev -A examples.vault.app:brain"),
+    (
+        "From another terminal",
+        'brainq submit -A examples.vault.app:brain desk "What are my open loops?" --follow',
+    ),
+    ("A turn's events again, from any number on", "brainq tail TURN --after 3"),
+    ("The same six turns with a real model", "OPENAI_API_KEY=... make demo"),
 )
 
 
@@ -120,11 +123,10 @@ def show_changes(console: Console, before: Mapping[str, str], after: Mapping[str
 
 
 def show_next(console: Console) -> None:
-    width = max(len(command) for command, _ in _NEXT)
-    for command, meaning in _NEXT:
-        console.print(
-            Text.assemble("  ", (command.ljust(width), "bold"), (f"   {meaning}", "dim")), soft_wrap=True
-        )
+    """Commands to copy, each under a comment that says what it is for."""
+    for meaning, command in _NEXT:
+        console.print(Text(f"  # {meaning}", style="dim"))
+        console.print(Text(f"  {command}", style="bold"), soft_wrap=True)
 
 
 def _indented(line: str, width: int) -> str:

@@ -80,23 +80,33 @@ class World:
         self.client.close()
         self.redis.stop()
 
-    def worker(self, pool: str) -> Worker:
-        return self.fleet.of_pool(pool)[0]
-
     def kill_the(self, pool: str, pid: int) -> None:
-        """SIGKILL the worker of `pool`; fails if it is not the process a diary line named."""
-        worker = self.worker(pool)
-        assert worker.process is not None
-        assert worker.process.pid == pid, f"{pool} is {worker.process.pid}, the work was begun by {pid}"
-        self.fleet.kill(worker, signal.SIGKILL)
-        assert worker.process.returncode == -signal.SIGKILL
+        """SIGKILL the worker of `pool` that is process `pid`; fails if none is."""
+        running = {worker.process.pid: worker for worker in self.fleet.of_pool(pool) if worker.process is not None}
+        assert pid in running, f"{pool} is {sorted(running)}, and the work was begun by {pid}"
+        self._kill(running[pid])
 
-    def start_again(self, *pools: str) -> None:
+    def kill_all(self, *pools: str) -> None:
+        """SIGKILL every worker of these pools."""
         for pool in pools:
             for worker in self.fleet.of_pool(pool):
-                if not worker.is_running:
-                    self.fleet.launch(worker)
-        self.fleet.wait_ready()
+                if worker.is_running:
+                    self._kill(worker)
+
+    def _kill(self, worker: Worker) -> None:
+        self.fleet.kill(worker, signal.SIGKILL)
+        assert worker.process is not None
+        assert worker.process.returncode == -signal.SIGKILL
+
+    def launch_dead(self) -> None:
+        """Start the killed workers again, without waiting for them."""
+        for worker in self.fleet.workers:
+            if not worker.is_running:
+                self.fleet.launch(worker)
+
+    def owner_pid(self, handle: TurnHandle, index: int = 0) -> int:
+        """The process that holds a call."""
+        return int(self.trace(handle)[index].owner.rpartition("-")[2])
 
     def trace(self, handle: TurnHandle) -> tuple[ToolTraceEntry, ...]:
         return self.wiring.calls.trace(handle.session_id, handle.turn_id)

@@ -103,11 +103,11 @@ def _workers(settings: Settings, app: Any) -> Iterator[Check]:
     unserved = sorted({POOL_OF[queue] for queue in names.ALL_QUEUES if queue not in served})
     said = f"{counted(len(answers), 'worker')}: {', '.join(sorted(answers))}"
     if unserved:
-        missing = " and ".join(unserved)
+        missing = ", ".join(unserved)
         yield warn(
             "workers",
             f"{said}; no {missing}",
-            f"start `brainq worker {unserved[0]}`: turns stand still without it",
+            "start " + ", ".join(f"`brainq worker {pool}`" for pool in unserved) + ": turns stand still without",
         )
     else:
         yield ok("workers", said)

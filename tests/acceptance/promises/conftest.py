@@ -25,7 +25,8 @@ def calm_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="session")
 def stormy_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    made = World(tmp_path_factory.mktemp("stormy"))
+    pools = ("coordinator", "parallel", "serial", "finalizer")
+    made = World(tmp_path_factory.mktemp("stormy"), workers=dict.fromkeys(pools, 2))
     try:
         yield made.start()
     finally:
@@ -40,12 +41,12 @@ def calm(calm_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 
 @pytest.fixture
 def stormy(stormy_world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """All pools are running when the test begins, and again when it ends."""
+    """Every pool has two workers, so that what one dies of is healed by the other; the dead are replaced."""
     monkeypatch.setenv(diary.DIRECTORY, str(stormy_world.directory))
     yield stormy_world
     for path in stormy_world.directory.glob("order-*"):
         path.unlink()
-    stormy_world.start_again("coordinator", "parallel", "serial", "finalizer")
+    stormy_world.launch_dead()
 
 
 @pytest.fixture

@@ -25,7 +25,6 @@ def test_a_coordinator_dies_during_a_model_call(stormy: World, sid: str) -> None
     first = wait_until(lambda: notes("thinking", turn=handle.turn_id), "the model was asked")[0]
     stormy.kill_the("coordinator", first["pid"])
     open_gate(f"m-{sid}")
-    stormy.start_again("coordinator")
     result = handle.result(timeout_s=20)
     assert (result.text, result.steps) == ("in spite of it", 2)
     assert [(row["step"], row["attempt"]) for row in notes("thinking", turn=handle.turn_id)] == [(1, 1), (1, 2), (2, 1)]
@@ -41,7 +40,6 @@ def test_a_parallel_worker_dies_during_a_read(stormy: World, sid: str) -> None:
     wait_until(lambda: notes("stop", turn=handle.turn_id, name="b"), "the other read ended")
     stormy.kill_the("parallel", begun["pid"])
     open_gate(f"r-{sid}")
-    stormy.start_again("parallel")
     shown = json.loads(handle.result(timeout_s=20).text)
     assert [m["text"] for m in shown if m["role"] == "tool"] == ["read a ok", "read b ok"]
     assert [row["attempt"] for row in notes("start", turn=handle.turn_id, name="a")] == [1, 2]
@@ -54,7 +52,6 @@ def test_p3_a_write_whose_worker_dies_is_unknown_and_never_runs_again(stormy: Wo
     begun = started(handle.turn_id)
     stormy.kill_the("serial", begun["pid"])
     open_gate(f"w-{sid}")
-    stormy.start_again("serial")
     result = handle.result(timeout_s=20)
     assert stormy.status(handle) == TraceStatus.UNKNOWN
     (told,) = [m for m in json.loads(result.text) if m["role"] == "tool"]
@@ -74,14 +71,10 @@ def test_p3_a_worker_that_dies_before_its_intent_leaves_a_call_that_runs_once(st
         lock.execute("BEGIN IMMEDIATE")  # the worker claims the call, and then waits for SQL to take its intent
         open_gate(f"m-{sid}")
         wait_until(lambda: stormy.status(handle) == "running", "the call was claimed")
-        worker = stormy.worker("serial")
-        assert worker.process is not None
-        stormy.kill_the("serial", worker.process.pid)
+        stormy.kill_the("serial", stormy.owner_pid(handle))
     finally:
         lock.execute("ROLLBACK")
         lock.close()
-    assert stormy.wiring.store.calls.of(handle.turn_id) == [] or stormy.status(handle) != "running"
-    stormy.start_again("serial")
     assert handle.result(timeout_s=20).text == "done"
     assert [row["attempt"] for row in notes("start", turn=handle.turn_id)] == [2]
     assert [(r.attempt, r.state) for r in stormy.wiring.store.calls.of(handle.turn_id)] == [(1, "void"), (2, "done")]
@@ -92,7 +85,6 @@ def test_p3_an_idempotent_write_runs_again_with_its_key(stormy: World, sid: str)
     begun = started(handle.turn_id)
     stormy.kill_the("serial", begun["pid"])
     open_gate(f"i-{sid}")
-    stormy.start_again("serial")
     assert handle.result(timeout_s=20).ending is Ending.COMPLETED
     rows = notes("start", turn=handle.turn_id)
     assert [row["attempt"] for row in rows] == [1, 2]
@@ -106,7 +98,6 @@ def test_p3_an_outcome_that_sql_has_survives_its_worker(stormy: World, sid: str)
     open_gate(f"m-{sid}")
     begun = wait_until(lambda: notes("post", turn=handle.turn_id), "the call was recorded")[0]
     stormy.kill_the("serial", begun["pid"])
-    stormy.start_again("serial")
     (told,) = [m for m in json.loads(handle.result(timeout_s=20).text) if m["role"] == "tool"]
     assert told["text"] == "write w ok"
     assert stormy.status(handle) == TraceStatus.COMPLETED
@@ -117,10 +108,8 @@ def test_the_deadline_passes_while_the_tool_pools_are_dead(stormy: World, sid: s
     limits = {"timeout_s": 3}
     handle = stormy.client.submit(sid, script([("write", {"name": "w", "gate": f"never-{sid}"})]), limits=limits)
     begun = started(handle.turn_id)
-    worker = stormy.worker("parallel")
-    assert worker.process is not None
-    stormy.kill_the("serial", begun["pid"])
-    stormy.kill_the("parallel", worker.process.pid)
+    assert begun["tool"] == "write"
+    stormy.kill_all("serial", "parallel")
     queued = stormy.client.submit(f"{sid}-b", script([("read", {"name": "r"})]), limits=limits)
     before = time.monotonic()
     for turn in (handle, queued):
@@ -133,15 +122,11 @@ def test_the_deadline_passes_while_the_tool_pools_are_dead(stormy: World, sid: s
 
 def test_all_pools_die_and_come_back(stormy: World, sid: str) -> None:
     busy = stormy.client.submit(sid, script([("read", {"name": "r", "gate": f"g-{sid}"})], [("write", {"name": "w"})]))
-    begun = started(busy.turn_id)
-    stormy.kill_the("parallel", begun["pid"])
-    for pool in ("coordinator", "serial", "finalizer"):
-        worker = stormy.worker(pool)
-        assert worker.process is not None
-        stormy.kill_the(pool, worker.process.pid)
+    assert started(busy.turn_id)["name"] == "r"
+    stormy.kill_all("parallel", "coordinator", "serial", "finalizer")
     fresh = stormy.client.submit(f"{sid}-b", script([("write", {"name": "v"})], final="fresh"))
     open_gate(f"g-{sid}")
-    stormy.start_again("coordinator", "parallel", "serial", "finalizer")
+    stormy.launch_dead()
     assert busy.result(timeout_s=20).text == "done"
     assert fresh.result(timeout_s=20).text == "fresh"
     for turn in (busy, fresh):

@@ -91,7 +91,7 @@ def _called_back(name: str, turn_id: str, step_key: str) -> None:
         diary.pass_gate(gates)
     many = int(diary.ordered(f"{name}.raise") or 0)
     if len(diary.notes(name, turn=turn_id)) <= many:
-        raise RuntimeError(f"{name} was told to fail")
+        raise RuntimeError(f"{name} was told to fail {diary.ordered('secret')}")
     diary.note(f"{name}.end", turn=turn_id, key=step_key)
 
 
@@ -134,7 +134,7 @@ def _work(tool: str, name: str, gate: str, sleep_s: float, fail: bool, context: 
         if sleep_s:
             time.sleep(sleep_s)
         if fail:
-            raise ValueError("told to fail")
+            raise ValueError(f"{name} was told to fail")
         context.cite_local(f"{name}.txt")
     finally:
         diary.note("stop", **facts)

@@ -54,7 +54,7 @@ class Bench:
         assert self._at is not None
         return self._at.rules.look
 
-    def after(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str]) -> None:
+    def after(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str] | None) -> None:
         if self._at is not None:
             self._at.told(name, given, reply, state)
 

@@ -54,7 +54,7 @@ class Watcher(Protocol):
         """The command that reads the state."""
         ...
 
-    def after(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str]) -> None: ...
+    def after(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str] | None) -> None: ...
 
 
 class WatchedScript:
@@ -65,6 +65,7 @@ class WatchedScript:
         self._client = client
         self._watcher = watcher
         self.signature = script.signature
+        self._changes_turns = not {"leases", "index"} & set(script.signature.keys)
         self.load(script.text.replace(_TIME, _MODEL_TIME))
 
     def load(self, text: str) -> None:
@@ -80,7 +81,10 @@ class WatchedScript:
         keys = [given[key] for key in sig.keys] + list(given.get(sig.more_keys, ()))
         args = [given[arg] for arg in sig.args] + list(given.get(sig.more_args, ()))
         run = ("EVALSHA", self.sha, len(keys), *keys, *args)
-        reply, state = self._client.many([run, self._watcher.look()])
+        if self._changes_turns:
+            reply, state = self._client.many([run, self._watcher.look()])
+        else:
+            reply, state = self._client.many([run])[0], None
         self._watcher.after(name, given, reply, state)
         if fate == "twice":
             once, reply, twice = self._client.many([("EVAL", DIGEST, 0), run, ("EVAL", DIGEST, 0)])

@@ -114,6 +114,9 @@ class Accepted:
             if row > after_row and request.turn_id not in self.ended
         ]
 
+    def result(self, turn_id: str) -> str | None:
+        return self.ended.get(turn_id)
+
     def request(self, turn_id: str) -> TurnRequest | None:
         return self.requests.get(turn_id)
 
@@ -139,6 +142,9 @@ class Records:
     """The finalizer's rows: nothing reads them here."""
 
     def note_failure(self, claim: StepClaim, error: str, dead: bool) -> None:
+        return None
+
+    def note_done(self, claim: StepClaim) -> None:
         return None
 
 

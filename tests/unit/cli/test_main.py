@@ -26,9 +26,7 @@ Leaves = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def leaves(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Leaves:
+def leaves(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Leaves:
     """Runs `brainq ARGUMENTS` in an empty directory: its exit code, stdout and stderr."""
     for name in ("BRAINQ_APP", "BRAINQ_REDIS_URL", "BRAINQ_SQL_URL", "BRAINQ_DATA_DIR"):
         monkeypatch.setenv(name, "")
@@ -83,7 +81,9 @@ def test_an_error_is_one_line_with_the_remedy(leaves: Leaves) -> None:
     assert len(err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("wrong", [("nope",), ("submit", "s1"), ("tail", "x", "--after", "-1"), ("list", "--state", "odd")])
+@pytest.mark.parametrize(
+    "wrong", [("nope",), ("submit", "s1"), ("tail", "x", "--after", "-1"), ("list", "--state", "odd")]
+)
 def test_wrong_usage_is_2(leaves: Leaves, wrong: tuple[str, ...]) -> None:
     code, _, err = leaves(*wrong)
     assert code == Exit.USAGE
@@ -145,7 +145,7 @@ def test_limits_are_read_and_wrong_ones_named() -> None:
     for wrong in ("max_steps", "max_steps=", "max_steps=three", "=3"):
         with pytest.raises(InvalidInput, match="NAME=NUMBER"):
             read_limits([wrong])
-    with pytest.raises(InvalidInput, match="no limit 'steps'; the limits are .*max_steps"):
+    with pytest.raises(InvalidInput, match=r"no limit 'steps'; the limits are .*max_steps"):
         read_limits(["steps=3"])
 
 
@@ -161,9 +161,10 @@ def test_flowers_options_are_those_of_the_shipped_file() -> None:
     config: dict[str, object] = {}
     exec(SHIPPED.read_text(), config)
     shipped = {name: value for name, value in config.items() if not name.startswith("__")}
-    assert OPTIONS == {
-        name: ",".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in shipped.items()
-    }
+    assert {
+        name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        for name, value in shipped.items()
+    } == OPTIONS
 
 
 def test_flower_runs_from_a_wheel_without_the_shipped_file(tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ PLAN = [
 ]
 
 
-def shown(*events: tuple[str, dict[str, Any]], label: str = "", width: int = 200, terminal: bool = False) -> str:
+def shown(
+    *events: tuple[str, dict[str, Any]], label: str = "", width: int = 200, terminal: bool = False
+) -> str:
     """What a timeline prints for these events, 100 ms apart."""
     out = StringIO()
     timeline = Timeline(Console(file=out, width=width, force_terminal=terminal, color_system=None), label)
@@ -63,7 +65,9 @@ def test_a_reader_that_resumes_names_calls_by_the_trace() -> None:
 
 
 def test_text_streams_inline_and_a_word_split_between_deltas_stays_whole() -> None:
-    text = shown(delta("Hello wo"), delta("rld, how "), delta("are you"), ("turn.closing", {"ending": "completed"}))
+    text = shown(
+        delta("Hello wo"), delta("rld, how "), delta("are you"), ("turn.closing", {"ending": "completed"})
+    )
     assert text.splitlines()[0].strip() == "│ Hello world, how are you"
 
 
@@ -92,9 +96,8 @@ def test_with_a_label_text_waits_until_it_is_whole_and_replaced_text_is_never_sh
 
 def test_the_text_of_the_newest_step_is_kept() -> None:
     timeline = Timeline(Console(file=StringIO()))
-    for number, (kind, data) in enumerate(
-        [delta("first"), ("step.started", {"step": 2, "attempt": 1}), delta("the "), delta("answer")]
-    ):
+    next_step: tuple[str, dict[str, Any]] = ("step.started", {"step": 2, "attempt": 1})
+    for number, (kind, data) in enumerate([delta("first"), next_step, delta("the "), delta("answer")]):
         timeline.show(TurnEvent(seq=number + 1, kind=EventKind(kind), at_ms=0, data=data))
     assert timeline.text == "the answer"
 

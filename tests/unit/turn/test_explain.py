@@ -71,9 +71,15 @@ def call(number: int, status: TraceStatus, **given: Any) -> ToolTraceEntry:
             {"owner": "host-7", "lease_remaining_ms": 8000, "attempt": 2},
             "step 3 of 6 is next (attempt 2 of it); coordinator host-7 has it, lease 8.0 s left",
         ),
-        ({"owner": "host-7"}, "step 3 of 6 is next; the lease of coordinator host-7 lapsed, the sweeper rings within 1 s"),
+        (
+            {"owner": "host-7"},
+            "step 3 of 6 is next; the lease of coordinator host-7 lapsed, the sweeper rings within 1 s",
+        ),
         ({"step": 6}, "ends next as completed, because all 6 steps are used; a coordinator is rung"),
-        ({"cancel_requested": True}, "ends next as cancelled, because it was cancelled; a coordinator is rung"),
+        (
+            {"cancel_requested": True},
+            "ends next as cancelled, because it was cancelled; a coordinator is rung",
+        ),
         (
             {"budget": BUDGET.model_copy(update={"remaining_s": 0.0})},
             "ends next as timed_out, because its deadline has passed; a coordinator is rung",
@@ -81,7 +87,12 @@ def call(number: int, status: TraceStatus, **given: Any) -> ToolTraceEntry:
         ({"state": TurnState.PARKED, "awaits": "people"}, "waits for people"),
         ({"awaits": "calls"}, "waits for its next wave of calls"),
         (
-            {"state": TurnState.CLOSING, "awaits": "finalizer", "ending": Ending.CANCELLED, "finalizer_step": "log"},
+            {
+                "state": TurnState.CLOSING,
+                "awaits": "finalizer",
+                "ending": Ending.CANCELLED,
+                "finalizer_step": "log",
+            },
             "closing as cancelled: the finalizer is rung for its step log",
         ),
         (

@@ -1,0 +1,225 @@
+"""`brainq dev` in one terminal, the other commands in another: real processes, nothing set up beforehand."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from brainq.cli.codes import Exit
+from brainq.devserver.embedded import running_url
+from tests.support.wait import wait_until
+
+ROOT = Path(__file__).parents[2]
+BRAIN = """
+import time
+
+from brainq import Brain, Effect, ScriptedProvider
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.providers.scripted import ScriptedFailure, calls, fails, says
+
+
+def answer(request: ModelRequest) -> ModelReply | ScriptedFailure:
+    asked = [message.content for message in request.messages if message.role == "user"][-1]
+    if asked == "fail":
+        return fails("auth", retryable=False, message="no key")
+    if asked == "wait" and request.step == 1:
+        return calls(("sleep", {}))
+    if request.step == 1:
+        return calls(("look", {"what": "a"}), ("look", {"what": "b"}), ("order", {}), text="Let me see. ")
+    return says("Ordered.")
+
+
+brain = Brain("shop", ScriptedProvider(rules=answer))
+
+
+@brain.tool(effect=Effect.READ_ONLY)
+def look(what: str) -> str:
+    "Look."
+    return what
+
+
+@brain.tool(effect=Effect.NETWORK)
+def order() -> str:
+    "Order."
+    return "ok"
+
+
+@brain.tool(effect=Effect.READ_ONLY, timeout_s=60)
+def sleep() -> str:
+    "Sleep."
+    time.sleep(60)
+    return "ok"
+"""
+
+
+@dataclass(frozen=True)
+class Dev:
+    """A running `brainq dev`, and `brainq` commands in another terminal of its directory."""
+
+    directory: Path
+    process: subprocess.Popen[bytes]
+    run: Callable[..., subprocess.CompletedProcess[str]]
+
+    @property
+    def output(self) -> str:
+        return (self.directory / "dev.out").read_text()
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
+    directory = tmp_path_factory.mktemp("shop")
+    (directory / "shop.py").write_text(BRAIN)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BRAINQ_")}
+    environment |= {"PYTHONPATH": str(ROOT), "BRAINQ_APP": "shop:brain"}
+    brainq = [sys.executable, "-m", "brainq.cli.main"]
+
+    def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*brainq, *arguments],
+            cwd=directory,
+            env=environment | more,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+
+    with (directory / "dev.out").open("wb") as output:
+        process = subprocess.Popen(
+            [*brainq, "dev"], cwd=directory, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+    running = Dev(directory, process, run)
+    try:
+        wait_until(
+            lambda: process.poll() is not None or "ready in" in running.output, "brainq dev is ready", 90
+        )
+        assert process.poll() is None, running.output
+        yield running
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+
+
+def worker_pids(directory: Path) -> list[int]:
+    return [int(path.read_text()) for path in sorted((directory / ".brainq" / "logs").glob("*.ready"))]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_dev_says_where_things_are_and_what_to_type_next(dev: Dev) -> None:
+    for expected in (
+        "shop:brain, 3 tools: 2 read_only, 1 network",
+        "redis://127.0.0.1:",
+        "brainq.db",
+        "logs/*.log",
+        'brainq -A shop:brain submit s1 "Hello!" --follow',
+    ):
+        assert expected in dev.output
+
+
+def test_a_turn_is_followed_and_looked_at_from_another_terminal(dev: Dev) -> None:
+    followed = dev.run("submit", "s1", "hello", "--follow", "--request-key", "k1")
+    assert followed.returncode == 0, followed.stderr
+    said = [line.split() for line in followed.stdout.splitlines()]
+    assert [line[1:3] for line in said if line[1] == "turn"] == [
+        ["turn", "active"],
+        ["turn", "closing"],
+        ["turn", "completed"],
+    ]
+    assert "│ Ordered." in followed.stdout
+    assert re.search(r"c1-2 +completed +order +network", followed.stdout)
+    assert re.search(r"completed · answered · 2 steps · 3 calls", followed.stderr)
+
+    shown = json.loads(dev.run("show", "k1", "--json").stdout)
+    assert [call["status"] for call in shown["redis"]["trace"]] == ["completed"] * 3
+    assert [(intent["call_id"], intent["state"]) for intent in shown["intents"]] == [("c1-2", "done")]
+    events = [json.loads(line) for line in dev.run("tail", "k1", "--json").stdout.splitlines()]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert events[-1]["kind"] == "result"
+    listed = json.loads(dev.run("list", "--json").stdout)
+    assert shown["turn_id"] in [row["turn_id"] for row in listed]
+
+
+def test_a_failed_turn_is_1_and_json_is_the_result(dev: Dev) -> None:
+    failed = dev.run("submit", "s2", "fail", "--json")
+    assert failed.returncode == Exit.FAILED
+    result = json.loads(failed.stdout)
+    assert (result["ending"], result["error"]) == ("failed", "no key")
+
+
+def test_a_turn_waits_and_is_cancelled_from_another_terminal(dev: Dev) -> None:
+    turn = dev.run("submit", "s3", "wait", "--no-wait").stdout.strip()
+    assert "c1-0 sleep" in wait_until(lambda: _next_with(dev, turn, "waits for"), "the call shows", 60)
+    assert dev.run("cancel", turn, "--reason", "enough").returncode == 0
+    dev.run("tail", turn)
+    assert json.loads(dev.run("show", turn, "--json").stdout)["result"]["ending"] == "cancelled"
+
+
+def test_a_turn_that_times_out_is_3(dev: Dev) -> None:
+    assert dev.run("submit", "s4", "wait", "--limits", "timeout_s=1").returncode == Exit.TIMED_OUT
+
+
+def test_doctor_finds_all_four_workers(dev: Dev) -> None:
+    found = {row["name"]: row for row in json.loads(dev.run("doctor", "--json").stdout)}
+    assert found["workers"]["level"] == "ok", found["workers"]
+    assert found["workers"]["said"].startswith("4 workers")
+
+
+def test_a_killed_worker_is_started_again(dev: Dev) -> None:
+    before = worker_pids(dev.directory)
+    os.kill(before[0], signal.SIGKILL)
+    wait_until(lambda: "ended (signal SIGKILL); starting it again" in dev.output, "dev tells of it", 10)
+    wait_until(
+        lambda: len(now := worker_pids(dev.directory)) == 4 and now != before, "the worker is back", 60
+    )
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_dev_leaves_nothing_running(tmp_path: Path, how: signal.Signals) -> None:
+    (tmp_path / "shop.py").write_text(BRAIN)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BRAINQ_")}
+    environment |= {"PYTHONPATH": str(ROOT)}
+    out = tmp_path / "dev.out"
+    with out.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "brainq.cli.main", "dev", "-A", "shop:brain"],
+            cwd=tmp_path,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        wait_until(
+            lambda: process.poll() is not None or "ready in" in out.read_text(), "brainq dev is ready", 90
+        )
+        pids = worker_pids(tmp_path)
+        assert len(pids) == 4, out.read_text()
+        process.send_signal(how)
+        assert process.wait(30) == (0 if how is signal.SIGINT else -signal.SIGKILL), out.read_text()
+    finally:
+        process.kill()
+        process.wait()
+    wait_until(lambda: not any(is_alive(pid) for pid in pids), "all workers are gone", 20)
+    wait_until(lambda: running_url(tmp_path / ".brainq" / "redis") is None, "Redis is gone", 20)
+    assert "Traceback" not in out.read_text()
+
+
+def _next_with(dev: Dev, turn: str, words: str) -> str:
+    said = str(json.loads(dev.run("show", turn, "--json").stdout)["next"])
+    return said if words in said else ""

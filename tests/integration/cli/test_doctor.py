@@ -1,0 +1,104 @@
+"""Each check of `brainq doctor`, on something it must find."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from brainq.broker.app import make_app
+from brainq.cli.checks.broker import check_envelope
+from brainq.settings import Settings
+from tests.integration.cli.conftest import Brainq
+from tests.support.server import RedisServer
+
+
+def levels(brainq: Brainq) -> tuple[int, dict[str, tuple[str, str]]]:
+    """The exit code, and (level, what was said and the remedy) of each check."""
+    ran = brainq("doctor", "--json")
+    return ran.code, {
+        row["name"]: (row["level"], f"{row['said']} {row['remedy']}") for row in json.loads(ran.out)
+    }
+
+
+def test_a_setup_without_workers_is_told_how_to_start_them(brainq: Brainq) -> None:
+    brainq("db", "upgrade")
+    code, found = levels(brainq)
+    assert code == 0
+    assert {name for name, (level, _) in found.items() if level == "warn"} == {"workers", "redis disk"}
+    assert "brainq dev" in found["workers"][1]
+    assert "1 tool (1 read_only)" in found["brain"][1]
+    assert "turns 0" in found["queues"][1]
+
+
+def test_each_line_says_ok_or_what_to_do(brainq: Brainq) -> None:
+    lines = brainq("doctor").out.splitlines()
+    assert lines[0].startswith("ok   python ")
+    assert any(line.startswith("warn workers") for line in lines)
+
+
+def test_an_evicting_redis_fails(brainq: Brainq, redis_server: RedisServer) -> None:
+    redis_server.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    try:
+        code, found = levels(brainq)
+    finally:
+        redis_server.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    assert code == 1
+    assert found["redis memory"][0] == "FAIL"
+    assert "noeviction" in found["redis memory"][1]
+
+
+def test_quarantined_items_and_long_queues_are_seen(brainq: Brainq, redis_server: RedisServer) -> None:
+    redis_server.command("LPUSH", "bq:brainq.poison", "{}")
+    redis_server.command("LPUSH", "bq:brainq.turns", *(["x"] * 1000))
+    _, found = levels(brainq)
+    assert found["quarantine"][0] == "warn"
+    assert "LRANGE bq:brainq.poison" in found["quarantine"][1]
+    assert found["queues"][0] == "warn"
+    assert "brainq worker coordinator" in found["queues"][1]
+
+
+def test_a_brain_that_does_not_load_and_a_redis_that_is_away_fail(
+    brainq: Brainq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRAINQ_APP", "no_such_module:brain")
+    monkeypatch.setenv("BRAINQ_REDIS_URL", "redis://127.0.0.1:1/0")
+    code, found = levels(brainq)
+    assert code == 1
+    assert found["brain"][0] == found["redis"][0] == "FAIL"
+    assert "no_such_module" in found["brain"][1]
+    assert "workers" not in found
+
+
+def test_a_missing_schema_is_named(brainq: Brainq, settings: Settings) -> None:
+    _, found = levels(brainq)
+    assert found["sql"][0] == "warn"
+    (settings.data_dir / "brainq.db").touch()
+    code, found = levels(brainq)
+    assert (code, found["schema"][0]) == (1, "FAIL")
+    assert "brainq db upgrade" in found["schema"][1]
+
+
+def test_a_wrong_setting_is_named_and_not_shown(brainq: Brainq, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRAINQ_REDIS_URL", "postgres://me:secret@x")
+    code, found = levels(brainq)
+    assert code == 1
+    assert "BRAINQ_REDIS_URL" in found["settings"][1]
+    assert "secret" not in found["settings"][1]
+
+
+def test_a_celery_that_writes_other_headers_fails(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make_app(settings)
+    assert check_envelope(app).level == "ok"
+    write = app.amqp.as_task_v2
+
+    def newer(*args: object, **options: object) -> object:
+        message = write(*args, **options)
+        return message._replace(headers={**message.headers, "novelty": 1})
+
+    monkeypatch.setattr(app.amqp, "as_task_v2", newer)
+    assert (check := check_envelope(app)).level == "FAIL"
+    assert "novelty" in check.said
+    app.close()
