@@ -98,7 +98,7 @@ def running_stage(
         client.wiring.warm_up()
         database = AirlineDatabase(options.database)
         stack.callback(database.close)
-        workers: dict[str, int] = {pool: WORKERS_WITH_KILLS if kills else 1 for pool in POOLS}
+        workers = dict[str, int].fromkeys(POOLS, WORKERS_WITH_KILLS if kills else 1)
         fleet = stack.enter_context(Fleet(directory / "workers", environment, workers=workers))
         yield Stage(client, fleet, database, options)
 

@@ -72,7 +72,7 @@ class World:
         return self.client.wiring
 
     def start(self) -> World:
-        self.fleet.start()
+        self.fleet.start(timeout_s=110.0)
         return self
 
     def stop(self) -> None:

@@ -107,7 +107,9 @@ def _workers(settings: Settings, app: Any) -> Iterator[Check]:
         yield warn(
             "workers",
             f"{said}; no {missing}",
-            "start " + ", ".join(f"`brainq worker {pool}`" for pool in unserved) + ": turns stand still without",
+            "start "
+            + ", ".join(f"`brainq worker {pool}`" for pool in unserved)
+            + ": turns stand still without",
         )
     else:
         yield ok("workers", said)
