@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.limits import Limits
-from brainq.contracts.turn import TurnRequest
+from brainq.contracts.turn import LimitsOverride, TurnRequest
 from brainq.errors import InvalidInput
 
 LOOK_AFTER_S = 5.0  # when the sweeper first looks at a new turn
@@ -46,11 +46,8 @@ def read_request(fields: dict[str, Any]) -> TurnRequest:
         if isinstance(cause, InvalidInput):
             raise cause from None
         field = ".".join(str(part) for part in first["loc"]) or "request"
-        known = (
-            f"; the fields are {', '.join(TurnRequest.model_fields)}"
-            if first["type"] == "extra_forbidden"
-            else ""
-        )
+        model = LimitsOverride if field.startswith("limits.") else TurnRequest
+        known = f"; the fields are {', '.join(model.model_fields)}" if first["type"] == "extra_forbidden" else ""
         raise InvalidInput(field, f"{first['msg']}{known}") from None
 
 

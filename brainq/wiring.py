@@ -10,8 +10,6 @@ from brainq.admission import Admission
 from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.broker import names
-from brainq.broker.app import make_app
-from brainq.broker.dispatch import publish_doorbell
 from brainq.broker.envelope import template
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.lanes import LaneKeeper
@@ -80,6 +78,10 @@ class Wiring:
     def outbox(self) -> Outbox:
         if self.settings.doorbell == "transactional":
             return NoOutbox()
+        # Celery costs half a second to import, and transactional doorbells do without it.
+        from brainq.broker.app import make_app
+        from brainq.broker.dispatch import publish_doorbell
+
         app = make_app(self.settings, name="brainq-doorbells")
         return PublishingOutbox(self.client, self.keys, lambda bell: publish_doorbell(app, bell))
 
@@ -261,11 +263,16 @@ def doorbells(settings: Settings) -> Doorbells:
     }
     tasks |= {effect.value: (names.CALL_RUN, names.tool_queue(effect)) for effect in Effect}
     direct = settings.doorbell == "transactional"
+    queues = {
+        word: Doorbell(names.queue_key(settings, queue) if direct else "", template(task, queue))
+        for word, (task, queue) in tasks.items()
+    }
+    queues["finalize_later"] = Doorbell(
+        names.later_key(settings, names.FINALIZE_QUEUE) if direct else "",
+        template(names.FINALIZE_STEP, names.FINALIZE_QUEUE, names.LATER_PRIORITY),
+    )
     return Doorbells(
-        queues={
-            word: Doorbell(names.queue_key(settings, queue) if direct else "", template(task, queue))
-            for word, (task, queue) in tasks.items()
-        },
+        queues=queues,
         bells_key=Keys(settings.prefix).bells,
         outbox_prefix=settings.prefix,
     )

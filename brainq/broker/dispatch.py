@@ -25,6 +25,7 @@ def publish_doorbell(app: Celery, text: str) -> None:
             content_encoding=message["content-encoding"],
             correlation_id=properties["correlation_id"],
             delivery_mode=properties["delivery_mode"],
+            priority=properties["priority"],
             retry=True,
             retry_policy=app.conf.task_publish_retry_policy,
         )

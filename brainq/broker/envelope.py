@@ -33,7 +33,7 @@ _EMBED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 
 
 @cache
-def template(task: str, queue: str) -> str:
+def template(task: str, queue: str, priority: int = 0) -> str:
     """The envelope of a `task` for `queue`, as JSON text with placeholders."""
     headers = {
         "lang": "py",
@@ -61,7 +61,7 @@ def template(task: str, queue: str) -> str:
         "reply_to": "",
         "delivery_mode": 2,
         "delivery_info": {"exchange": "", "routing_key": queue},
-        "priority": 0,
+        "priority": priority,
         "delivery_tag": TAG,
     }
     message = {

@@ -56,3 +56,19 @@ def tool_queue(effect: Effect) -> str:
 def queue_key(settings: Settings, queue: str) -> str:
     """The Redis list that is this queue: LPUSH rings, workers pop from the right end."""
     return settings.prefix + queue
+
+
+LATER_PRIORITY = 6
+"""Celery's Redis transport keeps messages of this priority in a list of their own, read after priority 0."""
+
+_PRIORITY_SEPARATOR = "\x06\x16"
+
+
+def later_key(settings: Settings, queue: str) -> str:
+    """The Redis list of this queue's messages that wait behind its others."""
+    return f"{queue_key(settings, queue)}{_PRIORITY_SEPARATOR}{LATER_PRIORITY}"
+
+
+def queue_keys(settings: Settings, queue: str) -> tuple[str, str]:
+    """Both lists of a queue, in the order workers read them."""
+    return queue_key(settings, queue), later_key(settings, queue)

@@ -131,7 +131,7 @@ class CallRunner:
 
         outcome = self._executor.run(tool, claim.arguments, context, token, on_late=ended_late)
         abandoned = isinstance(outcome, ToolTimeout) and outcome.still_running
-        reply = None
+        reply = SettleReply("")  # what it stays when recording fails: the lanes are left then, too
         try:
             self._record(claim, outcome, late=False)
             reply = self._settle(claim, tool, outcome, context)

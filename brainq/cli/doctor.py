@@ -8,9 +8,10 @@ from brainq.cli.options import App, AsJson
 
 
 def doctor(as_json: AsJson = False, app: App = "") -> None:
-    """Check the setup: Redis, SQL, the brain, libraries, queues and workers.
+    """Check the setup, and say what to do.
 
-    Each line says ok, warn or FAIL, and what to do. The exit code is 1 if anything FAILs.
+    Looks at libraries, the brain, SQL, Redis, queues and workers. Each line says ok, warn or FAIL, and what to
+    do; the exit code is 1 if anything FAILs.
 
     \b
     Examples:

@@ -21,7 +21,9 @@ def list_turns(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """List turns, the newest first: from SQL, and what Redis says of those that have not ended.
+    """List turns, the newest first.
+
+    They come from SQL, with what Redis says of those that have not ended.
 
     \b
     Examples:

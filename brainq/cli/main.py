@@ -38,7 +38,7 @@ for name, command in {
     "worker": worker.worker,
     "flower": flower.flower,
 }.items():
-    app.command(name, help=command.__doc__)(command)
+    app.command(name, epilog=codes.HELP if name == "submit" else None)(command)
 app.add_typer(db.app, name="db")
 
 

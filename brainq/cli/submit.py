@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli import codes
 from brainq.cli.options import App, AsJson
 
 
@@ -64,6 +63,3 @@ def submit(
         as_json=as_json,
     )
     raise typer.Exit(code)
-
-
-submit.__doc__ = f"{submit.__doc__}\n{codes.HELP}"

@@ -19,7 +19,7 @@ class EventKind(StrEnum):
     CALL_DISPATCHED = "call.dispatched"
     CALL_RUNNING = "call.running"
     CALL_ENDED = "call.ended"  # status, latency_ms
-    BUDGET = "budget"  # what was refused: kind, used, max
+    BUDGET = "budget"  # spent: steps, tokens or cost
     NOTICE = "notice"  # a warning about the turn, such as a late write
     TURN_CLOSING = "turn.closing"  # ending, stop_reason
     RESULT = "result"  # the one final event; after it nothing comes

@@ -19,7 +19,9 @@ def check_json(field: str, value: object) -> object:
     million characters.
     """
     if _is_too_deep(value):
-        raise InvalidInput(field, f"it is nested deeper than {MAX_DEPTH} levels, or holds itself; make it flatter")
+        raise InvalidInput(
+            field, f"it is nested deeper than {MAX_DEPTH} levels, or holds itself; make it flatter"
+        )
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         text.encode()

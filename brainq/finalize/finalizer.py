@@ -67,7 +67,11 @@ class TurnFinalizer:
 
         with self._beats.hold(lambda: self._chain.beat(claim), _ignore):
             try:
-                step.run(StepContext(claim, lambda: self._read.turn(claim), self._chain, self._records, self._brain))
+                step.run(
+                    StepContext(
+                        claim, lambda: self._read.turn(claim), self._chain, self._records, self._brain
+                    )
+                )
             except Exception as failure:
                 return self._failed(claim, failure)
         if claim.tries > 1:
@@ -104,7 +108,9 @@ class TurnFinalizer:
             self._records.note_done(claim)
         except Exception as failure:
             # What people see of the step is behind by one try; the chain does not wait for that.
-            log.warning("end not recorded", turn_id=claim.turn_id, step=claim.step, why=type(failure).__name__)
+            log.warning(
+                "end not recorded", turn_id=claim.turn_id, step=claim.step, why=type(failure).__name__
+            )
 
     def _go_on(self, claim: StepClaim) -> str:
         return self._chain.go_on(claim, self._order.after(claim.step)).lower()

@@ -48,7 +48,7 @@ class Doorbell:
 
 @dataclass(frozen=True, slots=True)
 class Doorbells:
-    """Doorbells by queue word: turns, read_only, local_write, network, destructive, finalize."""
+    """Doorbells by queue word: turns, read_only, local_write, network, destructive, finalize, finalize_later."""
 
     queues: Mapping[str, Doorbell]
     bells_key: str
@@ -56,7 +56,7 @@ class Doorbells:
 
     def lua(self) -> str:
         rows = [
-            f"  ['{word}'] = {{key = [==[{bell.key}]==], text = [==[{bell.text}]==]}},"
+            f"  ['{word}'] = {{key = [==[{bell.key}]==], text = {_filler(bell.text)}}},"
             for word, bell in self.queues.items()
         ]
         return "\n".join(
@@ -68,6 +68,13 @@ class Doorbells:
                 f"local OUTBOX_PREFIX = [==[{self.outbox_prefix}]==]",
             ]
         )
+
+
+def _filler(text: str) -> str:
+    """A Lua function that fills in the placeholders: plain concatenation, far cheaper than gsub on each ring."""
+    parts = re.split(r"%([A-Z_]+)%", text)
+    joined = [f"[==[{part}]==]" if i % 2 == 0 else part for i, part in enumerate(parts)]
+    return f"function(ARGS, ARGSREPR, TASK_ID, ROOT_ID, TAG) return {' .. '.join(joined)} end"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from examples.airline.recorded import RecordedSession
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULT_TIMEOUT_S = 900.0
-PAUSE_WITH_KILLS_S = 0.03
+PAUSE_WITH_KILLS_S = 0.15
 WORKERS_WITH_KILLS = 2  # a pool, so that one works while the other starts
 # A killed worker's work waits for its lease; an environment that says otherwise wins.
 SHORT_LEASES = {
@@ -98,8 +98,9 @@ def running_stage(
         client.wiring.warm_up()
         database = AirlineDatabase(options.database)
         stack.callback(database.close)
-        workers = dict[str, int].fromkeys(POOLS, WORKERS_WITH_KILLS if kills else 1)
-        fleet = stack.enter_context(Fleet(directory / "workers", environment, workers=workers))
+        count = WORKERS_WITH_KILLS if kills else 1
+        fleet = Fleet(directory / "workers", environment, workers={str(pool): count for pool in POOLS})
+        stack.enter_context(fleet)
         yield Stage(client, fleet, database, options)
 
 

@@ -87,8 +87,7 @@ def _pools(wiring: Wiring) -> dict[str, Pool]:
 def _answer_all(wiring: Wiring, pool: Pool, profiler: cProfile.Profile | None) -> int:
     """Answer what is in the pool's queues now; returns how many doorbells that were."""
     bells: list[list[str | int]] = []
-    for queue in pool.queues:
-        key = names.queue_key(wiring.settings, queue)
+    for key in [key for queue in pool.queues for key in names.queue_keys(wiring.settings, queue)]:
         while (text := cast("str | None", wiring.client.rpop(key))) is not None:
             bells.append(json.loads(json.loads(text)["body"])[0])
     began_s = time.process_time()

@@ -14,6 +14,7 @@ from brainq.contracts.claim import CallRef
 from brainq.contracts.effect import Effect
 from brainq.contracts.outcome import ToolSuccess
 from brainq.contracts.status import Ending, TraceStatus
+from brainq.tools.deadline import DeadlineToken
 from brainq.upkeep.rescue import LOST, UNKNOWN, AskAgain, GiveUp, judge
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
@@ -120,7 +121,9 @@ def test_p3_an_outcome_recorded_before_the_worker_died_is_the_outcome(pump: Pump
     handle, _ = to_call(pump, "write")
     pump.wiring.calls.claim(ref(handle), 1, "dead")
     start_intent(pump, handle)
-    pump.wiring.store.calls.record_outcome(handle.turn_id, "c1-0", 1, ToolSuccess(value="it was written"), late=False)
+    pump.wiring.store.calls.record_outcome(
+        handle.turn_id, "c1-0", 1, ToolSuccess(value="it was written"), late=False
+    )
     lapse(pump, handle)
     assert status(pump, handle) == TraceStatus.COMPLETED
     assert told(pump, handle)["text"] == "it was written"
@@ -142,7 +145,9 @@ JUDGEMENTS = [
 
 
 @pytest.mark.parametrize(("effect", "idempotent", "attempt", "started", "expected"), JUDGEMENTS)
-def test_p3_judgements(effect: Effect, idempotent: bool, attempt: int, started: str, expected: object) -> None:
+def test_p3_judgements(
+    effect: Effect, idempotent: bool, attempt: int, started: str, expected: object
+) -> None:
     assert judge(effect, idempotent, attempt, 3, started, None) == expected
 
 
@@ -168,10 +173,14 @@ def test_p3_a_doorbell_that_comes_twice_starts_a_write_once(pumps: Pumps) -> Non
 def test_p4_a_late_write_becomes_a_notice_and_evidence(pump: Pump) -> None:
     handle = pump.submit(
         "s1",
-        script([("hasty_write", {"name": "x", "gate": "late"})], [("read", {"name": "r", "gate": "r"})], final="$seen"),
+        script(
+            [("hasty_write", {"name": "x", "gate": "late"})],
+            [("read", {"name": "r", "gate": "r"})],
+            final="$seen",
+        ),
     )
     pump.drain("brainq.turns", "brainq.tools.local_write")
-    assert [e.status for e in pump.wiring.calls.trace("s1", handle.turn_id)][0] == TraceStatus.TIMED_OUT
+    assert pump.wiring.calls.trace("s1", handle.turn_id)[0].status == TraceStatus.TIMED_OUT
     (row,) = pump.wiring.store.calls.of(handle.turn_id)
     assert (row.outcome_kind, row.late) == ("timeout", False)
     open_gate("late")
@@ -204,7 +213,9 @@ def test_p4_a_late_write_after_the_turn_is_told_to_the_next_one(pump: Pump) -> N
 
 
 def test_p4_a_late_read_changes_nothing(pump: Pump) -> None:
-    handle = pump.submit("s1", script([("hasty_read", {"name": "x", "gate": "late"})], [("read", {"name": "r"})]))
+    handle = pump.submit(
+        "s1", script([("hasty_read", {"name": "x", "gate": "late"})], [("read", {"name": "r"})])
+    )
     pump.drain("brainq.turns", "brainq.tools.read_only")
     before = pump.wiring.client.lrange(pump.wiring.keys.of_session("s1", "history"), 0, -1)
     open_gate("late")
@@ -243,7 +254,9 @@ def test_p4_what_ends_after_the_turn_is_told_as_it_ended(pump: Pump, how: str) -
 
 
 def test_p7_an_abandoned_call_keeps_its_lane_until_it_ends(pump: Pump) -> None:
-    first = pump.submit("s1", script([("hasty_write", {"name": "x", "gate": "lane"})], [("write", {"name": "y"})]))
+    first = pump.submit(
+        "s1", script([("hasty_write", {"name": "x", "gate": "lane"})], [("write", {"name": "y"})])
+    )
     wait_until(lambda: pump.drain() and notes("start"), "the first write started")
     assert pump.wiring.calls.trace("s1", first.turn_id)[0].status == TraceStatus.TIMED_OUT
     # Several leases and sweeps later it is still held, because its process beats.
@@ -268,19 +281,13 @@ def test_p7_a_thawed_attempt_does_not_free_the_lane_of_the_next_one(pumps: Pumps
     lapse(pump, handle)
     assert status(pump, handle) == "dispatched"
     other = pump.submit("s2", script([("idem", {"name": "x"})]))
-    frozen.wiring.runner._run(  # pyright: ignore[reportPrivateUsage]
-        claimed, pump.wiring.brain.tools.get("idem"), _token()  # type: ignore[arg-type]
-    )
+    tool = pump.wiring.brain.tools.get("idem")
+    assert tool is not None
+    frozen.wiring.runner._run(claimed, tool, DeadlineToken(5))  # pyright: ignore[reportPrivateUsage]
     (holder,) = pump.wiring.lanes.line("session:s1")
     assert holder == ref(handle)
     pump.finish(handle)
     pump.finish(other)
-
-
-def _token() -> Any:
-    from brainq.tools.deadline import DeadlineToken
-
-    return DeadlineToken(5)
 
 
 def test_p7_a_dead_workers_lane_is_freed(pump: Pump) -> None:

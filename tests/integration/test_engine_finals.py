@@ -110,7 +110,7 @@ def test_the_result_goes_out_while_a_step_keeps_failing(pump: Pump) -> None:
     handle = pump.submit("s1", script())
     pump.drain()
     assert notes("usage"), "the step did not fail"
-    
+
     def is_out() -> bool:
         pump.sweep()
         pump.drain()
@@ -120,7 +120,9 @@ def test_the_result_goes_out_while_a_step_keeps_failing(pump: Pump) -> None:
     result = handle.result(timeout_s=0)
     assert (result.text, len(result.warnings)) == ("done", 1)
     assert "usage: RuntimeError" in result.warnings[0]
-    row: Any = pump.wiring.client.hmget(pump.wiring.keys.turn("s1", handle.turn_id), "closing_at", "result_at")
+    row: Any = pump.wiring.client.hmget(
+        pump.wiring.keys.turn("s1", handle.turn_id), "closing_at", "result_at"
+    )
     assert 300 <= int(row[1]) - int(row[0]) < 1500
     order("usage.raise", "")
     pump.settle(handle)
@@ -159,7 +161,9 @@ def test_the_result_goes_out_when_nobody_serves_the_finalizer(
 
 @pytest.mark.parametrize("step", CHAIN)
 @pytest.mark.parametrize("effect", [False, True], ids=["before its effect", "after its effect"])
-def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(pumps: Callable[..., Pump], step: str, effect: bool) -> None:
+def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
+    pumps: Callable[..., Pump], step: str, effect: bool
+) -> None:
     pump, dead = pumps(), pumps(owner="dead")
     handle = pump.submit("s1", script([("read", {"name": "a"})]), show_citations=True)
     while (bell := pump.take()) and bell.args[2:] != (step,):

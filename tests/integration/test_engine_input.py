@@ -11,9 +11,15 @@ from brainq.tasks.register import submit_foreign
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump
 
-NESTED: Any = []
-for _ in range(3000):
-    NESTED = [NESTED]
+
+def _nested(levels: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
+NESTED = _nested(3000)
 
 BAD: dict[str, tuple[str, dict[str, Any]]] = {
     "no session": ("session_id", {"session_id": None}),
@@ -76,7 +82,9 @@ def stored(pump: Pump) -> tuple[list[Any], list[str]]:
     return pump.wiring.store.turns.list(), keys
 
 
-@pytest.mark.parametrize(("field", "change"), [*BAD.values(), *ONLY_PYTHON.values()], ids=[*BAD, *ONLY_PYTHON])
+@pytest.mark.parametrize(
+    ("field", "change"), [*BAD.values(), *ONLY_PYTHON.values()], ids=[*BAD, *ONLY_PYTHON]
+)
 def test_p14_submit_refuses(pump: Pump, field: str, change: dict[str, Any]) -> None:
     given = GOOD | change
     with pytest.raises(InvalidInput) as refused:
@@ -87,7 +95,9 @@ def test_p14_submit_refuses(pump: Pump, field: str, change: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(("field", "change"), BAD.values(), ids=list(BAD))
-def test_p14_a_foreign_submit_is_rejected_with_its_reason(pump: Pump, field: str, change: dict[str, Any]) -> None:
+def test_p14_a_foreign_submit_is_rejected_with_its_reason(
+    pump: Pump, field: str, change: dict[str, Any]
+) -> None:
     assert submit_foreign(pump.wiring, (), GOOD | change) == "rejected"
     (row,), keys = stored(pump)
     assert row.state == "rejected"
@@ -123,7 +133,11 @@ def test_a_foreign_submit_in_one_object_runs(pump: Pump) -> None:
 
 def test_a_foreign_submit_that_comes_twice_is_one_turn(pump: Pump) -> None:
     fields = GOOD | {"user_message": script()}
-    assert submit_foreign(pump.wiring, (), dict(fields)) == submit_foreign(pump.wiring, (), dict(fields)) == "turn-1"
+    assert (
+        submit_foreign(pump.wiring, (), dict(fields))
+        == submit_foreign(pump.wiring, (), dict(fields))
+        == "turn-1"
+    )
     pump.finish(pump.client.handle("turn-1"))
     assert submit_foreign(pump.wiring, (), dict(fields)) == "turn-1"
     assert pump.waiting() == []

@@ -20,10 +20,17 @@ from tests.support.wait import wait_until
 
 def test_a_turn_with_reads_and_a_write_answers(pump: Pump) -> None:
     handle = pump.submit(
-        "s1", script([("read", {"name": "a"}), ("read", {"name": "b"}), ("write", {"name": "c"})], final="all done")
+        "s1",
+        script(
+            [("read", {"name": "a"}), ("read", {"name": "b"}), ("write", {"name": "c"})], final="all done"
+        ),
     )
     result = pump.finish(handle)
-    assert (result.text, result.ending, result.stop_reason) == ("all done", Ending.COMPLETED, StopReason.ANSWERED)
+    assert (result.text, result.ending, result.stop_reason) == (
+        "all done",
+        Ending.COMPLETED,
+        StopReason.ANSWERED,
+    )
     assert (result.steps, result.tool_calls) == (2, 3)
     assert [citation.source for citation in result.local_citations] == ["a.txt", "b.txt", "c.txt"]
     row = pump.wiring.store.turns.get(handle.turn_id)
@@ -41,7 +48,11 @@ def seen(pump: Pump, *steps: Any, **options: Any) -> list[dict[str, Any]]:
 MIXES: dict[str, list[Any]] = {
     "one read": [("read", {"name": "a"})],
     "reads around a write": [("read", {"name": "a"}), ("write", {"name": "w"}), ("read", {"name": "b"})],
-    "failures": [("read", {"name": "a", "fail": True}), ("write", {"name": "w", "fail": True}), ("read", {"name": "b"})],
+    "failures": [
+        ("read", {"name": "a", "fail": True}),
+        ("write", {"name": "w", "fail": True}),
+        ("read", {"name": "b"}),
+    ],
     "unknown tool": [("no_such_tool", {}), ("read", {"name": "a"})],
     "denied by the hook": [("forbidden", {"name": "x"}), ("read", {"name": "a"}), ("write", {"name": "w"})],
     "arguments that are no JSON": [("read", "{{{{"), ("read", {"name": "a"})],
@@ -80,13 +91,18 @@ def history(pump: Pump, session_id: str) -> list[dict[str, Any]]:
 
 def test_p5_holds_when_a_turn_is_cancelled_in_the_middle(pump: Pump) -> None:
     handle = pump.submit(
-        "s1", script([("read", {"name": "a"}), ("write", {"name": "w", "gate": "never"}), ("read", {"name": "b"})])
+        "s1",
+        script([("read", {"name": "a"}), ("write", {"name": "w", "gate": "never"}), ("read", {"name": "b"})]),
     )
     pump.drain("brainq.turns", "brainq.tools.read_only")
     assert [entry.status for entry in trace(pump, handle)] == ["completed", "dispatched", "planned"]
     assert handle.cancel("enough") == "requested"
     result = pump.finish(handle)
-    assert (result.ending, result.stop_reason, result.error) == (Ending.CANCELLED, StopReason.CANCELLED, "enough")
+    assert (result.ending, result.stop_reason, result.error) == (
+        Ending.CANCELLED,
+        StopReason.CANCELLED,
+        "enough",
+    )
     said = history(pump, "s1")
     assert [message["role"] for message in said] == ["user", "assistant", "tool", "tool", "tool", "user"]
     assert [message["call_id"] for message in said if message["role"] == "tool"] == ["c1-0", "c1-1", "c1-2"]
@@ -167,7 +183,8 @@ def test_a_turn_that_was_never_advanced_times_out(pump: Pump) -> None:
 def test_turns_of_a_session_run_in_order(pump: Pump) -> None:
     handles = [pump.submit("s1", script([("write", {"name": f"w{n}"})], final=str(n))) for n in range(4)]
     other = pump.submit("s2", script(final="other"))
-    assert [handle.snapshot().state for handle in handles if handle.snapshot()] == ["active", "queued", "queued", "queued"]
+    found = [handle.snapshot() for handle in handles]
+    assert [snapshot.state for snapshot in found if snapshot] == ["active", "queued", "queued", "queued"]
     assert [pump.finish(handle).text for handle in [*handles, other]] == ["0", "1", "2", "3", "other"]
     assert [row["name"] for row in notes("start")] == ["w0", "w1", "w2", "w3"]
 

@@ -33,7 +33,9 @@ def compare(pump: Pump) -> int:
 
 
 def test_a_row_that_redis_does_not_know_is_queued_in_row_order(pump: Pump) -> None:
-    handles = [accept_only(pump, "s1", script([("write", {"name": f"w{n}"})], final=str(n))) for n in range(3)]
+    handles = [
+        accept_only(pump, "s1", script([("write", {"name": f"w{n}"})], final=str(n))) for n in range(3)
+    ]
     assert compare(pump) == 3
     assert compare(pump) == 0
     assert [pump.finish(handle).text for handle in handles] == ["0", "1", "2"]
@@ -78,7 +80,9 @@ def test_a_session_that_redis_lost_goes_on_from_sql(pump: Pump) -> None:
     assert first.text in [message["text"] for message in shown if message["role"] == "assistant"]
 
 
-@pytest.mark.parametrize("queue", ["brainq.turns", "brainq.tools.read_only", "brainq.tools.local_write", "brainq.finalize"])
+@pytest.mark.parametrize(
+    "queue", ["brainq.turns", "brainq.tools.read_only", "brainq.tools.local_write", "brainq.finalize"]
+)
 def test_p2_a_lost_doorbell_is_rung_again(pump: Pump, queue: str) -> None:
     handle = pump.submit("s1", script([("read", {"name": "a"}), ("write", {"name": "w"})], final="end"))
     while (lost := pump.take(queue)) is None:
@@ -142,7 +146,10 @@ def test_p12_nothing_is_left_when_all_has_ended_and_expired(pumps: Pumps) -> Non
     open_gate("late")
     wait_until(lambda: notes("stop", name="late"), "the late write ended")
     client: Any = pump.wiring.client
-    wait_until(lambda: client.exists("bq:{s4}:notices") or client.exists("bq:{s4}:history") == 0, "the notice was left")
+    wait_until(
+        lambda: client.exists("bq:{s4}:notices") or client.exists("bq:{s4}:history") == 0,
+        "the notice was left",
+    )
 
     def left() -> list[str]:
         pump.sweep()

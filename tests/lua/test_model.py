@@ -56,6 +56,13 @@ def test_a_seed_is_the_same_schedule_each_time(bench: Bench) -> None:
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_broken_script_is_found(bench: Bench, mutant: str) -> None:
     bench.scripts.replace(*MUTANTS[mutant])
-    with pytest.raises(AssertionError, match="BRAINQ_MODEL_SEED="):
-        for seed in range(MOST_FOR_A_MUTANT):
-            bench.run(seed)
+    found = any(breaks_a_rule(bench, seed) for seed in range(MOST_FOR_A_MUTANT))
+    assert found, f"{MOST_FOR_A_MUTANT} schedules did not find {mutant!r}"
+
+
+def breaks_a_rule(bench: Bench, seed: int) -> bool:
+    try:
+        bench.run(seed)
+    except AssertionError:
+        return True
+    return False

@@ -6,7 +6,9 @@ import json
 from typing import Any
 from uuid import uuid4
 
-from kombu import Connection, Producer
+from kombu.connection import Connection
+from kombu.messaging import Producer
+
 
 def push_with_kombu(redis_url: str, fields: dict[str, Any], *, prefix: str = "bq:", **headers: Any) -> str:
     """Send `brainq.turn.submit` with the three headers a worker needs, and `headers`; its task id."""
@@ -33,7 +35,10 @@ def push_by_hand(client: Any, fields: dict[str, Any], *, key: str = "bq:brainq.t
                 "content-encoding": "utf-8",
                 "content-type": "application/json",
                 "headers": {"lang": "sh", "task": "brainq.turn.submit", "id": str(uuid4())},
-                "properties": {"delivery_tag": "1", "delivery_info": {"exchange": "", "routing_key": "brainq.turns"}},
+                "properties": {
+                    "delivery_tag": "1",
+                    "delivery_info": {"exchange": "", "routing_key": "brainq.turns"},
+                },
             }
         ),
     )

@@ -62,7 +62,9 @@ def sqlite_url(directory: Path) -> str:
 class Pump:
     """One process's machines, driven by hand. `bells` is every doorbell it answered, with what was done."""
 
-    def __init__(self, brain: Brain, redis_url: str, sql_url: str, *, owner: str = "pump", **settings: Any) -> None:
+    def __init__(
+        self, brain: Brain, redis_url: str, sql_url: str, *, owner: str = "pump", **settings: Any
+    ) -> None:
         given = {**QUICK, "redis_url": redis_url, "sql_url": sql_url, **settings}
         self.settings: Settings = load_settings(**given)
         self.client = Client(self.settings, brain)
@@ -80,9 +82,10 @@ class Pump:
     def take(self, *queues: str) -> Bell | None:
         """Pop the next doorbell of `queues` (by default of any) without answering it."""
         for queue in queues or names.ALL_QUEUES:
-            text: Any = self.wiring.client.rpop(self.settings.prefix + queue)
-            if text:
-                return _bell(queue, text)
+            for key in self._keys(queue):
+                text: Any = self.wiring.client.rpop(key)
+                if text:
+                    return _bell(queue, text)
         return None
 
     def answer(self, bell: Bell) -> str:
@@ -110,8 +113,9 @@ class Pump:
     def sweep(self) -> None:
         """One sweep that looks at every turn, due or not."""
         index = self.wiring.keys.index
-        for member in self.wiring.client.zrange(index, 0, -1):  # type: ignore[union-attr]
-            self.wiring.client.zadd(index, {member: 0}, xx=True)
+        client: Any = self.wiring.client
+        for member in client.zrange(index, 0, -1):
+            client.zadd(index, {member: 0}, xx=True)
         self.wiring.sweeper.sweep()
 
     def finish(self, handle: TurnHandle, timeout_s: float = 10.0) -> TurnResult:
@@ -148,8 +152,12 @@ class Pump:
         self.close()
 
     def _list(self, queue: str) -> list[str]:
-        found: Any = self.wiring.client.lrange(self.settings.prefix + queue, 0, -1)
-        return found
+        client: Any = self.wiring.client
+        return [text for key in reversed(self._keys(queue)) for text in client.lrange(key, 0, -1)]
+
+    def _keys(self, queue: str) -> list[str]:
+        """The lists of a queue, in the order workers read them: what can wait has a list of its own."""
+        return [names.queue_key(self.settings, queue), names.later_key(self.settings, queue)]
 
 
 def _bell(queue: str, text: str) -> Bell:

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import socket
 import threading
 from types import TracebackType
 from typing import Self
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
+
+
+def _decoded(line: str) -> str:
+    """The texts that kombu wraps in base64."""
+    found: list[str] = []
+    for part in _BASE64.findall(line):
+        try:
+            found.append(base64.b64decode(part).decode(errors="replace"))
+        except ValueError:  # it only looked like base64
+            continue
+    return " ".join(found)
 
 
 class Wiretap:
@@ -31,7 +46,7 @@ class Wiretap:
             line = raw.decode(errors="replace")
             words = line.upper()
             if ' "LPUSH" ' in words or ' "PUBLISH" ' in words or ' "RPUSH" "BQ:BRAINQ.' in words:
-                self.lines.append(line)
+                self.lines.append(line + _decoded(line))
 
     def __enter__(self) -> Self:
         return self

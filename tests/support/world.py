@@ -82,7 +82,9 @@ class World:
 
     def kill_the(self, pool: str, pid: int) -> None:
         """SIGKILL the worker of `pool` that is process `pid`; fails if none is."""
-        running = {worker.process.pid: worker for worker in self.fleet.of_pool(pool) if worker.process is not None}
+        running = {
+            worker.process.pid: worker for worker in self.fleet.of_pool(pool) if worker.process is not None
+        }
         assert pid in running, f"{pool} is {sorted(running)}, and the work was begun by {pid}"
         self._kill(running[pid])
 

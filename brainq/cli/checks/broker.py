@@ -58,9 +58,11 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
     try:
         pipe = client.pipeline(transaction=False)
         for queue in names.ALL_QUEUES:
-            pipe.llen(names.queue_key(settings, queue))
+            for key in names.queue_keys(settings, queue):
+                pipe.llen(key)
         pipe.llen(names.queue_key(settings, names.POISON_LIST))
-        *lengths, poisoned = cast("list[int]", pipe.execute())
+        *lists, poisoned = cast("list[int]", pipe.execute())
+        lengths = [now + later for now, later in zip(lists[::2], lists[1::2], strict=True)]
     finally:
         client.close()
     said = ", ".join(

@@ -8,13 +8,12 @@ REPLY  GO fence tries revision | DROP why
 -- @include lib/now
 -- @include lib/ring
 local held = redis.call('HMGET', turn, 'fin_step', 'fin_owner', 'fin_lease', 'fin_fence', 'fin_tries', 'fin_rung',
-  'fin_retry_at')
+  'fin_retry_at', 'revision', 'result_at')
 if not held[1] then return {'DROP', 'gone'} end
 if held[1] ~= step then return {'DROP', 'stale'} end
 if held[2] ~= '' and tonumber(held[3] or 0) > now then return {'DROP', 'held'} end
 if tonumber(held[7] or 0) > now then return {'DROP', 'later'} end
-mark_claimed('finalize', held[6])
-local fence = redis.call('HINCRBY', turn, 'fin_fence', 1)
-local tries = redis.call('HINCRBY', turn, 'fin_tries', 1)
-redis.call('HSET', turn, 'fin_owner', owner, 'fin_lease', now + lease_ms)
-return {'GO', fence, tries, redis.call('HGET', turn, 'revision') or '0'}
+mark_claimed(held[9] and 'finalize_later' or 'finalize', held[6])
+local fence, tries = held[4] + 1, held[5] + 1
+redis.call('HSET', turn, 'fin_fence', fence, 'fin_tries', tries, 'fin_owner', owner, 'fin_lease', now + lease_ms)
+return {'GO', fence, tries, held[8] or '0'}

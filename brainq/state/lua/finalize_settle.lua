@@ -8,12 +8,14 @@ REPLY  NEXT | FINISHED | LOST
 ]]
 -- @include lib/now
 -- @include lib/ring
-local held = redis.call('HMGET', turn, 'fin_fence', 'fin_owner', 'fin_step')
+local held = redis.call('HMGET', turn, 'fin_fence', 'fin_owner', 'fin_step', 'result_at')
 if tonumber(held[1] or -1) ~= fence or held[2] == '' or held[3] ~= step then return {'LOST'} end
 redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', '', 'fin_tries', 0, 'fin_rung', now,
   'fin_retry_at', 0, 'fin_failing_since', 0)
 if next_step ~= '' then
-  ring('finalize', sid, tid, 'final.' .. next_step .. '.' .. fence, {sid, tid, next_step}, tid)
+  -- What comes after the result goes behind what leads to other turns' results.
+  ring(held[4] and 'finalize_later' or 'finalize', sid, tid, 'final.' .. next_step .. '.' .. fence,
+    {sid, tid, next_step}, tid)
   return {'NEXT'}
 end
 redis.call('HSET', turn, 'awaits', 'nobody')

@@ -65,12 +65,12 @@ else
     soon(tonumber(fin[3]) + 1)
   else
     local retry_at = tonumber(fin[4] or 0) or 0
-    local lapsed = fin[2] ~= ''
+    local lapsed, queue = fin[2] ~= '', state == 'closing' and 'finalize' or 'finalize_later'
     if retry_at > now then
       soon(retry_at)
-    elseif lapsed or retry_at > tonumber(fin[5] or 0) or bell_is_lost('finalize', fin[5], rering_ms) then
+    elseif lapsed or retry_at > tonumber(fin[5] or 0) or bell_is_lost(queue, fin[5], rering_ms) then
       redis.call('HSET', turn, 'fin_owner', '', 'fin_rung', now)
-      ring('finalize', sid, tid, 'final.' .. fin[1] .. '.' .. fin[8], {sid, tid, fin[1]}, tid)
+      ring(queue, sid, tid, 'final.' .. fin[1] .. '.' .. fin[8], {sid, tid, fin[1]}, tid)
     end
   end
 end

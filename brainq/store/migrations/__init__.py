@@ -38,7 +38,7 @@ def require_current(engine: Engine) -> None:
     found = revision(engine)
     if found != HEAD:
         raise SetupError(
-            f"the SQL schema is at revision {found or 'none'}, brainq needs {HEAD}; run `brainq migrate` "
+            f"the SQL schema is at revision {found or 'none'}, brainq needs {HEAD}; run `brainq db upgrade` "
             "or open the store with migrate=True"
         )
 

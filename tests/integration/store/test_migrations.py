@@ -70,7 +70,7 @@ def test_a_failed_upgrade_leaves_nothing(sql_url: str) -> None:
 
 
 def test_opening_without_migrating_needs_a_current_schema(sql_url: str) -> None:
-    with pytest.raises(SetupError, match="brainq migrate"):
+    with pytest.raises(SetupError, match="brainq db upgrade"):
         Store.open(sql_url, migrate=False)
     Store.open(sql_url).close()
     Store.open(sql_url, migrate=False).close()

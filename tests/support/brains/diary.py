@@ -37,7 +37,9 @@ def notes(what: str = "", **facts: Any) -> list[dict[str, Any]]:
     path = directory() / "diary"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [
-        row for row in rows if what in ("", row["what"]) and all(row.get(name) == fact for name, fact in facts.items())
+        row
+        for row in rows
+        if what in ("", row["what"]) and all(row.get(name) == fact for name, fact in facts.items())
     ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from brainq import Brain, Callbacks, Deny, Effect, RunContext, ScriptedProvider
@@ -17,11 +18,11 @@ from brainq.finalize.ports import StepContext
 from brainq.providers.scripted import ScriptedFailure, calls, fails, says
 from tests.support.brains import diary
 
-Call = tuple[str, dict[str, Any]]
+Call = tuple[str, dict[str, Any] | str]
 
 
 def script(
-    *steps: list[Call],
+    *steps: Sequence[Call],
     final: str = "done",
     gate: str = "",
     gate_step: int = 1,
@@ -36,7 +37,14 @@ def script(
     fail      the model fails with this kind in its first step
     """
     return json.dumps(
-        {"steps": steps, "final": final, "gate": gate, "gate_step": gate_step, "words_s": words_s, "fail": fail}
+        {
+            "steps": steps,
+            "final": final,
+            "gate": gate,
+            "gate_step": gate_step,
+            "words_s": words_s,
+            "fail": fail,
+        }
     )
 
 
@@ -53,7 +61,13 @@ def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
         return calls(*((name, arguments) for name, arguments in orders["steps"][request.step - 1]))
     if orders["final"] == "$seen":
         shown = [
-            {"role": m.role, "call": m.call_id, "text": m.content, "error": m.is_error, "asked": [c.id for c in m.calls]}
+            {
+                "role": m.role,
+                "call": m.call_id,
+                "text": m.content,
+                "error": m.is_error,
+                "asked": [c.id for c in m.calls],
+            }
             for m in request.messages
         ]
         return says(json.dumps(shown))

@@ -6,7 +6,7 @@ import json
 from random import Random
 from typing import Any, cast
 
-from brainq.broker.names import ALL_QUEUES, queue_key
+from brainq.broker.names import ALL_QUEUES, queue_keys
 from brainq.settings import Settings
 from brainq.state.keys import Keys
 from tests.support.model.client import ModelClient
@@ -35,7 +35,7 @@ class Bells:
         settings = Settings(redis_url=None)
         self.keys = Keys(settings.prefix)
         self._client = client
-        self._queues = [queue_key(settings, queue) for queue in ALL_QUEUES]
+        self._queues = [key for queue in ALL_QUEUES for key in queue_keys(settings, queue)]
         self._pop, self._pop_all = client.many([("SCRIPT", "LOAD", _POP), ("SCRIPT", "LOAD", _POP_ALL)])
 
     def pop(self, rng: Random, how: str = "pop") -> str:
@@ -45,7 +45,9 @@ class Bells:
 
     def pop_all(self) -> list[str]:
         """Every bell of every queue."""
-        return cast(list[str], self._client.many([("EVALSHA", self._pop_all, len(self._queues), *self._queues)])[0])
+        return cast(
+            list[str], self._client.many([("EVALSHA", self._pop_all, len(self._queues), *self._queues)])[0]
+        )
 
     @staticmethod
     def read(bell: str) -> tuple[str, list[Any]]:

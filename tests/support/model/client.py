@@ -47,7 +47,9 @@ class ModelClient:
                 self._reader.feed(self._socket.recv(1 << 16))
                 continue
             if isinstance(reply, hiredis.ReplyError):
-                raise BrokenRule(f"Redis refused {[str(word)[:60] for word in commands[len(replies)]]}: {reply}")
+                raise BrokenRule(
+                    f"Redis refused {[str(word)[:60] for word in commands[len(replies)]]}: {reply}"
+                )
             replies.append(reply)
         return replies
 

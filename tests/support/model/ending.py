@@ -55,7 +55,9 @@ def _check_history(session: str, history: list[dict[str, Any]]) -> None:
     for message in history:
         if message["role"] == "tool":
             due = owed.pop(0) if owed else None
-            require(message["call_id"] == due, "a tool message out of order", session, message["call_id"], due)
+            require(
+                message["call_id"] == due, "a tool message out of order", session, message["call_id"], due
+            )
             continue
         require(not owed, "calls without a message", session, owed, "before", message)
         if message["role"] == "assistant":

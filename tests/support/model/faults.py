@@ -92,7 +92,14 @@ class Faults:
     def _pass_deadline(self) -> None:
         if found := self._some_turn("active"):
             passed_ms = self._at.now_ms - self._rng.choice((1, 3000))
-            self._do("the deadline passes of", found[1].turn_id, "HSET", found[0] + ":budget", "deadline", passed_ms)
+            self._do(
+                "the deadline passes of",
+                found[1].turn_id,
+                "HSET",
+                found[0] + ":budget",
+                "deadline",
+                passed_ms,
+            )
 
     def _cancel(self) -> None:
         if found := self._some_turn("queued", "active", "closing"):

@@ -86,11 +86,18 @@ class Executor:
         self._spawn = spawn
 
     def run(
-        self, tool: Any, arguments: dict[str, Any], context: RunContext, token: DeadlineToken, *, on_late: OnLate
+        self,
+        tool: Any,
+        arguments: dict[str, Any],
+        context: RunContext,
+        token: DeadlineToken,
+        *,
+        on_late: OnLate,
     ) -> ToolOutcome:
         holder = f"{context.session_id} {context.turn_id} {context.call_id}"
         function = self._functions.start(holder, context.attempt, arguments, self._process)
-        self._give_way()
+        for _ in range(self._rng.randint(1, 3)):
+            self._give_way()
         roll = self._rng.random()
         if roll < 0.2 or token.is_cancelled:
             self._spawn(f"late {holder}", lambda: self._end_late(function, on_late))
@@ -99,6 +106,7 @@ class Executor:
         return ToolSuccess(value="done") if roll < 0.9 else ToolFailure(error="it failed")
 
     def _end_late(self, function: Running, on_late: OnLate) -> None:
-        self._give_way()
+        for _ in range(self._rng.randint(1, 6)):
+            self._give_way()
         self._functions.end(function)
         on_late(ToolSuccess(value="done after all"))

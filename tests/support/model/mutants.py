@@ -15,12 +15,16 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "lane_free frees nobody's line": ("lane_free", "redis.call('LREM', line, 0, holder)", ""),
     "turn_end without its fence": ("turn_end", "if not holds(turn, owner, fence) then", "if false then"),
     "turn_end forgets the next turn": ("turn_end", "if next_turn then", "if false then"),
-    "turn_claim takes any fence": ("turn_claim", "if tonumber(held[2]) ~= fence then", "if false then"),
-    "call_claim takes any attempt": ("call_claim", "if tonumber(held[2]) ~= attempt then", "if false then"),
-    "call_claim takes what runs already": ("call_claim", "if held[1] ~= 'dispatched' then", "if not held[1] then"),
-    "call_rescue takes from the living": ("call_rescue", "if tonumber(held[3]) > now then", "if false then"),
-    "call_dispatch forgets who started": ("call_dispatch", "if held[4] then", "if false then"),
-    "step_begin pays each time": ("step_begin", "id ~= '' and redis.call('HEXISTS', budget_key, field) == 1", "false"),
+    "call_claim takes what runs already": (
+        "call_claim",
+        "if held[1] ~= 'dispatched' then",
+        "if not held[1] then",
+    ),
+    "step_begin pays each time": (
+        "step_begin",
+        "id ~= '' and redis.call('HEXISTS', budget_key, field) == 1",
+        "false",
+    ),
     "finalize_settle without its fence": (
         "finalize_settle",
         "if tonumber(held[1] or -1) ~= fence or held[2] == '' or held[3] ~= step then",
@@ -28,6 +32,10 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "result_publish twice": ("result_publish", "if held[1] ~= 'closing' then", "if false then"),
     "turn_sweep rings no one": ("turn_sweep", "bell_is_lost('turns', held[5], rering_ms)", "false"),
-    "turn_sweep rescues no one": ("turn_sweep", "if tonumber(known[3]) <= now then actions", "if false then actions"),
+    "turn_sweep rescues no one": (
+        "turn_sweep",
+        "if tonumber(known[3]) <= now then actions",
+        "if false then actions",
+    ),
     "turn_sweep enters no lane": ("turn_sweep", "known[1] == 'waiting'", "known[1] == 'nothing'"),
 }

@@ -66,7 +66,11 @@ class Process:
     """A worker process. `spawn` starts another task in it."""
 
     def __init__(
-        self, owner: str, state: State, outside: Outside, spawn: Callable[[str, Process, Callable[[], object]], None]
+        self,
+        owner: str,
+        state: State,
+        outside: Outside,
+        spawn: Callable[[str, Process, Callable[[], object]], None],
     ) -> None:
         self.owner = owner
         self.beats = Beats()

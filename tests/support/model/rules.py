@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class BrokenRule(BaseException):  # noqa: N818 - the machines' own `except Exception` must not hide it
+class BrokenRule(BaseException):
     """An invariant does not hold."""
 
 

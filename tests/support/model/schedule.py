@@ -36,7 +36,13 @@ class Schedule:
     """What happens in one seed. `log` is the list of operations."""
 
     def __init__(
-        self, seed: int, client: ModelClient, scripts: WatchedScripts, state: State, bells: Bells, look_sha: str
+        self,
+        seed: int,
+        client: ModelClient,
+        scripts: WatchedScripts,
+        state: State,
+        bells: Bells,
+        look_sha: str,
     ) -> None:
         self.rng = Random(seed)
         self.log: list[tuple[str, ...]] = []
@@ -51,7 +57,12 @@ class Schedule:
         self.now_ms = 1_000_000_000
         self._state = state
         self._outside = Outside(
-            self.rng, self.functions, Intents(self.tasks.give_way), self.accepted, self.tasks.give_way, self._step_fails
+            self.rng,
+            self.functions,
+            Intents(self.tasks.give_way),
+            self.accepted,
+            self.tasks.give_way,
+            self._step_fails,
         )
         self.processes = [self._process(f"w{number}") for number in range(WORKERS)]
         self._faults = Faults(self)
@@ -67,7 +78,7 @@ class Schedule:
         """Raises BrokenRule."""
         self.client.many([("FLUSHDB",)])
         self.pass_time(0)
-        for _ in range(self.rng.randint(1, 2)):
+        for _ in range(self.rng.randint(1, 3)):
             self._submit()
         operations = [*self._common, *self._faults.weighted]
         weights = [weight for weight, _ in operations]
@@ -86,7 +97,15 @@ class Schedule:
         if self.healing or self.tasks.current is None:
             return ""
         roll = self.rng.random()
-        return "request lost" if roll < 0.015 else "reply lost" if roll < 0.03 else "twice" if roll < 0.08 else ""
+        return (
+            "request lost"
+            if roll < 0.015
+            else "reply lost"
+            if roll < 0.03
+            else "twice"
+            if roll < 0.08
+            else ""
+        )
 
     def told(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str] | None) -> None:
         task = self.tasks.current
@@ -164,7 +183,10 @@ class Schedule:
             timeout_s=TIMEOUT_S, max_steps=self.rng.randint(1, 2), max_tool_calls=self.rng.randint(1, 5)
         )
         request = TurnRequest(
-            turn_id=f"t{number:02d}", session_id=self.rng.choice(SESSIONS), user_message="do", limits=limits
+            turn_id=f"t{number:02d}",
+            session_id=SESSIONS[(number + (self.rng.random() < 0.2)) % 2],
+            user_message="do",
+            limits=limits,
         )
         full: Limits = limits.over(Limits())
         self.accepted.requests[request.turn_id] = request

@@ -43,6 +43,11 @@ return redis.sha1hex(table.concat(all, '|'))
 """
 
 
+def by_model_clock(text: str) -> str:
+    """A script's text that reads the key CLOCK (`s`, `us`) where it read Redis TIME."""
+    return text.replace(_TIME, _MODEL_TIME)
+
+
 class Watcher(Protocol):
     """Who is told of each script's run."""
 
@@ -54,7 +59,9 @@ class Watcher(Protocol):
         """The command that reads the state."""
         ...
 
-    def after(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str] | None) -> None: ...
+    def after(
+        self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str] | None
+    ) -> None: ...
 
 
 class WatchedScript:
@@ -66,11 +73,11 @@ class WatchedScript:
         self._watcher = watcher
         self.signature = script.signature
         self._changes_turns = not {"leases", "index"} & set(script.signature.keys)
-        self.load(script.text.replace(_TIME, _MODEL_TIME))
+        self.load(by_model_clock(script.text))
 
     def load(self, text: str) -> None:
         self.text = text
-        self.sha = hashlib.sha1(text.encode()).hexdigest()  # noqa: S324 - Redis names scripts by SHA-1
+        self.sha = hashlib.sha1(text.encode()).hexdigest()
 
     def __call__(self, **given: Any) -> list[str]:
         name = self.signature.name
@@ -89,7 +96,9 @@ class WatchedScript:
         if fate == "twice":
             once, reply, twice = self._client.many([("EVAL", DIGEST, 0), run, ("EVAL", DIGEST, 0)])
             if once != twice:
-                raise BrokenRule(f"{name} ran twice and changed something the second time: it replied {reply}")
+                raise BrokenRule(
+                    f"{name} ran twice and changed something the second time: it replied {reply}"
+                )
         if fate == "reply lost":
             raise redis.ConnectionError(f"{name}: the reply was lost")
         return reply

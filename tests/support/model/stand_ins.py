@@ -148,10 +148,15 @@ class Records:
         return None
 
 
-EFFECTS = (Effect.READ_ONLY, Effect.READ_ONLY, Effect.LOCAL_WRITE, Effect.LOCAL_WRITE, Effect.NETWORK, Effect.DESTRUCTIVE)
+EFFECTS = (Effect.READ_ONLY, Effect.LOCAL_WRITE, Effect.NETWORK, Effect.DESTRUCTIVE)
+
+
+def _tool(name: str) -> SimpleNamespace:
+    return SimpleNamespace(context_param="", name=name)
+
 
 BRAIN: Any = SimpleNamespace(
-    tools=SimpleNamespace(get=lambda name: SimpleNamespace(context_param="", name=name)),
+    tools=SimpleNamespace(get=_tool),
     callbacks=SimpleNamespace(on_post_tool_use=None),
     redact_logs=True,
 )

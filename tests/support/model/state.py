@@ -26,7 +26,8 @@ for i, key in ipairs(KEYS) do
       for call = 0, {MOST_CALLS - 1} do fields[#fields + 1] = 'c' .. step .. '-' .. call .. ':status' end
     end
     if #fields > 0 then
-      for _, status in ipairs(redis.call('HMGET', key .. ':trace', unpack(fields))) do line[#line + 1] = status or '' end
+      local statuses = redis.call('HMGET', key .. ':trace', unpack(fields))
+      for _, status in ipairs(statuses) do line[#line + 1] = status or '' end
     end
     lines[i] = table.concat(line, '|')
   end
@@ -97,11 +98,17 @@ class StateRules:
         if state != known.state:
             legal = state in (_TURN[known.state] if known.state else _FIRST_TURN)
             require(legal, f"{where}: no such move of a turn", known.state, state)
-            require(state not in _TURN["closing"] or state == ending, f"{where} ended otherwise", state, ending)
+            require(
+                state not in _TURN["closing"] or state == ending, f"{where} ended otherwise", state, ending
+            )
         elif known.state == "closing" or not _TURN[known.state]:
-            require(owner == known.owner and fence == known.fence, f"{where}: a claim after its end", owner, fence)
+            require(
+                owner == known.owner and fence == known.fence, f"{where}: a claim after its end", owner, fence
+            )
         require(int(fence) >= int(known.fence or 0), f"{where}: the fence fell", known.fence, fence)
         require(int(steps) <= known.max_steps, f"{where}: too many steps", steps, known.max_steps)
+        paid = int(steps) <= len(statuses) // MOST_CALLS + 1
+        require(paid, f"{where}: a step was paid for twice", steps, len(statuses) // MOST_CALLS)
         require(int(calls) <= known.max_tool_calls, f"{where}: too many calls", calls, known.max_tool_calls)
         old = known.statuses + [""] * (len(statuses) - len(known.statuses))
         for place, (was, status) in enumerate(zip(old, statuses, strict=True)):
@@ -109,7 +116,13 @@ class StateRules:
                 legal = status in (_CALL[was] if was else _FIRST_CALL)
                 call = f"c{place // MOST_CALLS + 1}-{place % MOST_CALLS}"
                 require(legal, f"{where}: no such move of a call", call, was, status)
-        known.line, known.state, known.owner, known.fence, known.statuses = line, state, owner, fence, statuses
+        known.line, known.state, known.owner, known.fence, known.statuses = (
+            line,
+            state,
+            owner,
+            fence,
+            statuses,
+        )
 
 
 def _status(known: Known, call: str) -> str:

@@ -35,7 +35,9 @@ class RandomThinker:
 
     def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool]) -> Asked:
         rng, turn_id = self._rng, claim.turn_id
-        if not view.begun and not self._turns.begin(claim, [Message(role="user", content="do", turn=turn_id)], "h"):
+        if not view.begun and not self._turns.begin(
+            claim, [Message(role="user", content="do", turn=turn_id)], "h"
+        ):
             return None
         for again in (rng.random() < 0.1, False):
             begun = self._turns.begin_step(claim, 10, None)
@@ -51,9 +53,9 @@ class RandomThinker:
             if not again:
                 break
         roll = rng.random()
-        if roll < 0.05:
+        if roll < 0.03:
             return Answer(MODEL_FAILED)
-        if roll < 0.25:
+        if roll < 0.12:
             message = Message(role="assistant", content="done", turn=turn_id, step=step)
             return Answer(ANSWERED, message, TokenUsage(input_tokens=5, output_tokens=5))
         return self._ask(claim, step)
@@ -61,10 +63,16 @@ class RandomThinker:
     def _ask(self, claim: TurnClaim, step: int) -> Asked:
         rng, turn_id = self._rng, claim.turn_id
         ids = [call_id(step, index) for index in range(rng.randint(1, MOST_CALLS))]
-        denied = {place: rng.choice(("duplicate", "blocked", "validation")) for place in ids if rng.random() < 0.1}
+        denied = {
+            place: rng.choice(("duplicate", "blocked", "validation")) for place in ids if rng.random() < 0.1
+        }
         allowed = [place for place in ids if place not in denied]
         words = self._budgets.claim(claim.session_id, turn_id, "tool_calls", allowed) if allowed else []
-        denied |= {place: "budget" for place, word in zip(allowed, words, strict=True) if word in ("SPENT", "EXPIRED")}
+        denied |= {
+            place: "budget"
+            for place, word in zip(allowed, words, strict=True)
+            if word in ("SPENT", "EXPIRED")
+        }
         calls = self._plan(claim, step, ids, denied)
         message = Message(
             role="assistant",
@@ -72,14 +80,18 @@ class RandomThinker:
             turn=turn_id,
             step=step,
         )
-        wants = self._turns.commit_calls(claim, step, message, calls, TokenUsage(input_tokens=5), None, "", ())
+        wants = self._turns.commit_calls(
+            claim, step, message, calls, TokenUsage(input_tokens=5), None, "", ()
+        )
         if wants is None:
             return None
         return Calls(wants)
 
     def _plan(self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]) -> list[PlannedCall]:
         effects = [Effect.READ_ONLY if place in denied else self._rng.choice(EFFECTS) for place in ids]
-        running = [Schedulable(effect) for place, effect in zip(ids, effects, strict=True) if place not in denied]
+        running = [
+            Schedulable(effect) for place, effect in zip(ids, effects, strict=True) if place not in denied
+        ]
         waves = iter(ToolScheduler().waves(running))
         calls: list[PlannedCall] = []
         for place, effect in zip(ids, effects, strict=True):
@@ -92,7 +104,7 @@ class RandomThinker:
     def _call(self, claim: TurnClaim, place: str, effect: Effect, wave: int) -> PlannedCall:
         rng = self._rng
         own = f"s:{claim.session_id}"
-        lanes = () if effect.is_read else rng.choice(((own,), ("A",), ("B",), ("A", "B"), ("B", own)))
+        lanes = () if effect.is_read else rng.choice(((own,), ("A",), ("A",), ("A",), ("A", "B"), ("B", own)))
         again = not effect.is_read and rng.random() < 0.4
         # The call carries what the rules need to know of it: a step that is asked again draws another plan.
         arguments = {"lanes": lanes, "write": not effect.is_read, "again": again}

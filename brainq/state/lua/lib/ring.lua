@@ -1,30 +1,25 @@
 -- A doorbell is put where the broker reads it in the same step as the change it announces.
--- DOORBELLS, written in by the loader: queue word -> {key, text}. In outbox mode `key` is empty and the bell
--- goes to the session's outbox, which the caller publishes when the script is done.
+-- DOORBELLS, written in by the loader: queue word -> {key, text(args, argsrepr, task_id, root_id, tag)}. In
+-- outbox mode `key` is empty and the bell goes to the session's outbox, which the caller publishes afterwards.
 -- @doorbells
 local function ring(queue, sid, id, suffix, args, root)
-  local bell = DOORBELLS[queue]
-  local fill = {
-    ARGS = cjson.encode(args),
-    ARGSREPR = '(' .. table.concat(args, ', ') .. ')',
-    TASK_ID = id .. '.' .. suffix,
-    ROOT_ID = root,
-    TAG = id .. '.' .. suffix .. '.' .. redis.sha1hex(clock[1] .. clock[2] .. suffix):sub(1, 8),
-  }
-  fill.ARGS = fill.ARGS:gsub('"', '\\"')
-  local text = bell.text:gsub('%%([A-Z_]+)%%', fill)
-  if bell.key ~= '' then
-    redis.call('LPUSH', bell.key, text)
-  else
+  local bell, task_id = DOORBELLS[queue], id .. '.' .. suffix
+  local tag = task_id .. '.' .. clock[1] .. clock[2]
+  local said = cjson.encode(args):gsub('"', '\\"')
+  local text = bell.text(said, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag)
+  if bell.key == '' then
     redis.call('RPUSH', OUTBOX_PREFIX .. '{' .. sid .. '}:outbox', text)
+  else
+    redis.call('LPUSH', bell.key, text)
   end
 end
 
--- A claimed bell marks its queue: everything rung earlier on it has been taken from it, or lost.
+-- A claimed bell marks its queue: everything rung earlier on it has been taken from it, or lost. The mark may lag
+-- a little; it is read only for bells that are seconds old.
 local function mark_claimed(queue, rung_at)
-  local mark = redis.call('HGET', BELLS_KEY, queue)
   rung_at = tonumber(rung_at or 0) or 0
-  if rung_at > 0 and (not mark or tonumber(mark) < rung_at) then
+  local mark = tonumber(redis.call('HGET', BELLS_KEY, queue) or 0)
+  if rung_at > mark + 100 then
     redis.call('HSET', BELLS_KEY, queue, rung_at)
     redis.call('PEXPIRE', BELLS_KEY, 86400000)
   end

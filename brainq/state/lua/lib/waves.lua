@@ -37,6 +37,7 @@ local function open_call(call, step, wants)
     dispatch(call, held[1], tonumber(held[4]))
   else
     redis.call('HSET', trace, call .. ':status', 'waiting', call .. ':waiting_at', now)
+    emit(turn, events, 'call.waiting', {call = call})
     wants[#wants + 1] = call
   end
 end

@@ -1,0 +1,213 @@
+"""Scripts over one empty Redis, by a clock of the test's own, each run twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, cast
+
+from brainq.broker.names import ALL_QUEUES, FINALIZE_QUEUE, later_key, queue_key
+from brainq.settings import Settings
+from brainq.state.connection import make_client
+from brainq.state.keys import Keys
+from brainq.state.scripts import Scripts
+from brainq.wiring import doorbells
+from tests.support.model.scripts import CLOCK, DIGEST, by_model_clock
+
+SID = "s1"
+TID = "t01"
+LEASE_MS = 10_000
+TIMEOUT_MS = 60_000
+
+_OF_SESSION = ("session", "waiting", "history", "notices")
+_OF_TURN = ("spec", "budget", "trace", "guard", "events", "sources", "blocked", "result")
+# What a script is given unless its test says otherwise.
+_USUAL: dict[str, Any] = {
+    "sid": SID,
+    "owner": "w1",
+    "fence": 1,
+    "attempt": 1,
+    "call": "c1-0",
+    "lease_ms": LEASE_MS,
+    "spec_json": "{}",
+    "timeout_ms": TIMEOUT_MS,
+    "max_steps": 2,
+    "max_tool_calls": 2,
+    "max_reflections": 1,
+    "max_context_tokens": 1000,
+    "max_total_tokens": "",
+    "max_cost_usd": "",
+    "lost_reason": "",
+    "context_hash": "h",
+    "estimate": 10,
+    "estimate_usd": "",
+    "asked": "1:1",
+    "part": "1:1",
+    "text": "",
+    "step": 1,
+    "item": "",
+    "block": "",
+    "tail": "",
+    "input": 0,
+    "output": 0,
+    "cache_read": 0,
+    "cache_creation": 0,
+    "cost": "",
+    "status": "completed",
+    "message": '{"role":"tool"}',
+    "detail": "",
+    "latency_ms": 5,
+    "found": "",
+    "notice": "",
+    "ending": "completed",
+    "stop_reason": "answered",
+    "failure": "",
+    "marker": "",
+    "open_status": "cancelled",
+    "open_text": "after %SECONDS% s",
+    "first_step": "log",
+    "keep_session_ms": 100_000,
+    "keep_ms": 50_000,
+    "reason": "stop",
+    "rering_ms": 5_000,
+    "failing_ms": 5_000,
+    "unserved_ms": 15_000,
+    "most": 10,
+    "hold_ms": 1_000,
+    "kind": "steps",
+    "body": "{}",
+    "data": "{}",
+    "next_step": "result",
+    "retry_ms": 500,
+    "by": "tool",
+    "id": "1",
+}
+
+
+class Rig:
+    """Runs scripts by name: names of keys are filled in, arguments default to what a test rarely cares about."""
+
+    def __init__(self, url: str) -> None:
+        settings = Settings(redis_url=None)
+        self.client: Any = make_client(url)
+        self.keys = Keys(settings.prefix)
+        self.scripts = Scripts(self.client, doorbells(settings))
+        for script in self.scripts.all().values():
+            script.text = by_model_clock(script.text)
+            script.sha = hashlib.sha1(script.text.encode()).hexdigest()
+        self._queues = {queue: queue_key(settings, queue) for queue in ALL_QUEUES}
+        self._queues["later"] = later_key(settings, FINALIZE_QUEUE)
+        self.now_ms = 1_000_000_000
+        self.pass_ms(0)
+
+    def close(self) -> None:
+        self.client.close()
+        self.client.connection_pool.disconnect()
+
+    def pass_ms(self, passed_ms: int) -> None:
+        self.now_ms += passed_ms
+        self.client.hset(CLOCK, mapping={"s": self.now_ms // 1000, "us": self.now_ms % 1000 * 1000})
+
+    def run(self, name: str, *, tid: str = TID, **given: Any) -> list[Any]:
+        """The first reply, as text. Fails when a second run with the same arguments changes anything."""
+        script = getattr(self.scripts, name)
+        signature = script.signature
+        known = {
+            **_USUAL,
+            **self.names(tid),
+            "tid": tid,
+            "block": "0" if name == "call_settle" else "",
+            **given,
+        }
+        named = (*signature.keys, *signature.args, signature.more_keys, signature.more_args)
+        chosen = {word: known[word] for word in named if word}
+        reply = script(**chosen)
+        once = self.client.eval(DIGEST, 0)
+        script(**chosen)
+        assert self.client.eval(DIGEST, 0) == once, f"{name} changed something when it ran again"
+        return reply
+
+    def names(self, tid: str) -> dict[str, str]:
+        turn = self.keys.turn(SID, tid)
+        names = {part: self.keys.of_session(SID, part) for part in _OF_SESSION}
+        names |= {part: f"{turn}:{part}" for part in _OF_TURN}
+        names |= {"turn": turn, "base": self.keys.turns_base(SID), "index": self.keys.index}
+        return names | {"holders": self.keys.holders, "leases": self.keys.lane_leases}
+
+    def turn(self, tid: str = TID) -> dict[str, str]:
+        return cast(dict[str, str], self.client.hgetall(self.names(tid)["turn"]))
+
+    def status(self, call: str = "c1-0", tid: str = TID) -> str | None:
+        return cast("str | None", self.client.hget(self.names(tid)["trace"], f"{call}:status"))
+
+    def history(self) -> list[dict[str, Any]]:
+        return [json.loads(item) for item in self.client.lrange(self.names(TID)["history"], 0, -1)]
+
+    def events(self, tid: str = TID) -> list[str]:
+        return [event["kind"] for _, event in self.client.xrange(self.names(tid)["events"])]
+
+    def bells(self, queue: str) -> list[list[Any]]:
+        """The arguments of the doorbells in a queue, oldest first; they are taken from it."""
+        key = self._queues[queue]
+        rung = [json.loads(json.loads(text)["body"])[0] for text in reversed(self.client.lrange(key, 0, -1))]
+        self.client.delete(key)
+        return rung
+
+    # Where a turn can be brought before a test begins.
+
+    def active(self, **given: Any) -> None:
+        """Submitted, and its coordinator rung."""
+        assert self.run("turn_submit", **given)[0] == "ACTIVE"
+
+    def owned(self, **given: Any) -> None:
+        """Owned by w1 under fence 1."""
+        self.active(**given)
+        assert self.run("turn_claim", tid=given.get("tid", TID), fence=0) == ["GO", 1, self.now_ms]
+
+    def committed(self, *calls: dict[str, Any], **given: Any) -> list[Any]:
+        """With the calls of step 1, all in the wave they name."""
+        self.owned(**given)
+        asked = '{"role":"assistant"}'
+        reply = self.run("step_commit", item=asked, calls=json.dumps([planned(**call) for call in calls]))
+        assert reply[0] == "COMMITTED"
+        return reply
+
+    def running(self, **call: Any) -> None:
+        """With one call, which w1 runs."""
+        self.committed(call)
+        if call.get("effect", "read_only") != "read_only":
+            assert self.run("call_dispatch") == ["DISPATCHED"]
+        assert self.run("call_claim")[0] == "GO"
+
+    def closing(self, **given: Any) -> None:
+        """Ended, with the finalizer's first step rung."""
+        self.owned(**given)
+        assert self.run("turn_end")[0] == "ENDED"
+
+    def finalizing(self) -> None:
+        """With its first finalizer step claimed by w1 under fence 1."""
+        self.closing()
+        assert self.run("finalize_claim", step="log")[:3] == ["GO", 1, 1]
+
+
+def planned(index: int = 0, effect: str = "read_only", wave: int = 1, **given: Any) -> dict[str, Any]:
+    """One call of a step's plan as `step_commit` takes it."""
+    call = {
+        "id": f"c1-{index}",
+        "tool": "tool",
+        "effect": effect,
+        "wave": wave,
+        "spec": "{}",
+        "hash": "h",
+        "fp": "",
+        "cap_ms": 1000,
+        "lanes": "[]",
+        "again": "0",
+        "repairs": 0,
+        "denied": "",
+        "message": "",
+    }
+    return call | given
+
+
+WRITE = {"effect": "local_write"}

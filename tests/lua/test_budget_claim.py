@@ -1,0 +1,26 @@
+"""budget_claim.lua: never more than there is."""
+
+from __future__ import annotations
+
+from tests.lua.rig import TID, TIMEOUT_MS, Rig
+
+
+def test_each_id_pays_once_and_the_last_unit_goes_to_one(rig: Rig) -> None:
+    rig.active()
+    assert rig.scripts.budget_claim(
+        budget=rig.names(TID)["budget"], kind="tool_calls", ids=["a", "b", "a", "c"]
+    ) == [
+        "DONE",
+        "CLAIMED",
+        "CLAIMED",
+        "ALREADY",
+        "SPENT",
+    ]
+    assert rig.run("budget_claim", kind="tool_calls", ids=["a", "d"]) == ["DONE", "ALREADY", "SPENT"]
+    assert rig.client.hget(rig.names(TID)["budget"], "tool_calls_used") == "2"
+
+
+def test_nothing_is_claimed_past_the_deadline(rig: Rig) -> None:
+    rig.active()
+    rig.pass_ms(TIMEOUT_MS)
+    assert rig.run("budget_claim", ids=["a"]) == ["EXPIRED"]

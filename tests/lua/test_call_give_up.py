@@ -1,0 +1,34 @@
+"""call_give_up.lua: the end of a call that must not run again."""
+
+from __future__ import annotations
+
+from tests.lua.rig import LEASE_MS, Rig
+
+
+def test_a_lapsed_call_is_settled(rig: Rig) -> None:
+    rig.running()
+    rig.bells("brainq.turns")
+    rig.pass_ms(LEASE_MS)
+    assert rig.run("call_give_up", status="unknown") == ["SETTLED", ""]
+    assert rig.status() == "unknown"
+    assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
+    assert rig.run("call_settle") == ["LATE", "unknown"]
+
+
+def test_the_living_are_left_alone(rig: Rig) -> None:
+    rig.running()
+    rig.pass_ms(LEASE_MS - 1)
+    assert rig.run("call_give_up") == ["ALIVE"]
+
+
+def test_what_does_not_run_any_more_is_gone(rig: Rig) -> None:
+    rig.committed({})
+    assert rig.run("call_give_up") == ["GONE", "dispatched"]
+    assert rig.run("call_give_up", call="c9-9") == ["GONE", "gone"]
+    rig.run("call_claim")
+    rig.pass_ms(LEASE_MS)
+    assert rig.run("call_give_up", attempt=2) == ["GONE", "running"]
+    rig.run("turn_cancel")
+    rig.run("turn_claim", fence=1)
+    rig.run("turn_end", fence=2)
+    assert rig.run("call_give_up") == ["GONE", "cancelled"]

@@ -1,0 +1,85 @@
+"""call_settle.lua: how a call ended."""
+
+from __future__ import annotations
+
+from tests.lua.rig import TID, WRITE, Rig
+
+
+def end(rig: Rig, fence: int, **given: str) -> None:
+    rig.run("turn_cancel")
+    rig.run("turn_claim", fence=fence)
+    assert rig.run("turn_end", fence=fence + 1, **given)[0] == "ENDED"
+
+
+def notices(rig: Rig) -> int:
+    return int(rig.client.llen(rig.names(TID)["notices"]))
+
+
+def test_the_last_call_of_the_last_wave_rings_the_next_step(rig: Rig) -> None:
+    rig.running()
+    rig.bells("brainq.turns")
+    assert rig.run("call_settle", message='{"role":"tool","n":1}') == ["SETTLED", ""]
+    assert rig.status() == "completed"
+    assert rig.history()[-1] == {"role": "tool", "n": 1}
+    assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
+
+
+def test_the_last_call_of_a_wave_opens_the_next(rig: Rig) -> None:
+    rig.committed({}, {"index": 1, "wave": 2, **WRITE})
+    rig.run("call_claim")
+    assert rig.run("call_settle") == ["SETTLED", "c1-1"]
+    assert rig.status("c1-1") == "waiting"
+
+
+def test_a_success_is_remembered_with_its_write_epoch(rig: Rig) -> None:
+    rig.running(fp="f", **WRITE)
+    rig.run("call_settle", found='["source"]', block="1")
+    assert rig.client.hgetall(rig.names(TID)["guard"]) == {"f": "1"}
+    assert rig.client.lrange(rig.names(TID)["sources"], 0, -1) == ["source"]
+    assert rig.client.smembers(rig.names(TID)["blocked"]) == {"tool"}
+
+
+def test_only_who_runs_it_settles_it(rig: Rig) -> None:
+    rig.running()
+    assert rig.run("call_settle", owner="w2") == ["LOST", "running"]
+    assert rig.run("call_settle", attempt=2) == ["LOST", "running"]
+    assert rig.run("call_settle", call="c9-9") == ["LOST", "gone"]
+    rig.run("call_settle")
+    assert rig.run("call_settle", status="failed") == ["LOST", "completed"]
+    assert rig.status() == "completed"
+
+
+def test_the_end_after_a_timeout_is_late_and_leaves_one_notice(rig: Rig) -> None:
+    rig.running(**WRITE)
+    assert rig.run("call_settle", status="timed_out", notice="cut")[0] == "SETTLED"
+    assert notices(rig) == 0
+    epoch = int(rig.turn()["write_epoch"])
+    assert rig.run("call_settle", notice="ended")[0] == "LATE"
+    assert rig.status() == "timed_out_late"
+    assert notices(rig) == 1
+    assert int(rig.turn()["write_epoch"]) == epoch + 1
+
+
+def test_after_the_turn_a_cut_is_no_news_but_the_end_is(rig: Rig) -> None:
+    rig.running(**WRITE)
+    end(rig, 1)
+    assert rig.run("call_settle", status="timed_out", notice="cut") == ["LATE", "cancelled"]
+    assert notices(rig) == 0
+    assert rig.run("call_settle", notice="ended") == ["LATE", "cancelled"]
+    assert notices(rig) == 1
+    assert rig.client.pttl(rig.names(TID)["notices"]) > 0
+    assert rig.status() == "cancelled"
+
+
+def test_a_read_that_comes_late_says_nothing(rig: Rig) -> None:
+    rig.running()
+    end(rig, 1)
+    assert rig.run("call_settle", notice="ended") == ["LATE", "cancelled"]
+    assert notices(rig) == 0
+
+
+def test_nothing_enters_through_a_shut_gate(rig: Rig) -> None:
+    rig.running()
+    rig.run("gate_shut")
+    assert rig.run("call_settle") == ["LATE", "running"]
+    assert rig.status() == "running"

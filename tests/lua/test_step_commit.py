@@ -1,0 +1,43 @@
+"""step_commit.lua: a reply's calls."""
+
+from __future__ import annotations
+
+import json
+
+from tests.lua.rig import TID, WRITE, Rig, planned
+
+
+def test_the_first_wave_opens_and_the_owner_is_done(rig: Rig) -> None:
+    reply = rig.committed({}, {"index": 1}, {"index": 2, "wave": 2, "effect": "network"})
+    assert reply == ["COMMITTED", ""]
+    assert [rig.status(f"c1-{n}") for n in range(3)] == ["dispatched", "dispatched", "planned"]
+    assert rig.bells("brainq.tools.read_only") == [["s1", "t01", "c1-0", 1], ["s1", "t01", "c1-1", 1]]
+    assert (rig.turn()["awaits"], rig.turn()["owner"]) == ("calls", "")
+
+
+def test_a_write_waits_for_its_lanes_first(rig: Rig) -> None:
+    assert rig.committed(WRITE) == ["COMMITTED", "c1-0"]
+    assert rig.status() == "waiting"
+    assert rig.bells("brainq.tools.local_write") == []
+
+
+def test_when_all_are_denied_the_next_step_is_rung(rig: Rig) -> None:
+    rig.committed({"denied": "blocked", "message": '{"role":"tool","n":1}'})
+    assert rig.status() == "denied"
+    assert [message["role"] for message in rig.history()] == ["assistant", "tool"]
+    assert rig.bells("brainq.turns")[-1] == ["s1", "t01", 1]
+
+
+def test_what_already_succeeded_is_not_repeated(rig: Rig) -> None:
+    rig.owned()
+    rig.client.hset(rig.names(TID)["guard"], "f", "0")
+    rig.run("step_commit", item="{}", calls=json.dumps([planned(fp="f")]))
+    assert rig.status() == "denied"
+
+
+def test_only_the_owner_commits_and_each_step_once(rig: Rig) -> None:
+    rig.owned()
+    assert rig.run("step_commit", item="{}", calls="[]", fence=0) == ["LOST"]
+    assert rig.run("step_commit", item="{}", calls="[]", owner="w2") == ["LOST"]
+    assert rig.run("step_commit", item="{}", calls="[]", step=2) == ["LOST"]
+    assert rig.history() == []

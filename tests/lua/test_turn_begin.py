@@ -1,0 +1,28 @@
+"""turn_begin.lua: the user's message, once."""
+
+from __future__ import annotations
+
+from tests.lua.rig import TID, Rig
+
+
+def test_the_message_enters_once_a_turn(rig: Rig) -> None:
+    rig.owned()
+    assert rig.run("turn_begin", items=['{"n": 1}', '{"n": 2}']) == ["BEGUN"]
+    assert rig.run("turn_begin", items=['{"n": 3}']) == ["ALREADY"]
+    assert rig.history() == [{"n": 1}, {"n": 2}]
+    assert rig.client.hget(rig.names(TID)["session"], "turns") == "1"
+
+
+def test_a_history_that_was_about_to_go_stays(rig: Rig) -> None:
+    rig.owned()
+    rig.client.rpush(rig.names(TID)["history"], '{"n": 0}')
+    rig.client.pexpire(rig.names(TID)["history"], 1000)
+    rig.run("turn_begin", items=['{"n": 1}'])
+    assert rig.client.pttl(rig.names(TID)["history"]) == -1
+
+
+def test_only_the_owner_begins(rig: Rig) -> None:
+    rig.owned()
+    assert rig.run("turn_begin", fence=0, items=["{}"]) == ["LOST"]
+    assert rig.run("turn_begin", owner="w2", items=["{}"]) == ["LOST"]
+    assert rig.history() == []

@@ -1,0 +1,73 @@
+"""turn_claim.lua: the ownership of a turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.lua.rig import LEASE_MS, TID, TIMEOUT_MS, Rig
+
+
+def test_a_claim_raises_the_fence(rig: Rig) -> None:
+    rig.active()
+    assert rig.run("turn_claim", fence=0) == ["GO", 1, rig.now_ms]
+    assert (rig.turn()["owner"], rig.turn()["fence"]) == ("w1", "1")
+
+
+@pytest.mark.parametrize(
+    ("fields", "fence", "why"),
+    [
+        ({}, 7, "stale"),
+        ({"owner": "w9", "lease_until": 9 * 10**12}, 0, "held"),
+        ({"awaits": "calls"}, 0, "awaits calls"),
+    ],
+)
+def test_a_doorbell_is_dropped(rig: Rig, fields: dict[str, Any], fence: int, why: str) -> None:
+    rig.active()
+    if fields:
+        rig.client.hset(rig.names(TID)["turn"], mapping=fields)
+    assert rig.run("turn_claim", fence=fence) == ["DROP", why]
+
+
+def test_a_turn_that_waits_ended_or_is_unknown_is_not_taken(rig: Rig) -> None:
+    assert rig.run("turn_claim", fence=0) == ["DROP", "gone"]
+    rig.closing()
+    assert rig.run("turn_claim", fence=1) == ["DROP", "closing"]
+    rig.active(tid="t02")
+    rig.run("turn_submit", tid="t03")
+    assert rig.run("turn_claim", tid="t03", fence=0) == ["DROP", "queued"]
+
+
+def test_a_lapsed_lease_gives_the_turn_to_the_next(rig: Rig) -> None:
+    rig.owned()
+    rig.pass_ms(LEASE_MS)
+    assert rig.run("turn_claim", owner="w2", fence=1)[:2] == ["GO", 2]
+
+
+def test_a_cancel_and_a_deadline_long_passed_take_it_from_its_owner(rig: Rig) -> None:
+    rig.owned()
+    rig.run("turn_cancel")
+    assert rig.run("turn_claim", owner="w2", fence=1)[:2] == ["GO", 2]
+    rig.client.flushdb()
+    rig.pass_ms(0)
+    rig.owned(tid="t02")
+    rig.pass_ms(TIMEOUT_MS + 2001)
+    rig.client.hset(rig.names("t02")["turn"], "lease_until", rig.now_ms + 1000)
+    assert rig.run("turn_claim", tid="t02", owner="w2", fence=1)[:2] == ["GO", 2]
+
+
+def test_an_attempt_whose_owner_is_gone_is_charged_as_an_estimate(rig: Rig) -> None:
+    rig.owned()
+    rig.run("step_begin", estimate=123)
+    rig.pass_ms(LEASE_MS)
+    rig.run("turn_claim", owner="w2", fence=1)
+    assert rig.client.hget(rig.names(TID)["budget"], "input_tokens") == "123"
+    assert rig.turn()["lost_attempts"] == "1"
+
+
+def test_notices_enter_the_history(rig: Rig) -> None:
+    rig.active()
+    rig.client.rpush(rig.names(TID)["notices"], '{"n": 1}', '{"n": 2}')
+    rig.run("turn_claim", fence=0)
+    assert rig.history() == [{"n": 1}, {"n": 2}]

@@ -1,0 +1,117 @@
+"""turn_sweep.lua: what one look heals."""
+
+from __future__ import annotations
+
+from tests.lua.rig import LEASE_MS, TID, TIMEOUT_MS, WRITE, Rig
+
+
+def actions(rig: Rig) -> str:
+    reply = rig.run("turn_sweep")
+    assert reply[0] == "LOOK"
+    return str(reply[3])
+
+
+def test_an_unknown_turn_is_gone(rig: Rig) -> None:
+    assert rig.run("turn_sweep") == ["GONE"]
+
+
+def test_a_lost_bell_is_rung_again_after_its_time(rig: Rig) -> None:
+    rig.active()
+    rig.bells("brainq.turns")
+    actions(rig)
+    assert rig.bells("brainq.turns") == []
+    rig.pass_ms(5000)
+    actions(rig)
+    assert rig.bells("brainq.turns") == [["s1", "t01", 0]]
+
+
+def test_a_long_queue_is_not_flooded(rig: Rig) -> None:
+    rig.active()
+    rig.pass_ms(60_000 - 1)
+    actions(rig)
+    assert len(rig.bells("brainq.turns")) == 1
+
+
+def test_a_lapsed_owner_is_put_out_and_another_rung(rig: Rig) -> None:
+    rig.owned()
+    rig.bells("brainq.turns")
+    rig.pass_ms(LEASE_MS)
+    actions(rig)
+    assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
+    assert rig.run("turn_beat") == ["LOST"]
+
+
+def test_a_passed_deadline_and_a_cancel_end_the_turn(rig: Rig) -> None:
+    rig.active()
+    rig.pass_ms(TIMEOUT_MS)
+    assert actions(rig) == "end"
+    rig.client.flushdb()
+    rig.pass_ms(0)
+    rig.owned()
+    rig.run("turn_cancel")
+    rig.pass_ms(5000)
+    assert actions(rig) == "end"
+
+
+def test_an_owner_may_see_its_own_deadline_first(rig: Rig) -> None:
+    rig.owned()
+    rig.client.hset(rig.names(TID)["turn"], "lease_until", rig.now_ms + 2 * TIMEOUT_MS)
+    rig.pass_ms(TIMEOUT_MS + 2000)
+    assert actions(rig) == ""
+    rig.pass_ms(1)
+    assert actions(rig) == "end"
+
+
+def test_calls_are_rescued_rung_and_put_in_line(rig: Rig) -> None:
+    rig.committed({}, {"index": 1})
+    rig.run("call_claim")
+    rig.bells("brainq.tools.read_only")
+    rig.pass_ms(LEASE_MS)
+    assert actions(rig) == "rescue c1-0 1"
+    assert rig.bells("brainq.tools.read_only") == [["s1", "t01", "c1-1", 1]]
+
+
+def test_a_call_that_waits_for_long_asks_for_its_lanes_again(rig: Rig) -> None:
+    rig.committed(WRITE)
+    rig.pass_ms(5000)
+    assert actions(rig) == "lane c1-0"
+
+
+def test_a_finalizer_that_fails_or_nobody_serves_delivers_without_it(rig: Rig) -> None:
+    rig.finalizing()
+    rig.run("finalize_retry")
+    rig.pass_ms(5000)
+    assert actions(rig) == "deliver"
+    rig.client.flushdb()
+    rig.pass_ms(0)
+    rig.closing()
+    rig.pass_ms(15_000)
+    assert actions(rig) == "deliver"
+
+
+def test_a_finalizer_step_is_rung_when_its_owner_is_gone_or_its_wait_is_over(rig: Rig) -> None:
+    rig.finalizing()
+    rig.bells("brainq.finalize")
+    rig.pass_ms(LEASE_MS)
+    actions(rig)
+    assert rig.bells("brainq.finalize") == [["s1", "t01", "log"]]
+    assert rig.run("finalize_claim", step="log")[0] == "GO"
+    rig.run("finalize_retry", fence=2, retry_ms=60_000)
+    actions(rig)
+    assert rig.bells("brainq.finalize") == []
+    rig.pass_ms(60_000)
+    actions(rig)
+    assert rig.bells("brainq.finalize") == [["s1", "t01", "log"]]
+
+
+def test_a_turn_that_waits_is_looked_at_seldom(rig: Rig) -> None:
+    rig.active()
+    rig.run("turn_submit", tid="t02")
+    assert rig.run("turn_sweep", tid="t02") == ["LOOK", 30_000, 0, ""]
+
+
+def test_a_finished_chain_needs_no_more_looks(rig: Rig) -> None:
+    rig.finalizing()
+    rig.run("result_publish")
+    rig.run("finalize_settle", step="log", next_step="")
+    assert rig.run("turn_sweep") == ["ENDED"]
