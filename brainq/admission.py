@@ -47,7 +47,9 @@ def read_request(fields: dict[str, Any]) -> TurnRequest:
             raise cause from None
         field = ".".join(str(part) for part in first["loc"]) or "request"
         model = LimitsOverride if field.startswith("limits.") else TurnRequest
-        known = f"; the fields are {', '.join(model.model_fields)}" if first["type"] == "extra_forbidden" else ""
+        known = (
+            f"; the fields are {', '.join(model.model_fields)}" if first["type"] == "extra_forbidden" else ""
+        )
         raise InvalidInput(field, f"{first['msg']}{known}") from None
 
 

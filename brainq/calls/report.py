@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import assert_never
 
 from brainq.contracts.claim import CallClaim
@@ -18,6 +19,7 @@ from brainq.contracts.outcome import (
 )
 from brainq.contracts.status import TraceStatus
 from brainq.tools.context import SideOutputs
+from brainq.tools.deadline import DeadlineToken
 from brainq.tools.outcome_text import outcome_text
 
 
@@ -66,6 +68,32 @@ def message_of(claim: CallClaim, outcome: ToolOutcome) -> Message:
         turn=claim.turn_id,
         step=claim.step,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is recorded of a call's end."""
+
+    status: TraceStatus
+    message: Message
+    detail: str
+
+
+def report_of(claim: CallClaim, outcome: ToolOutcome) -> Report:
+    return Report(status_of(outcome), message_of(claim, outcome), detail_of(outcome))
+
+
+def was_cancelled(outcome: ToolOutcome, token: DeadlineToken) -> bool:
+    """Whether the call was cut off because its turn no longer wants it, not because its time was up."""
+    return isinstance(outcome, ToolTimeout) and token.is_cancelled
+
+
+def cancelled(claim: CallClaim, outcome: ToolOutcome) -> Report:
+    """The report of a call that was cut off by a cancel."""
+    effect = "" if claim.effect.is_read else "; whether it took effect is not known"
+    said = f"Cancelled after {outcome.latency_ms / 1000:.1f} s{effect}."
+    message = message_of(claim, outcome).model_copy(update={"content": said})
+    return Report(TraceStatus.CANCELLED, message, detail_of(outcome))
 
 
 def notice_of(claim: CallClaim, outcome: ToolOutcome) -> Message:

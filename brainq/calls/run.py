@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from contextlib import ExitStack
 
@@ -10,7 +11,7 @@ from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.lanes import LaneKeeper
 from brainq.calls.ports import Budgets, Calls, Intents, Lanes
-from brainq.calls.report import detail_of, message_of, notice_of, sources_of, status_of
+from brainq.calls.report import Report, cancelled, notice_of, report_of, sources_of, was_cancelled
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.message import ToolCall
@@ -44,6 +45,7 @@ class CallRunner:
         executor: BoundedToolExecutor,
     ) -> None:
         self._owner = owner
+        self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/advance.py
         self._brain = brain
         self._calls = calls
         self._lanes = lanes
@@ -56,7 +58,7 @@ class CallRunner:
     def run(self, session_id: str, turn_id: str, call_id: str, attempt: int) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
         ref = CallRef(session_id, turn_id, call_id)
-        claim = self._calls.claim(ref, attempt, self._owner)
+        claim = self._calls.claim(ref, attempt, f"{next(self._numbers)}@{self._owner}")
         if isinstance(claim, str):
             log.debug("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim)
             return f"dropped: {claim}"
@@ -66,7 +68,7 @@ class CallRunner:
                 error=f"tool {claim.tool!r} is not loaded by this worker; all workers must load the same brain",
                 error_type="ToolNotLoaded",
             )
-            self._leave_after(claim, self._settle(claim, None, outcome, None))
+            self._leave_after(claim, self._settle(claim, None, outcome, None, report_of(claim, outcome)))
             return "not loaded"
         token = DeadlineToken(min(claim.cap_ms, claim.remaining_ms) / 1000)
         with ExitStack() as holds:
@@ -123,7 +125,7 @@ class CallRunner:
             reply = None
             try:
                 self._record(claim, outcome, late=True)
-                reply = self._settle(claim, tool, outcome, None)
+                reply = self._settle(claim, tool, outcome, None, report_of(claim, outcome))
             finally:
                 if lanes_held is not None:
                     lanes_held.release(lanes_held)
@@ -131,16 +133,17 @@ class CallRunner:
 
         outcome = self._executor.run(tool, claim.arguments, context, token, on_late=ended_late)
         abandoned = isinstance(outcome, ToolTimeout) and outcome.still_running
-        reply = SettleReply("")  # what it stays when recording fails: the lanes are left then, too
+        reply: SettleReply | None = None
         try:
             self._record(claim, outcome, late=False)
-            reply = self._settle(claim, tool, outcome, context)
+            report = cancelled(claim, outcome) if was_cancelled(outcome, token) else report_of(claim, outcome)
+            reply = self._settle(claim, tool, outcome, context, report)
+            return reply.word.lower()
         finally:
             if not abandoned:
                 if lanes_held is not None:
                     lanes_held.release(lanes_held)
                 self._leave_after(claim, reply)
-        return reply.word.lower()
 
     def _record(self, claim: CallClaim, outcome: ToolOutcome, *, late: bool) -> None:
         if claim.effect.is_read:
@@ -154,7 +157,12 @@ class CallRunner:
             )
 
     def _settle(
-        self, claim: CallClaim, tool: Tool | None, outcome: ToolOutcome, context: RunContext | None
+        self,
+        claim: CallClaim,
+        tool: Tool | None,
+        outcome: ToolOutcome,
+        context: RunContext | None,
+        report: Report,
     ) -> SettleReply:
         if tool is not None and context is not None:
             self._post_hook(claim, tool, outcome)
@@ -162,9 +170,9 @@ class CallRunner:
         asked_block = isinstance(outcome, ToolSuccess | ToolFailure) and outcome.block_tool
         reply = self._calls.settle(
             claim,
-            status=status_of(outcome),
-            message=message_of(claim, outcome),
-            detail=detail_of(outcome),
+            status=report.status,
+            message=report.message,
+            detail=report.detail,
             latency_ms=outcome.latency_ms,
             sources=sources_of(outputs) if outputs else (),
             block_tool=asked_block or bool(outputs and outputs.block_tool),

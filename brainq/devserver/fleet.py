@@ -96,7 +96,9 @@ class Fleet:
             while not worker.is_ready:
                 if not worker.is_running or time.monotonic() > end:
                     said = self.log_tail(worker)
-                    raise SetupError(f"the {worker.name} worker did not start; {worker.log_path} ends:\n{said}")
+                    raise SetupError(
+                        f"the {worker.name} worker did not start; {worker.log_path} ends:\n{said}"
+                    )
                 time.sleep(0.02)
 
     def launch(self, worker: Worker) -> None:

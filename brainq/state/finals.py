@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.status import Ending, StopReason
@@ -100,8 +101,14 @@ class RedisFinals:
             turn_number=int(number or 0),
             elapsed_ms=int(turn["closing_at"]) - started,
             failing_error=turn.get("fin_error", "") if int(turn.get("fin_failing_since") or 0) else "",
+            published="result_at" in turn,
             notes=tuple(json.loads(turn.get("notes", "[]"))),
         )
+
+    def published(self, session_id: str, turn_id: str) -> TurnResult | None:
+        """The result as it went out."""
+        body = self._run.client.get(self._keys.turn(session_id, turn_id) + ":result")
+        return TurnResult.model_validate_json(cast(str, body)) if body else None
 
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
         """Replace the text that goes out (citations appended). Only the holder of a step calls this."""

@@ -20,7 +20,7 @@ from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.scripts import Scripts
 
-HISTORY_READ = 1000  # newest messages a step looks at; what fits the window of a model is chosen from them
+HISTORY_READ = 2000  # newest messages a step looks at; what fits the window of a model is chosen from them
 
 _TURN_FIELDS = [
     "state",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from brainq.beats import Beats
@@ -48,6 +49,7 @@ class Coordinator:
         first_final_step: str,
     ) -> None:
         self._owner = owner
+        self._numbers = itertools.count(1)
         self._brain = brain
         self._turns = turns
         self._thinker = thinker
@@ -58,7 +60,10 @@ class Coordinator:
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
-        claim = self._turns.claim(session_id, turn_id, fence, self._owner)
+        # Each claim signs as an owner of its own: after a loss of Redis' data fences begin again, and a thread
+        # from before must not be taken for the new owner because it runs in the same process.
+        owner = f"{next(self._numbers)}@{self._owner}"
+        claim = self._turns.claim(session_id, turn_id, fence, owner)
         if isinstance(claim, str):
             log.debug("doorbell dropped", turn_id=turn_id, why=claim)
             return f"dropped: {claim}"

@@ -51,7 +51,8 @@ class Beginner:
                 log.error("on_turn_start raised", failure=failure, turn_id=claim.turn_id)
         self._events.log_user(request, self._brain.redact_logs)
         message = Message(role="user", content=request.user_message, turn=claim.turn_id)
-        messages = [message] if view.history else [*self._from_sql(claim), message]
+        remembered = any(said.turn for said in view.history)  # a late write's notice alone is no history
+        messages = [message] if remembered else [*self._from_sql(claim), message]
         begun = self._turns.begin(claim, messages, render_hash(system_prompt))
         return messages if begun else None
 

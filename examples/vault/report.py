@@ -73,7 +73,7 @@ def show_pools(console: Console, turns: Sequence[Finished], pools: Mapping[str, 
     """Which pool ran what. `pools` maps the owner that a call's trace names to its pool."""
     groups: dict[tuple[str, str, str], list[ToolTraceEntry]] = {}
     for entry in (entry for turn in turns for entry in turn.trace):
-        pool = pools.get(entry.owner, "not run")
+        pool = pools.get(entry.owner.rpartition("@")[2], "not run")
         groups.setdefault((pool, entry.effect.value, entry.tool), []).append(entry)
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim", pad_edge=False)
     for title in ("pool", "ran", "effect", "lanes"):

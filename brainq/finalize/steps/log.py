@@ -17,4 +17,7 @@ class LogAnswer:
         return True
 
     def run(self, context: StepContext) -> None:
-        context.records.record_answer(context.claim, result_of(context.turn), context.brain.redact_logs)
+        turn, claim = context.turn, context.claim
+        # A result that the sweeper sent before is the one the caller has: SQL keeps that, with its warnings.
+        sent = context.chain.published(claim.session_id, claim.turn_id) if turn.published else None
+        context.records.record_answer(claim, sent or result_of(turn), context.brain.redact_logs)

@@ -16,7 +16,7 @@ if held[1] == 'running' and open[1] == 'active' and open[2] ~= 'shut' then
   return {'SETTLED', table.concat(settle(call, status, message, detail, latency_ms, found, block), ' ')}
 end
 -- A function that was cut off has not ended yet: only how it ends in the end is news.
-if held[1] == 'running' or status == 'timed_out' then return {'LATE', held[1]} end
+if held[1] == 'running' or status == 'timed_out' or status == 'cancelled' then return {'LATE', held[1]} end
 if held[1] == 'timed_out' then redis.call('HSET', trace, call .. ':status', 'timed_out_late') end
 if held[1] ~= 'timed_out' and held[1] ~= 'cancelled' and held[1] ~= 'unknown' then return {'LOST', held[1]} end
 if held[4] ~= 'read_only' and notice ~= '' and not held[5] then

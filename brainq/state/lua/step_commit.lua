@@ -25,7 +25,7 @@ for _, call in ipairs(plan) do
   asked[#asked + 1] = {call = id, tool = call.tool, effect = call.effect}
   if call.wave > waves then waves = call.wave end
 end
-redis.call('HSET', turn, 'step', step, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'thinking', '0',
+redis.call('HSET', turn, 'step', step, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'thinking', '0', 'lost_attempts', 0,
   'awaits', 'calls', 'owner', '')
 emit(turn, events, 'step.ended', {step = step, calls = #plan, plan = asked, input_tokens = input, output_tokens = output})
 for _, call in ipairs(plan) do
