@@ -162,6 +162,8 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
         "socket_connect_timeout": 5,
         "socket_keepalive": True,
         "health_check_interval": 10,
+        # Two lists a queue, not four: what leads to a result, and what can wait behind it.
+        "priority_steps": [0, names.LATER_PRIORITY],
         # A retried LPUSH whose first reply was lost is a second message.
         "retry_on_timeout": False,
         "client_name": "brainq",

@@ -25,6 +25,9 @@ from brainq.broker.names import POISON_LIST
 
 logger = logging.getLogger(__name__)
 
+# A blocking pop that is answered at once found a backlog; at other times one item is all there is.
+BACKLOG_S = 0.02
+MOST_AT_ONCE = 16
 KEPT_ITEMS = 1000
 KEPT_MS = 7 * 86400 * 1000
 KEPT_BYTES = 16_384
@@ -104,8 +107,11 @@ class _Checked:
     def _brpop_read(self: Any, **options: Any) -> Literal[True]:
         # kombu's own method, with the one line that parses and delivers replaced.
         try:
+            more: list[bytes | str] = []
             try:
                 reply = self.client.parse_response(self.client.connection, "BRPOP", **options)
+                if reply and time.monotonic() - self._brpop_sent_at < BACKLOG_S:
+                    more = self._pop_more(bytes_to_str(reply[0]))
             except self.connection_errors:
                 self.client.connection.disconnect()
                 raise
@@ -114,16 +120,30 @@ class _Checked:
             key, item = reply
             queue = bytes_to_str(key).rsplit(self.sep, 1)[0]
             self._queue_cycle.rotate(queue)
-            try:
-                message = admit(item, queue)
-            except PoisonError as poison:
-                self.quarantine(str(poison), queue, item)
-            else:
-                self.connection._deliver(message, queue)
+            for text in (item, *more):
+                self._admit_and_deliver(text, queue)
             return True
         finally:
             self._in_poll = None
             self._flush_brpop_reauth()
+
+    def _pop_more(self: Any, key: str) -> list[bytes | str]:
+        """What the worker has room for beside the item just popped, in one round trip instead of one a loop."""
+        room = self.qos.can_consume_max_estimate()
+        room = 0 if room is None else min(room - 1, MOST_AT_ONCE)
+        if room <= 0:
+            return []
+        connection = self.client.connection
+        connection.send_command("RPOP", self.global_keyprefix + key, room)
+        return connection.read_response() or []
+
+    def _admit_and_deliver(self: Any, item: bytes | str, queue: str) -> None:
+        try:
+            message = admit(item, queue)
+        except PoisonError as poison:
+            self.quarantine(str(poison), queue, item)
+        else:
+            self.connection._deliver(message, queue)
 
     def _deliver_fanout_message(self: Any, message: Any, exchange: str) -> Literal[True]:
         try:

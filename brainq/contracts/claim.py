@@ -49,7 +49,8 @@ class CallClaim:
 
 @dataclass(frozen=True, slots=True)
 class StepClaim:
-    """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text."""
+    """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text;
+    `sent` says that the result went out before."""
 
     session_id: str
     turn_id: str
@@ -58,6 +59,7 @@ class StepClaim:
     fence: int
     tries: int
     revision: int = 0
+    sent: bool = False
 
     @property
     def step_key(self) -> str:

@@ -70,5 +70,4 @@ class EndedTurn:
     turn_number: int
     elapsed_ms: int
     failing_error: str
-    published: bool = False
     notes: tuple[str, ...] = ()

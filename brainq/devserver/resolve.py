@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from brainq.devserver.embedded import EmbeddedServer, ServerInUseError
+from brainq.devserver.embedded import EmbeddedServer, ServerInUseError, socket_in
 from brainq.settings import Settings
 
 
@@ -20,7 +20,8 @@ def resolve_redis(settings: Settings) -> Generator[str]:
     if settings.redis_url is not None:
         yield settings.redis_url.get_secret_value()
         return
-    server = EmbeddedServer(settings.data_dir / "redis")
+    directory = settings.data_dir / "redis"
+    server = EmbeddedServer(directory, unix_socket=socket_in(directory))
     try:
         url = server.start()
     except ServerInUseError as in_use:

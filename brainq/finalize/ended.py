@@ -10,7 +10,7 @@ from brainq.contracts.view import EndedTurn
 from brainq.errors import TurnNotFound
 from brainq.finalize.ports import Chain
 
-KEPT = 256
+KEPT = 2048  # a few kB each; a chain's steps come far apart when many turns end at once
 
 
 class EndedTurns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import redis
@@ -51,6 +52,29 @@ class Client(redis.Redis):
         self._own.used = time.monotonic()
         return reply
 
+    def many(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        """Send plain commands in one go; their raw replies, in order. Raises the first error among them."""
+        connection = self._connection()
+        try:
+            connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+            # All are read before any is raised: a reply left in the socket would answer the next command.
+            replies = [self._reply(connection) for _ in commands]
+        except BaseException:
+            connection.disconnect()
+            raise
+        self._own.used = time.monotonic()
+        for reply in replies:
+            if isinstance(reply, redis.ResponseError):
+                raise reply
+        return replies
+
+    @staticmethod
+    def _reply(connection: Any) -> Any:
+        try:
+            return connection.read_response()
+        except redis.ResponseError as error:
+            return error
+
     def close(self) -> None:
         """Close the threads' own connections and the pool's."""
         for connection in list(self._opened):
@@ -72,8 +96,15 @@ class Client(redis.Redis):
         return connection
 
 
+def as_mapping(reply: Any) -> dict[str, str]:
+    """The reply to HGETALL: a map in protocol 3, a flat list in protocol 2."""
+    return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
+
+
 def make_client(url: str, *, max_connections: int = 512) -> Client:
     """A client that decodes to str, never repeats a command by itself, and survives broken text."""
+    # A unix socket has no keepalive, and its connection class refuses to hear of it.
+    keepalive = {} if url.startswith("unix://") else {"socket_keepalive": True}
     pool = redis.BlockingConnectionPool.from_url(
         url,
         max_connections=max_connections,
@@ -83,9 +114,9 @@ def make_client(url: str, *, max_connections: int = 512) -> Client:
         encoding_errors="replace",
         socket_timeout=SOCKET_TIMEOUT_S,
         socket_connect_timeout=5.0,
-        socket_keepalive=True,
         health_check_interval=30,
         retry=Retry(NoBackoff(), NO_BLIND_RETRY),
         client_name="brainq-state",
+        **keepalive,
     )
     return Client(connection_pool=pool)

@@ -9,6 +9,7 @@ from brainq.contracts.claim import StepClaim
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn
+from brainq.state.connection import as_mapping
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.scripts import Scripts
@@ -36,7 +37,9 @@ class RedisFinals:
         )
         if reply[0] == "DROP":
             return reply[1]
-        return StepClaim(session_id, turn_id, step, owner, int(reply[1]), int(reply[2]), int(reply[3]))
+        return StepClaim(
+            session_id, turn_id, step, owner, int(reply[1]), int(reply[2]), int(reply[3]), reply[4] == "1"
+        )
 
     def beat(self, claim: StepClaim) -> str:
         key = self._keys.turn(claim.session_id, claim.turn_id)
@@ -71,14 +74,18 @@ class RedisFinals:
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         """The ended turn as the steps see it; None when Redis no longer knows it."""
         key = self._keys.turn(session_id, turn_id)
-        pipe = self._run.client.pipeline(transaction=False)
-        pipe.hgetall(key)
-        pipe.hgetall(key + ":budget")
-        pipe.get(key + ":spec")
-        pipe.lrange(key + ":sources", 0, -1)
-        pipe.hgetall(key + ":trace")
-        pipe.hget(self._keys.of_session(session_id, "session"), "turns")
-        turn, budget, spec, sources, trace, number = pipe.execute()
+        found = self._run.client.many(
+            [
+                ("HGETALL", key),
+                ("HGETALL", key + ":budget"),
+                ("GET", key + ":spec"),
+                ("LRANGE", key + ":sources", 0, -1),
+                ("HGETALL", key + ":trace"),
+                ("HGET", self._keys.of_session(session_id, "session"), "turns"),
+            ]
+        )
+        turn, budget, spec, sources, trace, number = found
+        turn, budget, trace = as_mapping(turn), as_mapping(budget), as_mapping(trace)
         if not turn.get("ending") or not spec:
             return None
         tools = {field.split(":")[0]: tool for field, tool in trace.items() if field.endswith(":tool")}
@@ -101,7 +108,6 @@ class RedisFinals:
             turn_number=int(number or 0),
             elapsed_ms=int(turn["closing_at"]) - started,
             failing_error=turn.get("fin_error", "") if int(turn.get("fin_failing_since") or 0) else "",
-            published="result_at" in turn,
             notes=tuple(json.loads(turn.get("notes", "[]"))),
         )
 

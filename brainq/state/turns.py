@@ -7,8 +7,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import redis
-
 from brainq.contracts.claim import PlannedCall, TurnClaim
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
@@ -16,6 +14,7 @@ from brainq.contracts.status import Ending, StopReason, TurnState
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
+from brainq.state.connection import as_mapping
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.scripts import Scripts
@@ -57,7 +56,7 @@ class RedisTurns:
         self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float, keep_session_s: float
     ) -> None:
         self._run = scripts
-        self._client: redis.Redis = scripts.client
+        self._client = scripts.client
         self._keys = keys
         self._outbox = outbox
         self._lease_ms = int(lease_s * 1000)
@@ -125,15 +124,18 @@ class RedisTurns:
     def look(self, claim: TurnClaim) -> TurnView:
         """What the owner needs to decide and to prepare, in one round trip."""
         sid, key = claim.session_id, self._keys.turn(claim.session_id, claim.turn_id)
-        pipe = self._client.pipeline(transaction=False)
-        pipe.hmget(key, _TURN_FIELDS)
-        pipe.hmget(key + ":budget", _BUDGET_FIELDS)
-        pipe.get(key + ":spec")
-        pipe.lrange(self._keys.of_session(sid, "history"), -HISTORY_READ, -1)
-        pipe.hgetall(key + ":guard")
-        pipe.smembers(key + ":blocked")
-        pipe.hget(self._keys.of_session(sid, "session"), "turns")
-        turn_row, budget_row, spec, history, guard, blocked, number = pipe.execute()
+        found = self._client.many(
+            [
+                ("HMGET", key, *_TURN_FIELDS),
+                ("HMGET", key + ":budget", *_BUDGET_FIELDS),
+                ("GET", key + ":spec"),
+                ("LRANGE", self._keys.of_session(sid, "history"), -HISTORY_READ, -1),
+                ("HGETALL", key + ":guard"),
+                ("SMEMBERS", key + ":blocked"),
+                ("HGET", self._keys.of_session(sid, "session"), "turns"),
+            ]
+        )
+        turn_row, budget_row, spec, history, guard, blocked, number = found
         turn = dict(zip(_TURN_FIELDS, turn_row, strict=True))
         budget = dict(zip(_BUDGET_FIELDS, budget_row, strict=True))
         begun = turn["begun"] == "1"
@@ -155,7 +157,7 @@ class RedisTurns:
             begun=begun,
             turn_number=int(number or 0) + (0 if begun else 1),
             write_epoch=int(turn["write_epoch"] or 0),
-            succeeded={fingerprint: int(epoch) for fingerprint, epoch in guard.items()},
+            succeeded={fingerprint: int(epoch) for fingerprint, epoch in as_mapping(guard).items()},
             blocked=frozenset(blocked),
             history=tuple(Message.model_validate_json(item) for item in history),
             usage=usage_of(budget),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Sequence
 
@@ -46,6 +47,7 @@ def pool_app(
 
     def ready(**_: object) -> None:
         wiring().warm_up()
+        _calm_collector()
         tell_ready()
 
     follow_owner()
@@ -53,3 +55,10 @@ def pool_app(
     register(app, wiring)
     app.finalize()
     return app
+
+
+def _calm_collector() -> None:
+    """What was loaded so far stays for good: keep the garbage collector from walking it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brainq.client.client import Client
-from brainq.devserver.embedded import EmbeddedServer
+from brainq.devserver.embedded import EmbeddedServer, socket_in
 from brainq.devserver.fleet import Fleet
 from brainq.errors import SetupError
 from brainq.settings import ENV_PREFIX, load_settings
@@ -49,7 +49,7 @@ def forget_settings() -> None:
 def open_client(directory: Path, *, task_events: bool = False) -> Generator[tuple[Client, dict[str, str]]]:
     """A client on a Redis (append-only file, synced every second) and a SQLite file of its own in `directory`,
     and the environment that workers need to share them."""
-    with EmbeddedServer(directory / "redis") as server:
+    with EmbeddedServer(directory / "redis", unix_socket=socket_in(directory / "redis")) as server:
         sql_url = f"sqlite:///{directory.absolute() / 'bench.db'}"
         settings = load_settings(app=APP, redis_url=server.url, sql_url=sql_url, task_events=task_events)
         environment = {

@@ -3,7 +3,7 @@ Take the finalizer step that is next, if it is the one the doorbell names and no
 
 KEYS   turn
 ARGV   owner step lease_ms:n
-REPLY  GO fence tries revision | DROP why
+REPLY  GO fence tries revision sent | DROP why
 ]]
 -- @include lib/now
 -- @include lib/ring
@@ -16,4 +16,4 @@ if tonumber(held[7] or 0) > now then return {'DROP', 'later'} end
 mark_claimed(held[9] and 'finalize_later' or 'finalize', held[6])
 local fence, tries = held[4] + 1, held[5] + 1
 redis.call('HSET', turn, 'fin_fence', fence, 'fin_tries', tries, 'fin_owner', owner, 'fin_lease', now + lease_ms)
-return {'GO', fence, tries, held[8] or '0'}
+return {'GO', fence, tries, held[8] or '0', held[9] and '1' or '0'}

@@ -10,6 +10,5 @@ local held = redis.call('HMGET', turn, 'state', 'ending')
 if held[1] ~= 'closing' then return {held[1] == held[2] and held[1] and 'ALREADY' or 'OPEN'} end
 redis.call('SET', result, body)
 redis.call('HSET', turn, 'state', held[2], 'result_at', now)
-redis.call('HINCRBY', turn, 'revision', 1)
 emit(turn, events, 'result', cjson.decode(data))
 return {'PUBLISHED'}

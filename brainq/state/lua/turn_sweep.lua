@@ -30,6 +30,9 @@ elseif state == 'active' or state == 'parked' then
     elseif held[3] ~= '' or bell_is_lost('turns', held[5], rering_ms) then
       redis.call('HSET', turn, 'owner', '', 'rung_at', now)
       ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
+    else -- it waits in a long queue: look again after its own age once more
+      after = math.max(after, math.min(now - tonumber(held[5] or now), rering_ms * 12))
+      soon(deadline)
     end
   elseif #actions == 0 and held[2] == 'calls' then
     for i = 0, tonumber(held[10]) - 1 do

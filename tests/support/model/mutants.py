@@ -10,7 +10,11 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "if false then",
     ),
     "call_settle whatever the status": ("call_settle", "if held[1] == 'running' and open[1]", "if open[1]"),
-    "call_settle counts a cut as an end": ("call_settle", " or status == 'timed_out' then", " then"),
+    "call_settle counts a cut as an end": (
+        "call_settle",
+        " or status == 'timed_out' or status == 'cancelled' then",
+        " then",
+    ),
     "lane_take grants always": ("lane_take", "if not is_first(holders, holder) then", "if false then"),
     "lane_free frees nobody's line": ("lane_free", "redis.call('LREM', line, 0, holder)", ""),
     "turn_end without its fence": ("turn_end", "if not holds(turn, owner, fence) then", "if false then"),

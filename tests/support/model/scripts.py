@@ -6,9 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
-import redis
-
 from brainq.settings import Settings
+from brainq.state.connection import Client
 from brainq.state.scripts import Script, Scripts
 from brainq.wiring import doorbells
 from tests.support.model.client import ModelClient
@@ -108,7 +107,7 @@ class WatchedScripts(Scripts):
     """All scripts, watched. `text_of` and `replace` make mutants."""
 
     def __init__(self, client: ModelClient, watcher: Watcher) -> None:
-        super().__init__(cast(redis.Redis, client), doorbells(Settings(redis_url=None)))
+        super().__init__(cast(Client, client), doorbells(Settings(redis_url=None)))
         self._watched = {name: WatchedScript(script, client, watcher) for name, script in self.all().items()}
         self._wire = client
         for script in self._watched.values():

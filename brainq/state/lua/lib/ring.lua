@@ -1,16 +1,17 @@
 -- A doorbell is put where the broker reads it in the same step as the change it announces.
--- DOORBELLS, written in by the loader: queue word -> {key, text(args, argsrepr, task_id, root_id, tag)}. In
--- outbox mode `key` is empty and the bell goes to the session's outbox, which the caller publishes afterwards.
+-- bell_key(queue) and bell_text(queue, ...) are written in by the loader: functions, because a table of all queues
+-- would be built anew on each call. In outbox mode the key is empty and the bell goes to the session's outbox,
+-- which the caller publishes afterwards.
 -- @doorbells
 local function ring(queue, sid, id, suffix, args, root)
-  local bell, task_id = DOORBELLS[queue], id .. '.' .. suffix
+  local key, task_id = bell_key(queue), id .. '.' .. suffix
   local tag = task_id .. '.' .. clock[1] .. clock[2]
   local said = cjson.encode(args):gsub('"', '\\"')
-  local text = bell.text(said, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag)
-  if bell.key == '' then
+  local text = bell_text(queue, said, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag)
+  if key == '' then
     redis.call('RPUSH', OUTBOX_PREFIX .. '{' .. sid .. '}:outbox', text)
   else
-    redis.call('LPUSH', bell.key, text)
+    redis.call('LPUSH', key, text)
   end
 end
 
@@ -28,8 +29,8 @@ end
 -- Whether a bell rung at `rung_at` must be lost: a long queue is not flooded with copies.
 local function bell_is_lost(queue, rung_at, rering_ms)
   if now - (tonumber(rung_at or 0) or 0) < rering_ms then return false end
-  local bell = DOORBELLS[queue]
-  if bell.key == '' or redis.call('LLEN', bell.key) == 0 then return true end
+  local key = bell_key(queue)
+  if key == '' or redis.call('LLEN', key) == 0 then return true end
   local mark = redis.call('HGET', BELLS_KEY, queue)
   return mark and tonumber(mark) > tonumber(rung_at or 0)
 end
