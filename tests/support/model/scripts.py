@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
+import redis
+
 from brainq.settings import Settings
 from brainq.state.connection import Client
 from brainq.state.scripts import Script, Scripts
