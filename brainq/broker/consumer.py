@@ -71,8 +71,10 @@ class Consumer(stock.Consumer):
         if message.headers["task"] not in self.strategies:
             return "its task is not served here"
         try:
-            body = message.payload
-        except Exception:
+            # Plainly, not by kombu's registry, which costs five times as much: the transport has made sure that
+            # this is JSON text, and what kombu makes of tagged objects does not change the shape.
+            body = json.loads(message.body)
+        except (ValueError, RecursionError):
             return "the body is not JSON"
         if not isinstance(body, list) or len(body) != 3 or not isinstance(body[0], list):
             return "the body is not [args, kwargs, embed]"

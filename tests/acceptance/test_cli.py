@@ -125,7 +125,7 @@ def is_alive(pid: int) -> bool:
 def test_dev_says_where_things_are_and_what_to_type_next(dev: Dev) -> None:
     for expected in (
         "shop:brain, 3 tools: 2 read_only, 1 network",
-        "redis://127.0.0.1:",
+        "redis.sock",
         "brainq.db",
         "logs/*.log",
         'brainq -A shop:brain submit s1 "Hello!" --follow',

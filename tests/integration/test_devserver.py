@@ -77,10 +77,17 @@ def test_resolving_prefers_the_setting_then_a_running_server_then_starts_one(tmp
         assert url == "redis://elsewhere/0"
     settings = Settings(data_dir=tmp_path)
     with resolve_redis(settings) as owned:
+        socket_path = Path(owned.removeprefix("unix://").removesuffix("?db=0"))
         with resolve_redis(settings) as shared:
             assert shared == owned
-        assert ping(address(owned))  # sharing it did not stop it
-    assert not ping(address(owned))
+        assert ping(socket_path)  # sharing it did not stop it
+    assert not ping(socket_path)
+
+
+def test_a_directory_with_a_long_path_gets_a_port_instead_of_a_socket(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100)
+    with resolve_redis(Settings(data_dir=deep)) as url:
+        assert ping(address(url))
 
 
 def test_an_owner_killed_outright_takes_its_server_along(tmp_path: Path) -> None:
