@@ -3,7 +3,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-RECORDED ?= ../shared/data/tau2_airline.jsonl.gz
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
@@ -40,7 +39,7 @@ bench: $(READY) ## the reference turn: throughput, latency, CPU; writes .bench/l
 	@$(BIN)/python -m ops.bench
 
 replay: $(READY) ## recorded sessions of real models: make replay [RECORDED=path] [ARGS=...]
-	@$(BIN)/python -m examples.airline.replay --recorded $(RECORDED) $(ARGS)
+	@$(BIN)/python -m examples.airline.replay $(if $(RECORDED),--recorded $(RECORDED)) $(ARGS)
 
 lock: ## pin all dependencies with hashes (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --extra all --group test --generate-hashes \

@@ -5,6 +5,9 @@ Every session must end on its recorded database, also while workers are killed. 
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +18,8 @@ from rich.table import Table
 
 from brainq.devserver.fleet import POOLS
 from examples.airline.playing import Report, replay, running_stage
-from examples.airline.recorded import RecordedSession, load_sessions, recorded_path
+from examples.airline.recorded import RecordedSession, load_sessions, recorded_path, save_sessions
+from examples.airline.tasks import task_sessions
 
 MOST_SHOWN = 20
 
@@ -32,12 +36,12 @@ def main(
     """Replay recorded sessions and hold each to the database it ended on."""
     console = Console()
     path = recorded or recorded_path()
-    if not path.is_file():
+    if recorded is not None and not path.is_file():
         console.print(f"there are no recorded sessions at {path}; name the file with --recorded", style="red")
         raise typer.Exit(2)
-    chosen = load_sessions(path)[:sessions]
     with (
-        running_stage(path, idempotent=idempotent, kills=kill_every_s is not None) as stage,
+        _sessions_file(path, console) as played,
+        running_stage(played, idempotent=idempotent, kills=kill_every_s is not None) as stage,
         Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -46,6 +50,7 @@ def main(
             console=console,
         ) as progress,
     ):
+        chosen = load_sessions(played)[:sessions]
         bar = progress.add_task("turns", total=sum(len(session.turns) for session in chosen))
 
         def tell(session: RecordedSession) -> None:
@@ -55,6 +60,19 @@ def main(
     show(report, console)
     if not is_good(report, kill_every_s):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _sessions_file(path: Path, console: Console) -> Generator[Path]:
+    """The recorded sessions; where there are none, the tasks that the tools' own package carries."""
+    if path.is_file():
+        yield path
+        return
+    console.print(f"no recorded sessions at {path}: playing the 50 tasks of the airline's package instead")
+    with tempfile.TemporaryDirectory(prefix="brainq-tasks-") as folder:
+        tasks = Path(folder) / "tasks.jsonl.gz"
+        save_sessions(tasks, task_sessions())
+        yield tasks
 
 
 def is_good(report: Report, kill_every_s: float | None) -> bool:

@@ -43,13 +43,22 @@ class World:
         workers: Mapping[str, int] | None = None,
         environment: Mapping[str, str] | None = None,
         log_level: str = "INFO",
+        broker_database: int = 0,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.redis = RedisServer().start()
         self.sql_url = sql_url or sqlite_url(directory)
+        # A broker of its own: doorbells then go through the outbox.
+        elsewhere: dict[str, Any] = {}
+        if broker_database:
+            elsewhere = {
+                "doorbell": "outbox",
+                "broker_url": f"{self.redis.url.removesuffix('0')}{broker_database}",
+            }
         self.environment = {
             **SHORT,
+            **{f"BRAINQ_{name.upper()}": value for name, value in elsewhere.items()},
             "BRAINQ_APP": APP,
             "BRAINQ_REDIS_URL": self.redis.url,
             "BRAINQ_SQL_URL": self.sql_url,
@@ -62,7 +71,13 @@ class World:
             directory / "workers", self.environment, workers=workers, concurrency=threads, log_level=log_level
         )
         self.settings = load_settings(
-            redis_url=self.redis.url, sql_url=self.sql_url, lease_s=1.5, beat_s=0.4, sweep_s=0.2, rering_s=1.0
+            redis_url=self.redis.url,
+            sql_url=self.sql_url,
+            lease_s=1.5,
+            beat_s=0.4,
+            sweep_s=0.2,
+            rering_s=1.0,
+            **elsewhere,
         )
         self.client = Client(self.settings, brain)
         os.environ[diary.DIRECTORY] = str(directory)

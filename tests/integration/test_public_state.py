@@ -1,0 +1,162 @@
+"""What users hold in their hands beside a handle: budgets, runtime state, the async client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from brainq import AsyncClient, TurnBudget, TurnRuntimeState
+from brainq.contracts.message import Message
+from brainq.contracts.status import TraceStatus
+from brainq.contracts.usage import TokenUsage
+from brainq.errors import ResultTimeout, SetupError, TurnNotFound
+from tests.support.brains.obedient import brain, script
+from tests.support.pump import Pump
+
+READ = ("read", {"name": "r"})
+DOCUMENTED = {
+    "remaining_s",
+    "expired",
+    "steps_used",
+    "steps_max",
+    "tool_calls_used",
+    "tool_calls_max",
+    "reflections_used",
+    "reflections_max",
+}
+
+
+def budget_of(pump: Pump, name: str = "b-1") -> TurnBudget:
+    return TurnBudget.create(60.0, 2, state=pump.wiring.budgets, session_id="s1", turn_id=name)
+
+
+def test_a_budget_is_made_once_and_attached_to_by_id(pump: Pump) -> None:
+    budget = budget_of(pump)
+    with pytest.raises(SetupError, match="attach"):
+        budget_of(pump)
+    other = TurnBudget(pump.wiring.budgets, "s1", "b-1")
+    assert budget.claim_step()
+    assert other.snapshot()["steps_used"] == 1
+    assert other.snapshot().keys() >= DOCUMENTED
+    assert other.snapshot()["tool_calls_max"] == 2  # max_tool_calls=None means max_steps
+
+
+def test_no_claim_is_granted_past_its_maximum(pump: Pump) -> None:
+    budget = budget_of(pump)
+    with ThreadPoolExecutor(8) as threads:
+        claims = [threads.submit(budget.claim_tool_call) for _ in range(40)]
+    granted = [claim.result() for claim in claims]
+    assert granted.count(True) == 2
+    assert budget.claim_reflection("once")
+    assert budget.claim_reflection("once")  # the same claim pays once
+    assert budget.snapshot()["reflections_used"] == 1
+
+
+def test_a_budget_counts_tokens_once_a_spending(pump: Pump) -> None:
+    budget = budget_of(pump)
+    used = TokenUsage(input_tokens=10, output_tokens=5)
+    assert budget.add_tokens(used, 0.25, "step-1")
+    assert not budget.add_tokens(used, 0.25, "step-1")
+    assert budget.snapshot()["tokens_used"] == 15
+    assert budget.snapshot()["cost_usd"] == 0.25
+
+
+def test_a_tools_time_never_reaches_past_the_deadline(pump: Pump) -> None:
+    short = TurnBudget.create(2.0, state=pump.wiring.budgets, session_id="s1", turn_id="b-2")
+    assert 0 < short.per_tool_remaining_s(45) <= 2.0
+    assert short.per_tool_remaining_s(0.5) == 0.5
+    assert not short.is_expired
+    with pytest.raises(TurnNotFound, match="b-3"):
+        _ = TurnBudget(pump.wiring.budgets, "s1", "b-3").remaining_s
+
+
+def state_of(pump: Pump, turn_id: str) -> TurnRuntimeState:
+    return pump.client.state("s1", turn_id)
+
+
+def test_runtime_state_tells_what_a_turn_gathered(pump: Pump) -> None:
+    handle = pump.submit("s1", script([READ], final="found it"))
+    pump.finish(handle)
+    state = state_of(pump, handle.turn_id)
+    assert state.final_text == "found it"
+    assert not state.timed_out
+    assert not state.context_was_compacted
+    assert [entry.status for entry in state.tool_trace] == [TraceStatus.COMPLETED]
+    assert list(state.tool_results) == ["c1-0"]
+    assert state.input_tokens > 0
+    assert state.output_tokens > 0
+    assert (state.cache_read_tokens, state.cache_creation_tokens) == (0, 0)
+    assert len(state.prompt_render_hash) == 16
+    assert state.blocked_tool_names == frozenset()
+    assert state.validation_repair_counts == {}
+    assert not state.is_accepting_writes
+
+
+def claimed(pump: Pump) -> tuple[TurnRuntimeState, str]:
+    handle = pump.submit("s1", script([READ]))
+    bell = pump.take("brainq.turns")
+    assert bell is not None
+    pump.answer(bell)
+    return state_of(pump, handle.turn_id), handle.turn_id
+
+
+def told(turn_id: str, text: str) -> Message:
+    return Message(role="tool", content=text, call_id="c1-0", name="read", turn=turn_id, step=1)
+
+
+def test_a_trace_that_timed_out_takes_no_result(pump: Pump) -> None:
+    state, turn_id = claimed(pump)
+    claim = state.set_trace_running("c1-0", 1, "me")
+    assert not isinstance(claim, str)
+    assert isinstance(state.set_trace_running("c1-0", 1, "somebody else"), str)
+    assert state.mark_trace_timed_out(claim, told(turn_id, "timed out"))
+    assert not state.complete_trace(claim, told(turn_id, "too late"))
+    assert state.tool_results == {"c1-0": "timed out"}
+    assert state.tool_trace[0].status is TraceStatus.TIMED_OUT_LATE
+
+
+def test_a_shut_gate_takes_no_result(pump: Pump) -> None:
+    state, turn_id = claimed(pump)
+    claim = state.set_trace_running("c1-0", 1, "me")
+    assert not isinstance(claim, str)
+    assert state.is_accepting_writes
+    assert state.close_writes("a test")
+    assert not state.close_writes("a test")
+    assert not state.is_accepting_writes
+    assert not state.complete_trace(claim, told(turn_id, "too late"))
+    assert state.tool_results == {}
+
+
+def test_the_async_client_submits_follows_and_cancels(pumps: Callable[..., Pump]) -> None:
+    pump = pumps()
+
+    async def talk() -> None:
+        async with AsyncClient(pump.settings, brain) as client:
+            handle = await client.submit("s1", script([READ], final="hello"), request_key="k-1")
+            again = await client.submit("s1", script([READ], final="hello"), request_key="k-1")
+            assert again.turn_id == handle.turn_id
+            assert (handle.created, again.created) == (True, False)
+            with pytest.raises(ResultTimeout):
+                await handle.result(timeout_s=0.05)
+            snapshot = await handle.snapshot()
+            assert snapshot is not None
+            assert snapshot.awaits == "coordinator"
+            await asyncio.to_thread(pump.drain)
+            kinds = [event.kind async for event in handle.events(timeout_s=5)]
+            assert kinds[0] == "turn.active"
+            assert kinds[-1] == "result"
+            later = [
+                event.seq
+                async for event in (await client.handle(handle.turn_id)).events(after=3, timeout_s=5)
+            ]
+            assert later == list(range(4, len(kinds) + 1))
+            assert (await handle.result(timeout_s=5)).text == "hello"
+            other = await client.submit("s1", script(final="never"))
+            assert await other.cancel("changed my mind") == "requested"
+            await asyncio.to_thread(pump.drain)
+            assert (await other.result(timeout_s=5)).ending == "cancelled"
+
+    asyncio.run(talk())
