@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
-import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any
 
 import redis
@@ -19,50 +19,71 @@ NO_BLIND_RETRY = 0
 SOCKET_TIMEOUT_S = 10.0  # longer than the longest blocking read (events, 2 s)
 CHECK_AFTER_IDLE_S = 5.0
 
+LINES = 8  # connections for scripts a process has
+
 _SCRIPT_COMMANDS = frozenset({"EVALSHA", "EVAL"})
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """One connection, opened when first used. `used` is when it last answered, by time.monotonic()."""
+
+    connection: Any = None
+    used: float = 0.0
 
 
 class Client(redis.Redis):
     """redis-py's client, with a short way for scripts.
 
     Scripts are nearly all a worker asks of Redis. redis-py's general way (pool, retry object, metrics, command
-    callbacks) costs about as much CPU as the rest of a call; here each thread keeps a connection of its own and
-    a script is one send and one read on it.
+    callbacks) costs about as much CPU as the rest of a call; here a script is one send and one read on one of a
+    few connections. They are few on purpose: a hundred threads that all wake at once with a reply spend more time
+    on handing the interpreter's lock around than on their work, and Redis answers one script at a time anyway.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._own = threading.local()
-        self._opened: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._lines: SimpleQueue[Line] = SimpleQueue()
+        self._all_lines = [Line() for _ in range(LINES)]
+        for line in self._all_lines:
+            self._lines.put(line)
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Like redis-py's, never repeated. Raises redis' ConnectionError, TimeoutError or ResponseError."""
         if options or args[0] not in _SCRIPT_COMMANDS:
             return super().execute_command(*args, **options)
-        connection = self._connection()
+        line = self._lines.get()
         try:
-            connection.send_packed_command(connection.pack_command(*args), check_health=False)
-            reply = connection.read_response()
-        except redis.ResponseError:
-            raise  # an answer like any other: the connection is good
-        except BaseException:
-            # Half a reply may be left in the socket; nobody may read it as the next one.
-            connection.disconnect()
-            raise
-        self._own.used = time.monotonic()
-        return reply
+            connection = self._open(line)
+            try:
+                connection.send_packed_command(connection.pack_command(*args), check_health=False)
+                reply = connection.read_response()
+            except redis.ResponseError:
+                raise  # an answer like any other: the connection is good
+            except BaseException:
+                # Half a reply may be left in the socket; nobody may read it as the next one.
+                connection.disconnect()
+                raise
+            line.used = time.monotonic()
+            return reply
+        finally:
+            self._lines.put(line)
 
     def many(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """Send plain commands in one go; their raw replies, in order. Raises the first error among them."""
-        connection = self._connection()
+        line = self._lines.get()
         try:
-            connection.send_packed_command(connection.pack_commands(commands), check_health=False)
-            # All are read before any is raised: a reply left in the socket would answer the next command.
-            replies = [self._reply(connection) for _ in commands]
-        except BaseException:
-            connection.disconnect()
-            raise
-        self._own.used = time.monotonic()
+            connection = self._open(line)
+            try:
+                connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+                # All are read before any is raised: a reply left in the socket would answer the next command.
+                replies = [self._reply(connection) for _ in commands]
+            except BaseException:
+                connection.disconnect()
+                raise
+            line.used = time.monotonic()
+        finally:
+            self._lines.put(line)
         for reply in replies:
             if isinstance(reply, redis.ResponseError):
                 raise reply
@@ -76,24 +97,21 @@ class Client(redis.Redis):
             return error
 
     def close(self) -> None:
-        """Close the threads' own connections and the pool's."""
-        for connection in list(self._opened):
-            connection.disconnect()
+        """Close the scripts' connections and the pool's."""
+        for line in self._all_lines:
+            if line.connection is not None:
+                line.connection.disconnect()
         super().close()
 
-    def _connection(self) -> Any:
-        connection = getattr(self._own, "connection", None)
-        if connection is None:
+    def _open(self, line: Line) -> Any:
+        if line.connection is None:
             pool: Any = self.connection_pool
-            connection = pool.connection_class(**pool.connection_kwargs)
-            connection.connect()
-            self._own.connection = connection
-            self._own.used = time.monotonic()
-            self._opened.add(connection)
-        elif time.monotonic() - self._own.used > CHECK_AFTER_IDLE_S and connection.can_read():
+            line.connection = pool.connection_class(**pool.connection_kwargs)
+            line.connection.connect()
+        elif time.monotonic() - line.used > CHECK_AFTER_IDLE_S and line.connection.can_read():
             # Something to read on an idle connection is its end: the server, or a proxy, has hung up.
-            connection.disconnect()
-        return connection
+            line.connection.disconnect()
+        return line.connection
 
 
 def as_mapping(reply: Any) -> dict[str, str]:
