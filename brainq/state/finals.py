@@ -13,7 +13,7 @@ from brainq.state.connection import as_mapping
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.scripts import Scripts
-from brainq.state.turns import usage_of
+from brainq.state.turn_view import usage_of
 
 LOOK_AGAIN_MS = 1000
 _EXPIRING = ("spec", "budget", "trace", "guard", "events", "sources", "blocked", "result")

@@ -9,7 +9,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.usage import TokenUsage
 from brainq.state.keys import Keys
 from brainq.state.scripts import Scripts
-from brainq.state.turns import usage_of
+from brainq.state.turn_view import usage_of
 
 
 class RedisRuntime:
