@@ -26,7 +26,7 @@ demo: $(READY) ## real agent turns through real worker pools, over a folder of n
 test: $(READY) check ## lint, types and every test but the long ones (under 15 minutes)
 	@$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile $(TESTS)
 
-test-full: $(READY) check ## everything, with thousandfold races, soaks and load (hours)
+test-full: $(READY) check ## everything, with thousandfold races and the full replays (about 15 minutes)
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 $(TESTS)
 
 check: $(READY) ## lint, types, layers
