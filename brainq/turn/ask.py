@@ -47,9 +47,19 @@ def ask(
     lost: Callable[[], bool],
     on_chunk: Callable[[str], None] | None,
 ) -> ModelReply:
-    """Stream one reply. Raises ProviderError, or TurnLost when nobody wants the answer any more."""
+    """Stream one reply. Raises ProviderError, or TurnLost when nobody wants the answer any more.
+
+    `request.timeout_s` is held here, too: a provider of the user's own may not look at it.
+    """
     reply: ModelReply | None = None
+    ends_at = time.monotonic() + request.timeout_s
     for chunk in provider.generate_stream(request):
+        if time.monotonic() >= ends_at:
+            raise ProviderError(
+                f"provider {provider.name!r} went on past {request.timeout_s:g} s",
+                kind="timeout",
+                retryable=True,
+            )
         if chunk.text:
             if lost() or not tail.add(chunk.text):
                 raise TurnLost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -121,6 +122,7 @@ class Thinker:
         estimate += estimate_tools(specs)
         estimated = TokenUsage(input_tokens=estimate)
         estimate_usd = self._price(provider.name, model, estimated)
+        ends_at = time.monotonic() + view.remaining_ms / 1000
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
             step = self._turns.begin_step(claim, estimate, estimate_usd)
             if step == "LOST":
@@ -133,7 +135,7 @@ class Thinker:
                 messages=messages,
                 tools=specs,
                 output_schema=view.request.output_schema,
-                timeout_s=max(0.001, view.remaining_ms / 1000),
+                timeout_s=max(0.001, ends_at - time.monotonic()),
                 session_id=claim.session_id,
                 turn_id=claim.turn_id,
                 step=number,

@@ -171,7 +171,8 @@ def test_a_deadline_passes_while_the_model_thinks(pump: Pump) -> None:
     thinking.start()
     thinking.join()
     result = pump.finish(handle)
-    assert result.ending in (Ending.TIMED_OUT, Ending.COMPLETED)
+    assert result.ending is Ending.TIMED_OUT
+    assert result.stop_reason is StopReason.DEADLINE
 
 
 def test_a_turn_that_was_never_advanced_times_out(pump: Pump) -> None:
