@@ -35,9 +35,11 @@ class Deadline:
     def passed(self) -> bool:
         return self._clock() >= self._ends_at
 
-    def error(self) -> ProviderError:
+    def error(self, last: ProviderError | None = None) -> ProviderError:
+        """What to raise once the time is over; `last` is the failure that used it up, and is named."""
+        why = f" (the last try: {last})" if last else ""
         return ProviderError(
-            f"the model did not answer within {self.timeout_s:g} s", kind="timeout", retryable=True
+            f"the model did not answer within {self.timeout_s:g} s{why}", kind="timeout", retryable=True
         )
 
 
@@ -70,17 +72,19 @@ def call_with_retry(attempt: Callable[[], T], deadline: Deadline, policy: RetryP
     Raises the last ProviderError as it was, or one of kind `timeout` if the deadline has passed.
     """
     number = 0
+    last: ProviderError | None = None
     while True:
         if deadline.passed:
-            raise deadline.error()
+            raise deadline.error(last) from last
         number += 1
         try:
             return attempt()
         except ProviderError as error:
+            last = error
             if not error.retryable:
                 raise
             if deadline.passed:
-                raise deadline.error() from error
+                raise deadline.error(error) from error
             wait_s = policy.wait_s(number, getattr(error, "retry_after_s", None))
             if number >= policy.max_attempts or wait_s >= deadline.remaining_s():
                 raise
