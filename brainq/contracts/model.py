@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from brainq.contracts.base import Wire
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import TokenUsage
 
+Purpose = Literal["step", "reflection", "compaction", "memory", "judge"]
+
 
 class ModelRequest(Wire):
     """One model call.
 
     step, session_id, turn_id, attempt   where the call belongs; scripted models answer by them
+    purpose         what the answer is for; only a `step` moves a turn, the others are calls beside it
     output_schema   JSON schema the final text should follow, where the provider can hold the model to it
     timeout_s       the whole call, retries included, must end within this; a provider raises
                     ProviderError(kind="timeout") when it cannot
@@ -30,6 +33,7 @@ class ModelRequest(Wire):
     turn_id: str = ""
     step: int = 0
     attempt: int = 1
+    purpose: Purpose = "step"
 
 
 class ModelReply(Wire):

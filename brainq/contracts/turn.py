@@ -11,6 +11,7 @@ from brainq.contracts.ids import check_id, check_turn_id
 from brainq.contracts.limits import Limits
 from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.usage import Spend
 
 MAX_MESSAGE_CHARS = 1_000_000
 MAX_EXTRA_CHARS = 1_000_000
@@ -99,6 +100,7 @@ class TurnResult(Wire):
     ending, stop_reason      which of the four endings, and why the loop stopped
     warnings                 what went wrong on the way without changing the ending
     cost_usd                 None where the price of the model is not known
+    spends                   what each model call of the turn used, in order
     error                    one line, for `failed`
     """
 
@@ -117,6 +119,7 @@ class TurnResult(Wire):
     stop_reason: StopReason
     warnings: tuple[str, ...] = ()
     cost_usd: float | None = None
+    spends: tuple[Spend, ...] = ()
     steps: int = 0
     tool_calls: int = 0
     error: str | None = None

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from brainq.contracts.base import Wire
+
+SpendKind = Literal["step", "lost", "reflection", "compaction"]
 
 
 class TokenUsage(Wire):
@@ -23,4 +27,30 @@ class TokenUsage(Wire):
             output_tokens=self.output_tokens + other.output_tokens,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
             cache_creation_tokens=self.cache_creation_tokens + other.cache_creation_tokens,
+        )
+
+
+class Spend(Wire):
+    """What one model call of a turn used.
+
+    kind       `step`; `lost`: an attempt that broke off, charged as an estimate; or a call beside the steps
+    cost_usd   None where the price of the model is not known
+    """
+
+    kind: SpendKind = "step"
+    step: int
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_creation_tokens: int = 0
+    cost_usd: float | None = None
+
+    @property
+    def usage(self) -> TokenUsage:
+        return TokenUsage(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cache_read_tokens=self.cache_read_tokens,
+            cache_creation_tokens=self.cache_creation_tokens,
         )

@@ -75,6 +75,8 @@ class ScriptedProvider:
 
     latency_s   seconds a reply takes; a stream spreads them over its words. If `timeout_s` of the request is
                 less, the call raises ProviderError (kind `timeout`) when it is up.
+    asides      answers requests that are not steps (`request.purpose`: reflections, summaries, ...); without
+                it they raise ProviderError (kind `script`), and what asked goes on without a model
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class ScriptedProvider:
         rules: Rules | None = None,
         latency_s: float = 0.0,
         name: str = "scripted",
+        asides: Rules | None = None,
     ) -> None:
         if (script is None) == (rules is None):
             raise TypeError("give ScriptedProvider either script=[...] or rules=function")
@@ -91,6 +94,7 @@ class ScriptedProvider:
         self._script = tuple(script or ())
         self._rules = rules
         self._latency_s = latency_s
+        self._asides = asides
 
     def generate(self, request: ModelRequest) -> ModelReply:
         answer = self._answer(request)
@@ -114,7 +118,16 @@ class ScriptedProvider:
         yield ModelChunk(reply=_finished(answer, request))
 
     def _answer(self, request: ModelRequest) -> ModelReply | ScriptedFailure:
-        if self._rules is not None:
+        if request.purpose != "step":
+            if self._asides is None:
+                raise ProviderError(
+                    f"this scripted model takes steps only and was asked for a {request.purpose}; "
+                    "give it asides=function",
+                    kind="script",
+                    retryable=False,
+                )
+            answer = self._asides(request)
+        elif self._rules is not None:
             answer = self._rules(request)
         elif 1 <= request.step <= len(self._script):
             answer = self._script[request.step - 1]

@@ -1,0 +1,45 @@
+"""Judging an ended turn: who judges what, and the score."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, runtime_checkable
+
+from pydantic import Field
+
+from brainq.contracts.base import Wire
+
+JudgeMethod = Literal["model", "rules"]
+
+
+class JudgeCase(Wire):
+    """What a judge reads.
+
+    transcript       `[role] text` lines of the turn's messages, tool results cut to a length
+    relevant_facts   the context pack's `relevant_facts`, or the texts its notes carry
+    """
+
+    turn_id: str
+    session_id: str
+    question: str
+    answer: str
+    transcript: str
+    relevant_facts: tuple[str, ...] = ()
+
+
+class Judgement(Wire):
+    """A score from 0 (bad) to 1 (good), with its reason. `method`: a model judged, or rules did in its place."""
+
+    score: float = Field(ge=0, le=1)
+    reason: str = Field(max_length=2000)
+    method: JudgeMethod = "model"
+    model: str = ""
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Scores one aspect of an answer. `name` is what prompt templates call it by."""
+
+    @property
+    def name(self) -> str: ...
+
+    def judge(self, case: JudgeCase) -> Judgement: ...

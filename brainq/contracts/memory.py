@@ -1,0 +1,60 @@
+"""What is remembered of turns: facts about the user, and what a turn taught."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, runtime_checkable
+
+from pydantic import Field
+
+from brainq.contracts.base import Wire
+from brainq.contracts.recorded import RecordedTurn
+
+MemoryKind = Literal["fact", "preference", "habit"]
+ObservationKind = Literal["topic", "source", "open_question"]
+
+
+class MemoryItem(Wire):
+    """One thing worth remembering, as one sentence that stands alone."""
+
+    kind: MemoryKind
+    text: str = Field(min_length=1, max_length=1000)
+
+
+class RetrievedMemory(Wire):
+    """What a retriever found for a query. `text` is for the model; the other two join the context pack."""
+
+    text: str = ""
+    preferences: tuple[str, ...] = ()
+    habits: tuple[str, ...] = ()
+
+
+class Observation(Wire):
+    """What a turn taught about the session's subject: a topic, a source that helped, a question left open."""
+
+    kind: ObservationKind
+    text: str = Field(min_length=1, max_length=1000)
+
+
+@runtime_checkable
+class MemoryRetriever(Protocol):
+    """Finds what is known. Runs as a call on the read-only pool at the start of a turn."""
+
+    def retrieve_for_context(self, query: str, session_id: str) -> RetrievedMemory: ...
+
+
+@runtime_checkable
+class MemoryExtractor(Protocol):
+    """Says what of an ended turn is worth remembering. brainq stores what it returns, repeats merged.
+
+    May run again after a crash: effects of its own need `turn.step_key` as idempotency key.
+    """
+
+    def extract_turn(self, turn: RecordedTurn) -> Sequence[MemoryItem]: ...
+
+
+@runtime_checkable
+class AutonomousResearchLearner(Protocol):
+    """Says what an ended turn taught. `source_event_id` is `chat_message:<id>`, the user's message in SQL."""
+
+    def observe_turn(self, turn: RecordedTurn, source_event_id: str) -> Sequence[Observation]: ...

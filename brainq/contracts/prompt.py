@@ -1,0 +1,22 @@
+"""Prompt templates: a named, versioned system prompt, and the judges of its answers."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from brainq.contracts.base import Wire
+
+
+class PromptTemplate(Wire):
+    """A system prompt that turns name by `prompt_id`.
+
+    text      the system prompt; `{session_id}`, `{turn_number}` and `{prompt_version}` are filled in, and
+              `{key}` from the turn's metadata
+    judges    names of judges: `faithfulness`, `relevance`, or one of the brain's own
+    """
+
+    id: str = Field(min_length=1, max_length=200)
+    text: str
+    version: str = "1"
+    tags: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
