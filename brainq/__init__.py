@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from brainq.client.handle import TurnHandle
     from brainq.contracts.callbacks import Callbacks, Deny
     from brainq.contracts.effect import Effect
+    from brainq.contracts.judgement import JudgeCase, Judgement
     from brainq.contracts.limits import Limits
+    from brainq.contracts.memory import MemoryItem, Observation, RetrievedMemory
+    from brainq.contracts.parts import Context, Memory, Selection
+    from brainq.contracts.prompt import PromptTemplate
+    from brainq.contracts.recorded import RecordedTurn
+    from brainq.contracts.reflection import ThinkLevel
     from brainq.contracts.turn import Citation, TurnRequest, TurnResult
     from brainq.errors import (
         BrainqError,
@@ -45,17 +51,28 @@ _WHERE = {
     "Callbacks": "brainq.contracts.callbacks",
     "Citation": "brainq.contracts.turn",
     "Client": "brainq.client.client",
+    "Context": "brainq.contracts.parts",
     "DeadlineToken": "brainq.tools.deadline",
     "Deny": "brainq.contracts.callbacks",
     "Effect": "brainq.contracts.effect",
     "InvalidInput": "brainq.errors",
+    "JudgeCase": "brainq.contracts.judgement",
+    "Judgement": "brainq.contracts.judgement",
     "Limits": "brainq.contracts.limits",
+    "Memory": "brainq.contracts.parts",
+    "MemoryItem": "brainq.contracts.memory",
+    "Observation": "brainq.contracts.memory",
     "Partial": "brainq.tools.partial",
+    "PromptTemplate": "brainq.contracts.prompt",
+    "RecordedTurn": "brainq.contracts.recorded",
     "ResultTimeout": "brainq.errors",
+    "RetrievedMemory": "brainq.contracts.memory",
     "RunContext": "brainq.tools.context",
     "ScriptedProvider": "brainq.providers.scripted",
+    "Selection": "brainq.contracts.parts",
     "Settings": "brainq.settings",
     "SubmitConflict": "brainq.errors",
+    "ThinkLevel": "brainq.contracts.reflection",
     "TurnBudget": "brainq.turn.budget",
     "TurnHandle": "brainq.client.handle",
     "TurnNotFound": "brainq.errors",
@@ -73,17 +90,28 @@ __all__ = [
     "Callbacks",
     "Citation",
     "Client",
+    "Context",
     "DeadlineToken",
     "Deny",
     "Effect",
     "InvalidInput",
+    "JudgeCase",
+    "Judgement",
     "Limits",
+    "Memory",
+    "MemoryItem",
+    "Observation",
     "Partial",
+    "PromptTemplate",
+    "RecordedTurn",
     "ResultTimeout",
+    "RetrievedMemory",
     "RunContext",
     "ScriptedProvider",
+    "Selection",
     "Settings",
     "SubmitConflict",
+    "ThinkLevel",
     "TurnBudget",
     "TurnHandle",
     "TurnNotFound",

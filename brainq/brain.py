@@ -23,15 +23,22 @@ from brainq.contracts.callbacks import (
 )
 from brainq.contracts.effect import Effect
 from brainq.contracts.ids import check_id
+from brainq.contracts.judgement import Judge
 from brainq.contracts.limits import Limits
+from brainq.contracts.parts import Context, Memory, Selection
+from brainq.contracts.prompt import PromptTemplate
+from brainq.contracts.reflection import ThinkLevel
 from brainq.errors import InvalidInput, SetupError
 from brainq.providers.base import Provider
 from brainq.tools.registry import ToolRegistry
 from brainq.tools.tool import DEFAULT_TIMEOUT_S, Tool, make_tool
 
 F = TypeVar("F", bound=Callable[..., Any])
+V = TypeVar("V")
 SystemPrompt = str | Callable[[TurnInfo], str]
 DEFAULT_ATTR = "brain"
+DEFAULT_CONTEXT = Context()
+DEFAULT_SELECTION = Selection()
 
 
 class Brain:
@@ -45,6 +52,13 @@ class Brain:
     parallel_tools   False: one call at a time, whatever the effects
     show_citations   True: sources are appended to the answer
     redact_logs      True: SQL keeps no message texts, arguments and results
+    memory           `Memory()`: what is worth remembering is kept over turns, and found again
+    context          the context pack and the compaction of long conversations
+    thinking         `off`, `low`, `medium` or `high`: how often the model reflects on the turn between two steps
+    selection        chooses the tools a turn's model sees where there are many; None: it sees all
+    prompts          PromptTemplates that turns name by `prompt_id`
+    judges           judges of your own that prompt templates may name
+    aside_model      what reflects, summarises, extracts and judges; by default the brain's model
     final_steps      finalizer steps of your own (`finalize.ports.Step`), run before the turn-end callback
 
     Raises InvalidInput naming the field, or ToolSchemaError naming the tool.
@@ -62,6 +76,13 @@ class Brain:
         parallel_tools: bool = True,
         show_citations: bool = False,
         redact_logs: bool = False,
+        memory: Memory | None = None,
+        context: Context = DEFAULT_CONTEXT,
+        thinking: ThinkLevel | str = ThinkLevel.OFF,
+        selection: Selection | None = DEFAULT_SELECTION,
+        prompts: Iterable[PromptTemplate] = (),
+        judges: Iterable[Judge] = (),
+        aside_model: str | Provider | None = None,
         final_steps: Iterable[Any] = (),
     ) -> None:
         self.name = check_id("name", name)
@@ -73,6 +94,13 @@ class Brain:
         self.parallel_tools = parallel_tools
         self.show_citations = show_citations
         self.redact_logs = redact_logs
+        self.memory = memory
+        self.context = context
+        self.thinking = _checked_level(thinking)
+        self.selection = selection
+        self.prompts = _by_name("prompts", prompts, lambda template: template.id)
+        self.judges = _by_name("judges", judges, lambda judge: check_id("judges", judge.name))
+        self.aside_model = None if aside_model is None else _checked_model(aside_model)
         self.final_steps = tuple(final_steps)
 
     @overload
@@ -220,6 +248,23 @@ def _checked_model(model: object) -> str | Provider:
             f"a {type(model).__name__} is none; use provider:model, such as 'openai:gpt-5', or a Provider",
         )
     return model
+
+
+def _by_name(field: str, given: Iterable[V], name_of: Callable[[V], str]) -> dict[str, V]:
+    found: dict[str, V] = {}
+    for item in given:
+        if name_of(item) in found:
+            raise InvalidInput(field, f"{name_of(item)!r} is there twice; give each a name of its own")
+        found[name_of(item)] = item
+    return found
+
+
+def _checked_level(level: ThinkLevel | str) -> ThinkLevel:
+    try:
+        return ThinkLevel(level)
+    except ValueError:
+        levels = ", ".join(ThinkLevel)
+        raise InvalidInput("thinking", f"{level!r} is no level; use one of {levels}") from None
 
 
 def _checked_prompt(prompt: object) -> SystemPrompt:

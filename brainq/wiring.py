@@ -15,14 +15,22 @@ from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.lanes import LaneKeeper
 from brainq.calls.run import CallRunner
 from brainq.contracts.effect import Effect
+from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.usage import TokenUsage
-from brainq.errors import SetupError
+from brainq.errors import BrainqError, InvalidInput, SetupError
+from brainq.finalize.again import StepRetrier
 from brainq.finalize.finalizer import TurnFinalizer
+from brainq.finalize.judging import JudgeRunner
 from brainq.finalize.order import StepOrder
+from brainq.finalize.parts import FinalParts, final_parts
+from brainq.finalize.recall import Recall
 from brainq.finalize.steps import steps_of
+from brainq.observe.logs import logger
+from brainq.providers.aside import Aside
 from brainq.providers.pricing import cost_usd
 from brainq.providers.resolve import resolve_model
 from brainq.settings import Settings
+from brainq.state.asides import RedisAsides
 from brainq.state.budgets import RedisBudgets
 from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client, make_client
@@ -38,12 +46,18 @@ from brainq.state.snapshots import RedisSnapshots
 from brainq.state.turns import RedisTurns
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
+from brainq.tools.rankers import ranker_named
 from brainq.turn.advance import Coordinator
 from brainq.turn.begin import Beginner
+from brainq.turn.beside import Beside
+from brainq.turn.selection import SemanticToolSelector
 from brainq.turn.think import Thinker
 from brainq.upkeep.compare import Comparer
+from brainq.upkeep.judges import JudgeBells
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.sweeper import Sweeper
+
+log = logger("brainq.wiring")
 
 # When nobody has taken up the finalizer for this long, the sweeper sends the result itself.
 UNSERVED_S = 15.0
@@ -108,6 +122,45 @@ class Wiring:
         return RedisCalls(self.scripts, self.keys, self.outbox, lease_s=self.settings.lease_s)
 
     @cached_property
+    def asides(self) -> RedisAsides:
+        return RedisAsides(self.scripts, self.keys, self.outbox)
+
+    @cached_property
+    def retriever(self) -> MemoryRetriever | None:
+        memory = self.brain.memory
+        if memory is None:
+            return None
+        if memory.retriever == "sql":
+            from brainq.store.retriever import SqlMemoryRetriever
+
+            return SqlMemoryRetriever(self.store.memories, memory.scope_of)
+        return memory.retriever
+
+    @cached_property
+    def selector(self) -> SemanticToolSelector | None:
+        selection = self.brain.selection
+        if selection is None:
+            return None
+        unknown = sorted(set(selection.pinned) - set(self.brain.tools.specs))
+        if unknown:
+            raise InvalidInput(
+                "selection.pinned", f"the brain has no tool {', '.join(unknown)}; correct the name"
+            )
+        return SemanticToolSelector(
+            selection.max_tools_per_turn, selection.pinned, ranker_named(selection.ranking)
+        )
+
+    @cached_property
+    def aside(self) -> Aside | None:
+        """The model beside the steps of a turn that is over; None: what would ask it goes by rules."""
+        try:
+            return Aside(*resolve_model(self.brain.aside_model or self.brain.model))
+        except BrainqError as failure:
+            # A finalizer that does not know the model must still finish turns.
+            log.warning("no model to extract and judge with", why=str(failure))
+            return None
+
+    @cached_property
     def lanes(self) -> RedisLanes:
         return RedisLanes(self.scripts, self.keys, lease_s=self.settings.lease_s)
 
@@ -153,6 +206,11 @@ class Wiring:
         return Beats(self.settings.beat_s)
 
     @cached_property
+    def judge_beats(self) -> Beats:
+        """Judgements' leases are in SQL: a slow database must not keep those in Redis from being renewed."""
+        return Beats(self.settings.beat_s)
+
+    @cached_property
     def keeper(self) -> LaneKeeper:
         return LaneKeeper(self.calls, self.lanes)
 
@@ -166,18 +224,22 @@ class Wiring:
 
     @cached_property
     def coordinator(self) -> Coordinator:
+        beside = Beside(self.brain, self.asides, self.store.transcripts, cost_usd)
         thinker = Thinker(
             brain=self.brain,
             turns=self.turns,
             budget=self.budgets,
             beginner=Beginner(self.brain, self.turns, self.store.messages, self.store.turns),
+            beside=beside,
             price=cost_usd,
+            selector=self.selector,
         )
         return Coordinator(
             owner=self.owner,
             brain=self.brain,
             turns=self.turns,
             thinker=thinker,
+            beside=beside,
             lanes=self.keeper,
             beats=self.beats,
             attention=self.index,
@@ -196,6 +258,7 @@ class Wiring:
             budgets=self.budgets,
             beats=self.beats,
             executor=BoundedToolExecutor(brain_ref=self.settings.app),
+            retriever=self.retriever,
         )
 
     @cached_property
@@ -207,6 +270,42 @@ class Wiring:
             chain=self.finals,
             records=SqlRecords(self.store),
             beats=self.beats,
+            parts=self.final_parts,
+        )
+
+    @cached_property
+    def final_parts(self) -> FinalParts:
+        return final_parts(self.brain, self.aside)
+
+    @cached_property
+    def recall(self) -> Recall:
+        store = self.store
+        return Recall(self.finals, store.turns, store.transcripts, store.traces, store.decisions)
+
+    @cached_property
+    def judge_runner(self) -> JudgeRunner:
+        return JudgeRunner(
+            own=tuple(self.brain.judges.values()),
+            aside=self.aside,
+            rows=self.store.judgements,
+            conversations=self.recall,
+            beats=self.judge_beats,
+            lease_s=self.settings.lease_s,
+            redact=self.brain.redact_logs,
+        )
+
+    @cached_property
+    def retrier(self) -> StepRetrier:
+        return StepRetrier(
+            brain=self.brain,
+            order=self.order,
+            chain=self.finals,
+            records=SqlRecords(self.store),
+            steps=self.store.steps,
+            judgements=self.store.judgements,
+            recall=self.recall,
+            judges=self.judge_runner,
+            parts=self.final_parts,
         )
 
     @cached_property
@@ -229,8 +328,10 @@ class Wiring:
                 intents=self.store.calls,
                 admission=self.admission,
             ),
+            judges=JudgeBells(self.store.judgements, self.finals),
             coordinator=self.coordinator,
             finalizer=self.finalizer,
+            opening=self.asides,
         )
 
     def warm_up(self) -> None:
@@ -248,6 +349,8 @@ class Wiring:
         built = self.__dict__
         if "beats" in built:
             self.beats.stop()
+        if "judge_beats" in built:
+            self.judge_beats.stop()
         if "store" in built:
             self.store.close()
         if "client" in built:
@@ -260,6 +363,7 @@ def doorbells(settings: Settings) -> Doorbells:
     tasks = {
         "turns": (names.TURN_ADVANCE, names.TURNS_QUEUE),
         "finalize": (names.FINALIZE_STEP, names.FINALIZE_QUEUE),
+        "judges": (names.JUDGE_RUN, names.JUDGES_QUEUE),
     }
     tasks |= {effect.value: (names.CALL_RUN, names.tool_queue(effect)) for effect in Effect}
     direct = settings.doorbell == "transactional"

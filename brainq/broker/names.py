@@ -11,11 +11,12 @@ LOCAL_WRITE_QUEUE = "brainq.tools.local_write"
 NETWORK_QUEUE = "brainq.tools.network"
 DESTRUCTIVE_QUEUE = "brainq.tools.destructive"
 FINALIZE_QUEUE = "brainq.finalize"
+JUDGES_QUEUE = "brainq.judges"
 
 COORDINATOR_QUEUES = (TURNS_QUEUE,)
 PARALLEL_QUEUES = (READ_ONLY_QUEUE,)
 SERIAL_QUEUES = (LOCAL_WRITE_QUEUE, NETWORK_QUEUE, DESTRUCTIVE_QUEUE)
-FINALIZER_QUEUES = (FINALIZE_QUEUE,)
+FINALIZER_QUEUES = (FINALIZE_QUEUE, JUDGES_QUEUE)
 ALL_QUEUES = COORDINATOR_QUEUES + PARALLEL_QUEUES + SERIAL_QUEUES + FINALIZER_QUEUES
 
 TASK_PREFIX = "brainq."
@@ -33,9 +34,17 @@ CALL_RUN = "brainq.call.run"
 FINALIZE_STEP = "brainq.finalize.step"
 """Arguments: session_id, turn_id, step_name."""
 
+JUDGE_RUN = "brainq.judge.run"
+"""Arguments: session_id, turn_id, judge."""
+
 # brainq.call.run is not here: its queue follows from the call's effect, and a wrong guess would run a write
 # in the parallel pool.
-TASK_QUEUES = {TURN_ADVANCE: TURNS_QUEUE, TURN_SUBMIT: TURNS_QUEUE, FINALIZE_STEP: FINALIZE_QUEUE}
+TASK_QUEUES = {
+    TURN_ADVANCE: TURNS_QUEUE,
+    TURN_SUBMIT: TURNS_QUEUE,
+    FINALIZE_STEP: FINALIZE_QUEUE,
+    JUDGE_RUN: JUDGES_QUEUE,
+}
 
 POISON_LIST = "brainq.poison"
 """The Redis list (under the key prefix) that keeps items no worker could accept."""

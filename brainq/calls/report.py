@@ -107,6 +107,7 @@ def notice_of(claim: CallClaim, outcome: ToolOutcome) -> Message:
             f"[Notice from the runtime: the earlier call {claim.tool}({arguments}), reported as not finished, "
             f"{word} after all. Its result: {text[:2000]}]"
         ),
+        extra={"note": "late write"},
     )
 
 

@@ -10,15 +10,18 @@ from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.lanes import LaneKeeper
+from brainq.calls.memory import memory_tool
 from brainq.calls.ports import Budgets, Calls, Intents, Lanes
 from brainq.calls.report import Report, cancelled, notice_of, report_of, sources_of, was_cancelled
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import CallClaim, CallRef, SettleReply
+from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.observe.logs import logger
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
+from brainq.tools.opening import MEMORY_TOOL
 from brainq.tools.tool import Tool
 
 log = logger("brainq.calls")
@@ -43,6 +46,7 @@ class CallRunner:
         budgets: Budgets,
         beats: Beats,
         executor: BoundedToolExecutor,
+        retriever: MemoryRetriever | None = None,
     ) -> None:
         self._owner = owner
         self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/advance.py
@@ -54,6 +58,7 @@ class CallRunner:
         self._budgets = budgets
         self._beats = beats
         self._executor = executor
+        self._memory = None if retriever is None else memory_tool(retriever)
 
     def run(self, session_id: str, turn_id: str, call_id: str, attempt: int) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
@@ -62,7 +67,7 @@ class CallRunner:
         if isinstance(claim, str):
             log.debug("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim)
             return f"dropped: {claim}"
-        tool = self._brain.tools.get(claim.tool)
+        tool = self._memory if claim.tool == MEMORY_TOOL else self._brain.tools.get(claim.tool)
         if tool is None:
             outcome = ToolFailure(
                 error=f"tool {claim.tool!r} is not loaded by this worker; all workers must load the same brain",
@@ -184,7 +189,7 @@ class CallRunner:
 
     def _post_hook(self, claim: CallClaim, tool: Tool, outcome: ToolOutcome) -> None:
         hook = self._brain.callbacks.on_post_tool_use
-        if hook is None:
+        if hook is None or claim.step == 0:  # what a turn begins with is no tool use
             return
         call = ToolCall(id=claim.call_id, name=claim.tool, arguments=dict[str, object](claim.arguments))
         try:

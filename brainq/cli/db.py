@@ -1,15 +1,19 @@
-"""`brainq db`: the SQL schema."""
+"""`brainq db`: the SQL schema, and how long its rows are kept."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-app = typer.Typer(help="The SQL schema.", rich_markup_mode=None, no_args_is_help=True)
+from brainq.cli.options import AsJson
+
+app = typer.Typer(help="The SQL schema, and retention.", rich_markup_mode=None, no_args_is_help=True)
 
 
 @app.callback()
 def db() -> None:
-    """The SQL schema."""
+    """The SQL schema, and retention."""
 
 
 @app.command("upgrade")
@@ -29,3 +33,43 @@ def upgrade() -> None:
     url = load_settings().sql_url.get_secret_value()
     with Store.open(url):
         say(f"the schema at {without_password(url)} is at revision {HEAD}", style="green")
+
+
+@app.command("prune")
+def prune(
+    older_than: Annotated[
+        str, typer.Option("--older-than", metavar="AGE", help="How long ago they ended: 90m, 12h, 30d, 8w.")
+    ],
+    knowledge: Annotated[
+        bool, typer.Option("--memories", help="Memories and observations not seen since then go, too.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count what would go, and delete nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete turns that ended long ago, with all their rows.
+
+    Turns that have not ended stay, and those a finalizer or a judge still works at. Memories are kept unless you
+    say otherwise. It runs beside live workers, in short transactions, and may be interrupted.
+
+    \b
+    Examples:
+      brainq db prune --older-than 30d --dry-run
+      brainq db prune --older-than 30d --yes        for cron
+    """
+    from brainq.cli import pruning
+    from brainq.cli.output import print_json
+    from brainq.settings import load_settings
+    from brainq.store.store import Store
+
+    pruning.age_s(older_than)
+    url = load_settings().sql_url.get_secret_value()
+    with Store.open(url) as store:
+        counts = pruning.run(store, older_than, knowledge=knowledge, dry_run=dry_run, confirmed=yes)
+        sqlite = store.engine.dialect.name == "sqlite"
+    if as_json:
+        print_json({"deleted": not dry_run and counts is not None, "rows": counts or {}})
+    else:
+        pruning.show(counts, older_than, dry_run=dry_run, sqlite=sqlite)

@@ -11,7 +11,21 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli import cancel, codes, db, dev, doctor, flower, listing, show, submit, tail, up, worker
+from brainq.cli import (
+    cancel,
+    codes,
+    db,
+    dev,
+    doctor,
+    finalize,
+    flower,
+    listing,
+    show,
+    submit,
+    tail,
+    up,
+    worker,
+)
 from brainq.cli.codes import Exit
 from brainq.cli.options import App
 from brainq.errors import BrainqError
@@ -40,6 +54,7 @@ for name, command in {
 }.items():
     app.command(name, epilog=codes.HELP if name == "submit" else None)(command)
 app.add_typer(db.app, name="db")
+app.add_typer(finalize.app, name="finalize")
 
 
 def _show_version(wanted: bool) -> None:

@@ -15,6 +15,7 @@ EFFECT_STYLES = {
 
 STATUS_STYLES = {
     "planned": "dim",
+    "pending": "dim",
     "waiting": "dim",
     "accepted": "dim",
     "queued": "dim",

@@ -111,6 +111,16 @@ class Timeline:
                     _status(str(data.get("ending", "result"))),
                     [*took, *([reason] if reason else [])],
                 )
+            case EventKind.TURN_OPENING:
+                for call in data["plan"]:
+                    self._name(call["call"], str(call["tool"]), str(call["effect"]))
+                return "turn", Text("opens"), [counted(len(data["plan"]), "call"), "before the first step"]
+            case EventKind.REFLECTION:
+                said = f"none: {data['stub']}" if data.get("stub") else f"on step {data['step']}"
+                return "aside", Text("reflects"), [said]
+            case EventKind.COMPACTION:
+                shorter = f"{data['tokens_before']} to about {data['tokens_after']} tokens of context"
+                return "aside", Text("compacts"), [shorter, f"summary by {data['method']}"]
             case EventKind.STEP_STARTED | EventKind.STEP_ENDED:
                 return f"step {data['step']}", *self._step(kind, data)
             case EventKind.BUDGET:

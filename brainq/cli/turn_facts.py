@@ -7,14 +7,20 @@ from typing import Any
 
 from brainq.cli.reach import Observed, find_turn
 from brainq.contracts.snapshot import TurnSnapshot
+from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnRequest, TurnResult
-from brainq.store.rows import CallRow, StepRow, TurnRow
+from brainq.contracts.usage import Spend
+from brainq.store.rows import CallRow, JudgementRow, MemoryRow, ObservationRow, StepRow, TurnRow
 from brainq.turn.explain import explain
 
 
 @dataclass(frozen=True)
 class TurnFacts:
-    """`snapshot` is None when Redis does not know the turn or is away; `next` says what happens next, and why."""
+    """`snapshot` is None when Redis does not know the turn or is away; `next` says what happens next, and why.
+
+    trace, spends             from SQL, which has them from the finalizer's `log` step on
+    memories, observations    those first seen in this turn
+    """
 
     row: TurnRow
     request: TurnRequest | None
@@ -22,6 +28,11 @@ class TurnFacts:
     result: TurnResult | None
     steps: list[StepRow]
     intents: list[CallRow]
+    trace: list[ToolTraceEntry]
+    spends: list[Spend]
+    judgements: list[JudgementRow]
+    memories: list[MemoryRow]
+    observations: list[ObservationRow]
     next: str
 
     @property
@@ -42,6 +53,11 @@ class TurnFacts:
             "result": self.result.model_dump(mode="json") if self.result else None,
             "finalizer_steps": [asdict(step) for step in self.steps],
             "intents": [asdict(intent) for intent in self.intents],
+            "calls": [entry.model_dump(mode="json") for entry in self.trace],
+            "spends": [spend.model_dump(mode="json") for spend in self.spends],
+            "judgements": [asdict(judgement) for judgement in self.judgements],
+            "memories": [asdict(memory) for memory in self.memories],
+            "observations": [asdict(observation) for observation in self.observations],
         }
 
 
@@ -60,6 +76,11 @@ def collect_facts(seen: Observed, sought: str) -> TurnFacts:
         result=result,
         steps=seen.store.steps.of(row.turn_id),
         intents=seen.store.calls.of(row.turn_id),
+        trace=seen.store.traces.of(row.turn_id),
+        spends=seen.store.spends.of(row.turn_id) or list(result.spends if result else ()),
+        judgements=seen.store.judgements.of(row.turn_id),
+        memories=seen.store.memories.of_turn(row.turn_id),
+        observations=seen.store.observations.of_turn(row.turn_id),
         next=_next(seen, row, snapshot),
     )
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from collections.abc import Sequence
+
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, ago, clean, duration, short, styled
+from brainq.cli.turn_after import (
+    cost_section,
+    judgement_section,
+    plain_table,
+    remembered_section,
+    step_section,
+)
 from brainq.cli.turn_facts import TurnFacts
 from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
 from brainq.contracts.status import TurnState
@@ -24,11 +33,19 @@ def print_page(console: Console, facts: TurnFacts) -> None:
     if snapshot is not None:
         _section(console, "budget", _budget(snapshot.budget, ended=snapshot.state.is_final))
         if snapshot.trace:
-            _section(console, "calls", _trace(snapshot))
+            _section(console, "calls", _trace(snapshot.trace, snapshot.now_ms))
+    elif facts.trace:
+        _section(console, "calls, from SQL", _trace(facts.trace, 0))
+    if facts.spends:
+        _section(console, "cost", cost_section(facts.spends))
     if facts.intents:
         _section(console, "intents of writes, from SQL", _intents(facts))
     if facts.steps:
-        _section(console, "finalizer, from SQL", _steps(facts))
+        _section(console, "finalizer, from SQL", step_section(facts.row.turn_id, facts.steps))
+    if facts.judgements:
+        _section(console, "judgements", judgement_section(facts.row.turn_id, facts.judgements))
+    if facts.memories or facts.observations:
+        _section(console, "remembered", remembered_section(facts.memories, facts.observations))
     if facts.result and facts.result.text:
         lines = clean(facts.result.text).strip().splitlines()
         more = (
@@ -83,7 +100,7 @@ def _lease(snapshot: TurnSnapshot) -> Text:
 
 
 def _budget(budget: BudgetSnapshot, *, ended: bool) -> Table:
-    table = _plain_table()
+    table = plain_table()
     rows: list[tuple[str, float, float | None, str]] = [
         ("steps", budget.steps_used, budget.steps_max, ""),
         ("tool calls", budget.tool_calls_used, budget.tool_calls_max, ""),
@@ -109,16 +126,16 @@ def _bar(used: float, most: float | None) -> Text:
     return Text("█" * full, style).append("░" * (BAR_WIDTH - full), "dim")
 
 
-def _trace(snapshot: TurnSnapshot) -> Table:
-    table = _plain_table("call", "tool", "effect", "wave", "status", "took", "attempt", "lane", "detail")
-    for entry in snapshot.trace:
+def _trace(trace: Sequence[ToolTraceEntry], now_ms: int) -> Table:
+    table = plain_table("call", "tool", "effect", "wave", "status", "took", "attempt", "lane", "detail")
+    for entry in trace:
         table.add_row(
             entry.call_id,
             short(entry.tool, 40),
             styled(entry.effect.value, EFFECT_STYLES),
             f"{entry.step}.{entry.wave}",
             styled(entry.status.value, STATUS_STYLES),
-            _took(entry, snapshot.now_ms),
+            _took(entry, now_ms),
             Text(str(entry.attempt), "yellow" if entry.attempt > 1 else ""),
             short(", ".join(entry.lanes), 40),
             Text(short(entry.detail or (entry.owner if not entry.status.is_settled else ""), 60), "dim"),
@@ -134,7 +151,7 @@ def _took(entry: ToolTraceEntry, now_ms: int) -> str:
 
 
 def _intents(facts: TurnFacts) -> Table:
-    table = _plain_table("call", "attempt", "tool", "effect", "state", "outcome", "started", "by")
+    table = plain_table("call", "attempt", "tool", "effect", "state", "outcome", "started", "by")
     for row in facts.intents:
         outcome = (row.outcome_kind or "") + (", late" if row.late else "")
         table.add_row(
@@ -150,28 +167,7 @@ def _intents(facts: TurnFacts) -> Table:
     return table
 
 
-def _steps(facts: TurnFacts) -> Table:
-    table = _plain_table("step", "state", "tries", "error")
-    for row in facts.steps:
-        table.add_row(
-            row.step,
-            styled(row.state, STATUS_STYLES),
-            str(row.tries),
-            Text(short(row.error or "", 100), "red"),
-        )
-    return table
-
-
-def _plain_table(*columns: str) -> Table:
-    table = Table(
-        box=None, pad_edge=False, show_header=bool(columns), header_style="dim", padding=(0, 2, 0, 0)
-    )
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def _section(console: Console, title: str, content: Table | Text) -> None:
+def _section(console: Console, title: str, content: RenderableType) -> None:
     console.print()
     console.print(Text(title, "bold"))
     console.print(content)

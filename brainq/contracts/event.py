@@ -12,6 +12,7 @@ from brainq.contracts.base import Wire
 class EventKind(StrEnum):
     TURN_QUEUED = "turn.queued"
     TURN_ACTIVE = "turn.active"
+    TURN_OPENING = "turn.opening"  # plan (call, tool, effect of each): memory and the context pack are read
     STEP_STARTED = "step.started"  # step, attempt: a higher attempt replaces the text of the lower
     TEXT_DELTA = "text.delta"  # step, attempt, text
     STEP_ENDED = "step.ended"  # step, calls, plan (call, tool, effect of each), input_tokens, output_tokens
@@ -20,6 +21,8 @@ class EventKind(StrEnum):
     CALL_RUNNING = "call.running"
     CALL_ENDED = "call.ended"  # status, latency_ms
     BUDGET = "budget"  # spent: steps, tokens or cost
+    REFLECTION = "reflection"  # step, stub: why there was none
+    COMPACTION = "compaction"  # dropped, method, tokens_before, tokens_after
     NOTICE = "notice"  # a warning about the turn, such as a late write
     TURN_CLOSING = "turn.closing"  # ending, stop_reason
     RESULT = "result"  # the one final event; after it nothing comes

@@ -13,6 +13,7 @@ class Limits(Wire):
     """What one turn may use. `max_tool_calls=None` means `max_steps`.
 
     timeout_s            active time until the deadline, seconds
+    max_output_tokens    length of one reply; where it is set, tokens and money of a step are reserved whole
     max_total_tokens     input + output tokens over all steps; None: no limit
     max_cost_usd         money over all steps; None: no limit
     """
@@ -22,6 +23,7 @@ class Limits(Wire):
     max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
     max_reflections: int = Field(default=4, ge=0, le=1_000)
     max_context_tokens: int = Field(default=200_000, ge=256)
+    max_output_tokens: int | None = Field(default=None, ge=1)
     max_total_tokens: int | None = Field(default=None, ge=1)
     max_cost_usd: float | None = Field(default=None, gt=0)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from brainq.contracts.memory import AutonomousResearchLearner, MemoryExtractor, MemoryRetriever
+from brainq.contracts.tool import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,26 @@ class Memory:
 
     def scope_of(self, session_id: str) -> str:
         return session_id if self.scope is None else self.scope(session_id)
+
+
+class ToolRanker(Protocol):
+    """Scores tools against a query: one number a tool, in their order; higher is nearer."""
+
+    def rank(self, query: str, specs: Sequence[ToolSpec]) -> Sequence[float]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which tools a model sees when the brain has more than `max_tools_per_turn`.
+
+    pinned    names of tools that are always shown
+    ranking   `bm25`: by words, offline; `embedding`: by meaning, needs the extra `brainq[embeddings]`; or a
+              ToolRanker of your own
+    """
+
+    max_tools_per_turn: int = 40
+    pinned: tuple[str, ...] = ()
+    ranking: ToolRanker | Literal["bm25", "embedding"] = "bm25"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from brainq.contracts.base import Wire
+from brainq.contracts.ids import check_id
 
 
 class PromptTemplate(Wire):
@@ -20,3 +21,8 @@ class PromptTemplate(Wire):
     version: str = "1"
     tags: tuple[str, ...] = ()
     judges: tuple[str, ...] = ()
+
+    @field_validator("judges")
+    @classmethod
+    def _judges(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(check_id("judges", name) for name in value)

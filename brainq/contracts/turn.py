@@ -25,6 +25,7 @@ class LimitsOverride(Wire):
     max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
     max_reflections: int | None = Field(default=None, ge=0, le=1_000)
     max_context_tokens: int | None = Field(default=None, ge=256)
+    max_output_tokens: int | None = Field(default=None, ge=1)
     max_total_tokens: int | None = Field(default=None, ge=1)
     max_cost_usd: float | None = Field(default=None, gt=0)
 

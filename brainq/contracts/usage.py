@@ -46,6 +46,19 @@ class Spend(Wire):
     cache_creation_tokens: int = 0
     cost_usd: float | None = None
 
+    @classmethod
+    def of(cls, kind: SpendKind, step: int, model: str, usage: TokenUsage, cost_usd: float | None) -> Spend:
+        return cls(
+            kind=kind,
+            step=step,
+            model=model,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_creation_tokens=usage.cache_creation_tokens,
+            cost_usd=cost_usd,
+        )
+
     @property
     def usage(self) -> TokenUsage:
         return TokenUsage(

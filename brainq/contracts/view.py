@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason, TurnState
+from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnRequest
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.usage import Spend, TokenUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,13 @@ class TurnView:
     lost_attempts   attempts at a step whose worker died or was cut off
     succeeded       fingerprints of calls that succeeded -> the write epoch they did so in
     steps_max       the budget's; a step that was begun (`thinking_step`) is already paid for
+    opened          the opening wave (memory, context pack) was dispatched
+    opening         what the opening calls that succeeded brought: tool -> its text
+    reflected_step  the step whose reflection was tried last
+    compaction_tried_at   tokens of the context when a compaction was tried last; 0: not in this turn
+    known           (input tokens reported, estimated) of the session's last model call; (0, 0): none yet
+    shown           the tools chosen for this turn; empty: all, or not chosen yet
+    history_length  messages of the whole history; `history` may hold only the newest of them
     """
 
     request: TurnRequest
@@ -44,10 +52,29 @@ class TurnView:
     cost_usd: float
     open_calls: bool
     lost_reason: str = ""
+    opened: bool = False
+    opening: Mapping[str, str] = field(default_factory=dict[str, str])
+    reflected_step: int = 0
+    compaction_tried_at: int = 0
+    known: tuple[int, int] = (0, 0)
+    history_length: int = 0
+    shown: frozenset[str] = frozenset()
 
     @property
     def remaining_ms(self) -> int:
         return self.deadline_ms - self.now_ms
+
+    @property
+    def own(self) -> tuple[Message, ...]:
+        """The messages of this turn."""
+        return tuple(message for message in self.history if message.turn == self.request.turn_id)
+
+    @property
+    def failed_calls(self) -> int:
+        """Calls of the last step that did not succeed."""
+        return sum(
+            message.is_error for message in self.own if message.role == "tool" and message.step == self.step
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +98,13 @@ class EndedTurn:
     elapsed_ms: int
     failing_error: str
     notes: tuple[str, ...] = ()
+    spends: tuple[Spend, ...] = ()
+    context_pack_json: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDetails:
+    """What SQL keeps of an ended turn beside its answer: its conversation, and the trace of its calls."""
+
+    messages: tuple[Message, ...] = ()
+    trace: tuple[ToolTraceEntry, ...] = ()

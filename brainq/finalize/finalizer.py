@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 from brainq.beats import Beats
 from brainq.contracts.claim import StepClaim
 from brainq.finalize.ended import EndedTurns
 from brainq.finalize.order import StepOrder
+from brainq.finalize.parts import FinalParts
 from brainq.finalize.ports import Chain, Records, StepContext
 from brainq.finalize.result import result_of
 from brainq.observe.logs import logger
@@ -39,7 +41,9 @@ class TurnFinalizer:
         chain: Chain,
         records: Records,
         beats: Beats,
+        parts: FinalParts | None = None,
         max_tries: int = MAX_TRIES,
+        chance: Callable[[], float] = random.random,
     ) -> None:
         self._owner = owner
         self._brain = brain
@@ -48,6 +52,8 @@ class TurnFinalizer:
         self._records = records
         self._beats = beats
         self._max_tries = max_tries
+        self._parts = parts
+        self._chance = chance
         self._read = EndedTurns(chain)
 
     @property
@@ -69,7 +75,12 @@ class TurnFinalizer:
             try:
                 step.run(
                     StepContext(
-                        claim, lambda: self._read.turn(claim), self._chain, self._records, self._brain
+                        claim,
+                        lambda: self._read.turn(claim),
+                        self._chain,
+                        self._records,
+                        self._brain,
+                        self._parts,
                     )
                 )
             except Exception as failure:
@@ -100,7 +111,7 @@ class TurnFinalizer:
             )
         if dead:
             return self._go_on(claim)
-        self._chain.retry(claim, retry_after_s(claim.tries, random.random()), error)
+        self._chain.retry(claim, retry_after_s(claim.tries, self._chance()), error)
         return "failed"
 
     def _note_done(self, claim: StepClaim) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.decision import RuntimeDecisionRecord
+from brainq.contracts.memory import MemoryItem, Observation
+from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnResult
-from brainq.contracts.view import EndedTurn
+from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.finalize.parts import FinalParts
 
 
 class Chain(Protocol):
@@ -23,13 +26,26 @@ class Chain(Protocol):
     def set_text(self, session_id: str, turn_id: str, text: str) -> None: ...
     def published(self, session_id: str, turn_id: str) -> TurnResult | None: ...
     def publish(self, result: TurnResult) -> str: ...
+    def details(self, session_id: str, turn_id: str) -> TurnDetails: ...
+    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> str: ...
 
 
 class Records(Protocol):
     """The finalizer's rows in SQL. Each `record_*` runs once: it commits with the step's own row."""
 
-    def record_answer(self, claim: StepClaim, result: TurnResult, redact: bool) -> bool: ...
+    def record_answer(
+        self, claim: StepClaim, result: TurnResult, redact: bool, details: TurnDetails
+    ) -> bool: ...
+    def record_memories(self, claim: StepClaim, scope: str, items: Sequence[MemoryItem]) -> bool: ...
+    def record_observations(
+        self, claim: StepClaim, scope: str, source_event_id: str, items: Sequence[Observation]
+    ) -> bool: ...
+    def record_judges(
+        self, claim: StepClaim, session_id: str, turn_id: str, names: Sequence[str]
+    ) -> bool: ...
     def record_decision(self, claim: StepClaim, record: RuntimeDecisionRecord) -> bool: ...
+    def source_event_id(self, turn_id: str) -> str: ...
+    def transcript(self, turn_id: str) -> tuple[Message, ...]: ...
     def note_failure(self, claim: StepClaim, error: str, dead: bool) -> None: ...
     def note_done(self, claim: StepClaim) -> None: ...
 
@@ -43,10 +59,18 @@ class StepContext:
     chain: Chain
     records: Records
     brain: Any
+    parts: FinalParts | None = None
 
     @property
     def turn(self) -> EndedTurn:
         return self.read_turn()
+
+    def conversation(self) -> tuple[Message, ...]:
+        """The turn's messages: from SQL once they are logged, else from Redis."""
+        return self.records.transcript(self.claim.turn_id) or self.details().messages
+
+    def details(self) -> TurnDetails:
+        return self.chain.details(self.claim.session_id, self.claim.turn_id)
 
 
 class Step(Protocol):

@@ -43,12 +43,18 @@ class AnthropicProvider(VendorProvider):
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
         body = anthropic_wire.to_body(request, stream=stream)
+        # Not every version of the SDK takes these as arguments of their own.
+        extra: dict[str, Any] = {}
+        if "temperature" in body:
+            extra["temperature"] = body.pop("temperature")
         if request.output_schema is not None and "output_config" not in refused:
             schema = clean_json(request.output_schema)
             # The service takes a part of JSON schema only; newer SDKs know which.
             transform = getattr(self._sdk(), "transform_schema", None)
             schema = schema if transform is None else transform(schema)
-            body["extra_body"] = {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+            extra["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+        if extra:
+            body["extra_body"] = extra
         return body
 
     def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:

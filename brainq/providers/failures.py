@@ -29,7 +29,13 @@ _FINAL_ERROR_TYPES = frozenset(
         "request_too_large",
     }
 )
-_TOO_LONG = ("context_length_exceeded", "prompt is too long", "maximum context length", "context window")
+_TOO_LONG = (
+    "context_length_exceeded",
+    "prompt is too long",
+    "maximum context length",
+    "context window",
+    "exceed_context_size",  # llama.cpp, on either wire
+)
 _UNSUPPORTED = ("support", "unknown", "unrecognized", "unexpected", "not permitted", "not allowed", "extra")
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError, SetupError
 from brainq.providers.cutoff import Cutoff
-from brainq.providers.estimate import with_usage
+from brainq.providers.estimate import estimate_request, with_usage
 from brainq.providers.failures import from_error_event, refused_parameter, translate
 from brainq.providers.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
 from brainq.providers.sse import events
@@ -107,12 +107,12 @@ class VendorProvider(ABC):
 
     def _whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
         with self._answer(request, deadline, stream=False) as (response, _):
-            return with_usage(_parsed(self._read_whole, self._object(response.read())), request)
+            return _filled(_parsed(self._read_whole, self._object(response.read())), request)
 
     def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
         with self._answer(request, deadline, stream=True) as (response, cutoff):
             if "json" in response.headers.get("content-type", ""):  # a server that ignores `stream`
-                reply = with_usage(_parsed(self._read_whole, self._object(response.read())), request)
+                reply = _filled(_parsed(self._read_whole, self._object(response.read())), request)
                 if reply.text:
                     yield ModelChunk(text=reply.text)
                 yield ModelChunk(reply=reply)
@@ -139,7 +139,7 @@ class VendorProvider(ABC):
                 )
             # Before the reply: with it in hand, a caller may drop this generator.
             _drain(stream, cutoff)
-            reply = with_usage(reader.reply(), request)
+            reply = _filled(reader.reply(), request)
             if len(reply.text) > shown:  # half an emoji that was held back
                 yield ModelChunk(text=reply.text[shown:])
             yield ModelChunk(reply=reply)
@@ -211,6 +211,18 @@ class VendorProvider(ABC):
                 f"the provider {self.name!r} needs the package {self.sdk_name!r}; "
                 f'install it with: pip install "brainq[{self.sdk_name}]"'
             ) from error
+
+
+def _filled(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    """The reply with what its service left out: the model's name, and estimates of uncounted tokens.
+
+    llama.cpp's stream on Anthropic's wire begins without model and input tokens if an emoji comes first.
+    """
+    reply = with_usage(reply, request)
+    if not reply.usage.input_tokens:
+        usage = reply.usage.model_copy(update={"input_tokens": estimate_request(request)})
+        reply = reply.model_copy(update={"usage": usage})
+    return reply if reply.model else reply.model_copy(update={"model": request.model})
 
 
 def _parsed(read: Callable[[dict[str, Any]], T], value: dict[str, Any]) -> T:

@@ -14,6 +14,7 @@ from brainq.contracts.trace import ToolTraceEntry
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.scripts import Scripts
+from brainq.state.trace_rows import read_trace
 
 
 class RedisCalls:
@@ -189,30 +190,4 @@ class RedisCalls:
     def trace(self, session_id: str, turn_id: str) -> tuple[ToolTraceEntry, ...]:
         """Every call of a turn, in the order the model made them."""
         key = self._keys.turn(session_id, turn_id) + ":trace"
-        rows: dict[str, dict[str, str]] = {}
-        for field, value in cast(dict[str, str], self._run.client.hgetall(key)).items():
-            call, part = field.split(":", 1)
-            rows.setdefault(call, {})[part] = value
-        entries = [_entry(call, row) for call, row in rows.items()]
-        return tuple(sorted(entries, key=lambda entry: [int(n) for n in entry.call_id[1:].split("-")]))
-
-
-def _entry(call: str, row: Mapping[str, str]) -> ToolTraceEntry:
-    return ToolTraceEntry(
-        call_id=call,
-        tool=row["tool"],
-        effect=Effect(row["effect"]),
-        status=TraceStatus(row["status"]),
-        step=int(call[1:].split("-")[0]),
-        wave=int(row["wave"]),
-        attempt=int(row["attempt"]),
-        args_hash=row["hash"],
-        lanes=tuple(json.loads(row["lanes"])),
-        dispatched_at_ms=int(row.get("dispatched_at", 0)),
-        started_at_ms=int(row.get("started_at", 0)),
-        ended_at_ms=int(row.get("ended_at", 0)),
-        latency_ms=int(row.get("latency", 0)),
-        owner=row.get("owner", ""),
-        repairs=int(row.get("repairs", 0)),
-        detail=row.get("detail", ""),
-    )
+        return read_trace(cast(dict[str, str], self._run.client.hgetall(key)))

@@ -6,17 +6,23 @@ import json
 from typing import cast
 
 from brainq.contracts.claim import StepClaim
+from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest, TurnResult
-from brainq.contracts.view import EndedTurn
+from brainq.contracts.usage import Spend
+from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.state.connection import as_mapping
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.scripts import Scripts
-from brainq.state.turn_view import usage_of
+from brainq.state.trace_rows import read_trace
+from brainq.state.turn_view import opening_of, opening_reads, usage_of
+from brainq.tools.opening import opened_pack
 
 LOOK_AGAIN_MS = 1000
-_EXPIRING = ("spec", "budget", "trace", "guard", "events", "sources", "blocked", "result")
+OPENING_CALLS = "c0-"
+_EXPIRING = ("spec", "budget", "trace", "guard", "events", "sources", "blocked", "spends", "result")
+JUDGE_RUNG_MS = 5000  # a judge is not rung more often than this
 
 
 class RedisFinals:
@@ -81,15 +87,21 @@ class RedisFinals:
                 ("GET", key + ":spec"),
                 ("LRANGE", key + ":sources", 0, -1),
                 ("HGETALL", key + ":trace"),
-                ("HGET", self._keys.of_session(session_id, "session"), "turns"),
+                ("LRANGE", key + ":spends", 0, -1),
+                *opening_reads(key),
             ]
         )
-        turn, budget, spec, sources, trace, number = found
+        turn, budget, spec, sources, trace, spends, *opening = found
         turn, budget, trace = as_mapping(turn), as_mapping(budget), as_mapping(trace)
         if not turn.get("ending") or not spec:
             return None
         tools = {field.split(":")[0]: tool for field, tool in trace.items() if field.endswith(":tool")}
-        ran = [tool for call, tool in tools.items() if f"{call}:started_at" in trace]
+        # What was loaded before the first step is no tool use of the model's.
+        ran = [
+            tool
+            for call, tool in tools.items()
+            if f"{call}:started_at" in trace and not call.startswith(OPENING_CALLS)
+        ]
         started = int(turn.get("active_at") or turn["created_at"])
         return EndedTurn(
             request=TurnRequest.model_validate_json(spec),
@@ -105,11 +117,42 @@ class RedisFinals:
             cost_known="cost_usd" in budget,
             sources=tuple(json.loads(source) for source in sources),
             context_hash=turn.get("context_hash", ""),
-            turn_number=int(number or 0),
+            turn_number=int(turn.get("number") or 0),
             elapsed_ms=int(turn["closing_at"]) - started,
             failing_error=turn.get("fin_error", "") if int(turn.get("fin_failing_since") or 0) else "",
             notes=tuple(json.loads(turn.get("notes", "[]"))),
+            spends=tuple(Spend.model_validate_json(spend) for spend in spends),
+            context_pack_json=opened_pack(opening_of(opening)),
         )
+
+    def details(self, session_id: str, turn_id: str) -> TurnDetails:
+        """The turn's conversation as far as the session's history still holds it, and its calls."""
+        key, session = self._keys.turn(session_id, turn_id), self._keys.of_session(session_id, "session")
+        (begin_at, end_at), trimmed, trace = self._run.client.many(
+            [("HMGET", key, "begin_at", "end_at"), ("HGET", session, "trimmed"), ("HGETALL", key + ":trace")]
+        )
+        items: list[str] = []
+        if begin_at and end_at:
+            first, last = int(begin_at) - int(trimmed or 0), int(end_at) - int(trimmed or 0) - 1
+            if last >= 0:
+                history = self._keys.of_session(session_id, "history")
+                items = cast(list[str], self._run.client.lrange(history, max(0, first), last))
+        said = (Message.model_validate_json(item) for item in items)
+        return TurnDetails(
+            tuple(message for message in said if message.turn == turn_id), read_trace(as_mapping(trace))
+        )
+
+    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> str:
+        """Ring for a judge of the turn: `RUNG`, or `ALREADY` when that was a moment ago."""
+        reply = self._run.judge_ring(
+            rung=f"{self._keys.turn(session_id, turn_id)}:rung:{judge}",
+            sid=session_id,
+            tid=turn_id,
+            judge=judge,
+            hold_ms=JUDGE_RUNG_MS,
+        )
+        self._outbox.flush(session_id)
+        return reply[0]
 
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
         """The result as it went out."""

@@ -2,7 +2,7 @@
 
 Keys of a session and its turns share the hash tag `{session}`, so every script stays in one cluster slot.
 
-    {session}:session         hash    live (turn id or empty), turns (how many began)       session lifetime
+    {session}:session         hash    live (turn id or empty), turns, trimmed, known_*      session lifetime
     {session}:waiting         list    ids of turns that wait for the live one               empties itself
     {session}:history         list    messages as JSON, append-only: what the model saw     session lifetime
     {session}:notices         list    messages for the model's next step (late writes)      session lifetime
@@ -14,6 +14,8 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {session}:t:TURN:guard    hash    fingerprint -> write epoch in which it succeeded      turn lifetime
     {session}:t:TURN:events   stream  1-0, 2-0, 3-0 ...                                     turn lifetime
     {session}:t:TURN:sources  list    citations and rendered paths as JSON                  turn lifetime
+    {session}:t:TURN:spends   list    what each model call used, as JSON                    turn lifetime
+    {session}:t:TURN:rung:J   string  judge J was rung a moment ago                         seconds
     {session}:t:TURN:blocked  set     tools blocked for the rest of the turn                turn lifetime
     {session}:t:TURN:result   string  the TurnResult as JSON                                turn lifetime
     {lanes}:holders           hash    holder -> its lines as JSON                           empties itself

@@ -48,7 +48,8 @@ class Doorbell:
 
 @dataclass(frozen=True, slots=True)
 class Doorbells:
-    """Doorbells by queue word: turns, read_only, local_write, network, destructive, finalize, finalize_later."""
+    """Doorbells by queue word: turns, read_only, local_write, network, destructive, finalize, finalize_later,
+    judges."""
 
     queues: Mapping[str, Doorbell]
     bells_key: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from brainq.contracts.claim import TurnClaim
@@ -30,6 +31,10 @@ _TURN_FIELDS = [
     "n_calls",
     "absorbed",
     "lost_reason",
+    "opening_until",
+    "aside_reflection",
+    "aside_compaction",
+    "shown",
 ]
 _BUDGET_FIELDS = [
     "deadline",
@@ -54,10 +59,12 @@ def read_view(client: Client, keys: Keys, claim: TurnClaim) -> TurnView:
             ("LRANGE", keys.of_session(sid, "history"), -HISTORY_READ, -1),
             ("HGETALL", key + ":guard"),
             ("SMEMBERS", key + ":blocked"),
-            ("HGET", keys.of_session(sid, "session"), "turns"),
+            ("HMGET", keys.of_session(sid, "session"), "turns", "known_input", "known_estimate"),
+            ("LLEN", keys.of_session(sid, "history")),
+            *opening_reads(key),
         ]
     )
-    turn_row, budget_row, spec, history, guard, blocked, number = found
+    turn_row, budget_row, spec, history, guard, blocked, (number, *known), length, *opening = found
     turn = dict(zip(_TURN_FIELDS, turn_row, strict=True))
     budget = dict(zip(_BUDGET_FIELDS, budget_row, strict=True))
     begun = turn["begun"] == "1"
@@ -86,7 +93,35 @@ def read_view(client: Client, keys: Keys, claim: TurnClaim) -> TurnView:
         cost_usd=float(budget["cost_usd"] or 0),
         lost_reason=turn["lost_reason"] or "",
         open_calls=int(turn["n_calls"] or 0) > 0 and turn["absorbed"] != turn["step"],
+        opened=turn["opening_until"] is not None,
+        opening=opening_of(opening) if turn["opening_until"] is not None else {},
+        reflected_step=int(turn["aside_reflection"] or 0),
+        compaction_tried_at=int(turn["aside_compaction"] or 0),
+        known=(int(known[0] or 0), int(known[1] or 0)),
+        history_length=length,
+        shown=frozenset((turn["shown"] or "").split()),
     )
+
+
+MOST_OPENING_CALLS = 2  # memory and the context pack
+_OPENING_FIELDS = ("tool", "status", "msg")
+
+
+def opening_reads(turn_key: str) -> list[tuple[str, ...]]:
+    """The commands whose replies `opening_of` reads."""
+    fields = [f"c0-{i}:{field}" for i in range(MOST_OPENING_CALLS) for field in _OPENING_FIELDS]
+    return [("HMGET", turn_key + ":trace", *fields)]
+
+
+def opening_of(replies: Sequence[Sequence[str | None]]) -> dict[str, str]:
+    """What the opening calls that succeeded brought: tool -> its text."""
+    values, size = replies[0], len(_OPENING_FIELDS)
+    found = [values[start : start + size] for start in range(0, len(values), size)]
+    return {
+        tool: Message.model_validate_json(message).content
+        for tool, status, message in found
+        if tool and message and status == "completed"
+    }
 
 
 def usage_of(budget: dict[str, Any]) -> TokenUsage:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Sequence
-from typing import Any
 
 from brainq.contracts.claim import PlannedCall, TurnClaim
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
+from brainq.state.script_values import plan_json
+from brainq.state.script_values import used as _used
 from brainq.state.scripts import Scripts
 from brainq.state.turn_view import read_view
 
@@ -75,6 +75,7 @@ class RedisTurns:
             history=self._keys.of_session(session_id, "history"),
             notices=self._keys.of_session(session_id, "notices"),
             events=key + ":events",
+            spends=key + ":spends",
             owner=owner,
             fence=fence,
             lease_ms=self._lease_ms,
@@ -96,7 +97,9 @@ class RedisTurns:
         """What the owner needs to decide and to prepare, in one round trip."""
         return read_view(self._client, self._keys, claim)
 
-    def begin(self, claim: TurnClaim, messages: Sequence[Message], context_hash: str) -> bool:
+    def begin(
+        self, claim: TurnClaim, messages: Sequence[Message], context_hash: str, earlier: int = 0
+    ) -> bool:
         """Put the user's message (the last one given) into the session's history; False: the turn was lost."""
         reply = self._run.turn_begin(
             turn=self._keys.turn(claim.session_id, claim.turn_id),
@@ -105,23 +108,36 @@ class RedisTurns:
             owner=claim.owner,
             fence=claim.fence,
             context_hash=context_hash,
+            earlier=earlier,
             items=[message.model_dump_json(exclude_defaults=True) for message in messages],
         )
         return reply[0] != "LOST"
 
     def begin_step(
-        self, claim: TurnClaim, estimate_tokens: int, estimate_usd: float | None
+        self,
+        claim: TurnClaim,
+        estimate_tokens: int,
+        reserve_tokens: int,
+        estimate_usd: float | None,
+        shown: Sequence[str] = (),
     ) -> tuple[str, int, int] | str:
-        """("GO", step, attempt), or what is spent (`steps`, `tokens`, `cost`), or `LOST`."""
+        """("GO", step, attempt), or what is spent (`steps`, `tokens`, `cost`), or `LOST`.
+
+        reserve_tokens   the longest its reply may be; 0 where that is not bounded
+        shown            names of the tools chosen for this turn; the first choice stands
+        """
         key = self._keys.turn(claim.session_id, claim.turn_id)
         reply = self._run.step_begin(
             turn=key,
             budget=key + ":budget",
             events=key + ":events",
+            spends=key + ":spends",
             owner=claim.owner,
             fence=claim.fence,
             asked=f"{claim.fence}:{next(self._numbers)}",
             estimate=estimate_tokens,
+            reserve=reserve_tokens,
+            shown=" ".join(shown),
             estimate_usd="" if estimate_usd is None else repr(estimate_usd),
         )
         if reply[0] == "GO":
@@ -148,8 +164,7 @@ class RedisTurns:
         step: int,
         message: Message,
         plan: Sequence[PlannedCall],
-        usage: TokenUsage,
-        cost_usd: float | None,
+        spend: Spend,
         tail: str,
         block_tools: Sequence[str] = (),
     ) -> tuple[str, ...] | None:
@@ -157,22 +172,24 @@ class RedisTurns:
         sid, key = claim.session_id, self._keys.turn(claim.session_id, claim.turn_id)
         reply = self._run.step_commit(
             turn=key,
+            session=self._keys.of_session(sid, "session"),
             budget=key + ":budget",
             trace=key + ":trace",
             history=self._keys.of_session(sid, "history"),
             events=key + ":events",
             guard=key + ":guard",
             blocked=key + ":blocked",
+            spends=key + ":spends",
             sid=sid,
             tid=claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             step=step,
             item=message.model_dump_json(exclude_defaults=True),
-            calls=json.dumps([_planned(call) for call in plan]),
+            calls=plan_json(plan),
             block=" ".join(block_tools),
             tail=tail,
-            **_used(usage, cost_usd),
+            **_used(spend),
         )
         self._outbox.flush(sid)
         return None if reply[0] == "LOST" else tuple(reply[1].split())
@@ -190,8 +207,7 @@ class RedisTurns:
         open_status: str,
         open_text: str,
         first_step: str,
-        usage: TokenUsage,
-        cost_usd: float | None,
+        spend: Spend | None,
         tail: str,
     ) -> tuple[str, tuple[str, ...]] | None:
         """End the turn. The session's next turn (or "") and the calls whose lanes are to be freed; None: lost."""
@@ -205,6 +221,7 @@ class RedisTurns:
             history=self._keys.of_session(sid, "history"),
             events=key + ":events",
             notices=self._keys.of_session(sid, "notices"),
+            spends=key + ":spends",
             base=self._keys.turns_base(sid),
             sid=sid,
             tid=claim.turn_id,
@@ -220,7 +237,7 @@ class RedisTurns:
             open_text=open_text,
             first_step=first_step,
             tail=tail,
-            **_used(usage, cost_usd),
+            **_used(spend),
             keep_session_ms=self._keep_session_ms,
         )
         self._outbox.flush(sid)
@@ -240,31 +257,3 @@ class RedisTurns:
         )
         self._outbox.flush(session_id)
         return reply[0], reply[1] if len(reply) > 1 else ""
-
-
-def _used(usage: TokenUsage, cost_usd: float | None) -> dict[str, Any]:
-    return {
-        "input": usage.input_tokens,
-        "output": usage.output_tokens,
-        "cache_read": usage.cache_read_tokens,
-        "cache_creation": usage.cache_creation_tokens,
-        "cost": "" if cost_usd is None else repr(cost_usd),
-    }
-
-
-def _planned(call: PlannedCall) -> dict[str, Any]:
-    return {
-        "id": call.id,
-        "tool": call.tool,
-        "effect": call.effect.value,
-        "wave": call.wave,
-        "spec": call.arguments_json,
-        "hash": call.args_hash,
-        "fp": call.fingerprint,
-        "cap_ms": call.cap_ms,
-        "lanes": json.dumps(call.lanes),
-        "again": "1" if call.idempotent else "0",
-        "repairs": call.repairs,
-        "denied": call.denied,
-        "message": call.message_json,
-    }

@@ -8,6 +8,7 @@ another process wrote in between).
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 import time
 from collections.abc import Generator
@@ -94,8 +95,25 @@ def _check_sqlite(url: URL) -> None:
         raise SetupError(
             f"SQLite {sqlite3.sqlite_version} is too old; brainq needs 3.35 or newer, or Postgres"
         )
+    require_fts5()
     if not path.startswith("file:"):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
+
+
+@functools.cache
+def require_fts5() -> None:
+    """Raise SetupError when this Python's SQLite cannot search."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE probe USING fts5(terms)")
+    except sqlite3.OperationalError as error:
+        raise SetupError(
+            f"this Python's SQLite ({sqlite3.sqlite_version}) was built without FTS5, which memory is searched "
+            "with; use a Python whose SQLite has it (those of python.org, uv, Debian, Fedora and macOS do), or "
+            "Postgres: BRAINQ_SQL_URL=postgresql://..."
+        ) from error
+    finally:
+        connection.close()
 
 
 def _on_sqlite_connect(connection: Any, _record: Any) -> None:

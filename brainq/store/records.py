@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from sqlalchemy import Connection
 
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.decision import RuntimeDecisionRecord
+from brainq.contracts.memory import MemoryItem, Observation
+from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnResult
+from brainq.contracts.view import TurnDetails
+from brainq.store.redaction import redacted_request, redacted_result
 from brainq.store.store import Store
+
+_NOTHING = TurnDetails()
 
 
 class SqlRecords:
@@ -16,21 +24,24 @@ class SqlRecords:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def record_answer(self, claim: StepClaim, result: TurnResult, redact: bool) -> bool:
-        """The assistant's message and the turn's result; False when this was done before."""
+    def record_answer(
+        self, claim: StepClaim, result: TurnResult, redact: bool, details: TurnDetails = _NOTHING
+    ) -> bool:
+        """The assistant's message, the turn's result, what its model calls used, its calls' traces and its
+        conversation; False when this was done before. `redact`: no content, see `store.redaction`."""
+        ids = {"session_id": result.session_id, "turn_id": result.turn_id}
 
         def effect(connection: Connection) -> None:
             if result.text:
-                self._store.messages.write_assistant(
-                    connection,
-                    session_id=result.session_id,
-                    turn_id=result.turn_id,
-                    content=result.text,
-                    redact=redact,
-                )
-            self._store.turns.write_result(connection, result)
+                self._store.messages.write_assistant(connection, **ids, content=result.text, redact=redact)
+            self._store.spends.write(connection, result.turn_id, result.spends)
+            self._store.traces.write(connection, **ids, entries=details.trace, redact=redact)
+            self._store.transcripts.write(connection, **ids, messages=details.messages, redact=redact)
+            if redact:
+                self._store.turns.forget_request(connection, redacted_request(result))
+            self._store.turns.write_result(connection, redacted_result(result) if redact else result)
 
-        return self._store.steps.run_once(claim.turn_id, claim.step, claim.step_key, effect)
+        return self._once(claim, effect)
 
     def record_decision(self, claim: StepClaim, record: RuntimeDecisionRecord) -> bool:
         """The decision record; False when this was done before."""
@@ -38,11 +49,58 @@ class SqlRecords:
         def effect(connection: Connection) -> None:
             self._store.decisions.write(connection, record)
 
-        return self._store.steps.run_once(claim.turn_id, claim.step, claim.step_key, effect)
+        return self._once(claim, effect)
+
+    def record_memories(self, claim: StepClaim, scope: str, items: Sequence[MemoryItem]) -> bool:
+        """What is worth remembering of the turn, repeats merged; False when this was done before."""
+
+        def effect(connection: Connection) -> None:
+            self._store.memories.merge(
+                connection, scope=scope, session_id=claim.session_id, turn_id=claim.turn_id, items=items
+            )
+
+        return self._once(claim, effect)
+
+    def record_observations(
+        self, claim: StepClaim, scope: str, source_event_id: str, items: Sequence[Observation]
+    ) -> bool:
+        """What the turn taught, repeats merged; False when this was done before."""
+
+        def effect(connection: Connection) -> None:
+            self._store.observations.merge(
+                connection,
+                scope=scope,
+                session_id=claim.session_id,
+                turn_id=claim.turn_id,
+                source_event_id=source_event_id,
+                items=items,
+            )
+
+        return self._once(claim, effect)
+
+    def record_judges(self, claim: StepClaim, session_id: str, turn_id: str, names: Sequence[str]) -> bool:
+        """Who is to judge the turn: pending judgements; False when this was done before."""
+
+        def effect(connection: Connection) -> None:
+            self._store.judgements.plan(connection, session_id, turn_id, names)
+
+        return self._once(claim, effect)
+
+    def source_event_id(self, turn_id: str) -> str:
+        """`chat_message:<row>` of the user's message; the same for ever. Empty for a turn that never began."""
+        row = self._store.messages.user_row(turn_id)
+        return "" if row is None else f"chat_message:{row}"
+
+    def transcript(self, turn_id: str) -> tuple[Message, ...]:
+        """The conversation as SQL has it; empty when there is none, or it is redacted."""
+        return self._store.transcripts.of(turn_id)
 
     def note_done(self, claim: StepClaim) -> None:
         """A step that failed before and writes nothing itself is done: its row says so."""
-        self._store.steps.run_once(claim.turn_id, claim.step, claim.step_key, lambda _: None)
+        self._once(claim, lambda _: None)
 
     def note_failure(self, claim: StepClaim, error: str, dead: bool) -> None:
         self._store.steps.note_failure(claim.turn_id, claim.step, claim.step_key, error, claim.tries, dead)
+
+    def _once(self, claim: StepClaim, effect: Callable[[Connection], None]) -> bool:
+        return self._store.steps.run_once(claim.turn_id, claim.step, claim.step_key, effect)

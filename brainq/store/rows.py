@@ -9,11 +9,14 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from brainq.contracts.effect import Effect
+from brainq.contracts.judgement import JudgeMethod
+from brainq.contracts.memory import MemoryKind, ObservationKind
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.status import Ending, StopReason
 
 CallState = Literal["intent", "void", "done"]
 StepState = Literal["done", "failed", "dead"]
+JudgementState = Literal["pending", "done", "dead"]
 
 _OUTCOME: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
 
@@ -112,4 +115,59 @@ class StepRow:
     tries: int
     error: str | None
     step_key: str
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """One memory. `session_id` and `turn_id` are where it was first seen; `updated_at` when it was last seen."""
+
+    row: int
+    scope: str
+    kind: MemoryKind
+    text: str
+    times_seen: int
+    session_id: str
+    turn_id: str
+    last_turn_id: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationRow:
+    """One observation; `source_event_id` is the user's message it was first learned from."""
+
+    row: int
+    scope: str
+    kind: ObservationKind
+    text: str
+    times_seen: int
+    session_id: str
+    turn_id: str
+    last_turn_id: str
+    source_event_id: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class JudgementRow:
+    """A judgement, scored or still to be. `due_at`: until then it is held by a try, or waits for the next."""
+
+    turn_id: str
+    judge: str
+    session_id: str
+    state: JudgementState
+    tries: int
+    due_at: datetime
+    score: float | None
+    reason: str | None
+    method: JudgeMethod | None
+    model: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    error: str | None
+    created_at: datetime
     updated_at: datetime

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table
+from sqlalchemy import ColumnElement, Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 from brainq.store.database import Dialects
+from brainq.store.tables.types import SafeText
+from brainq.store.text import sql_text
 
 _KEEP_COUNT = {"preserve_rowcount": True}  # psycopg forgets it when SQLAlchemy closes the cursor of an INSERT
 
@@ -34,15 +37,54 @@ def insert_or_ignore(
     }
 
 
+class ManyRows:
+    """Inserts whole rows of a table, those whose key is taken left out. For rows that every turn writes.
+
+    The statement goes to the driver as text: with SQLAlchemy's own handling of each value, the rows of a turn
+    cost more than all other statements of its record. To Postgres all rows go as one JSON text, in one round trip;
+    psycopg's `executemany` takes three times as long.
+    """
+
+    def __init__(self, table: Table, dialect: str) -> None:
+        self._lite = dialect == "sqlite"
+        self._names = [column.name for column in table.columns]
+        self._texts = [at for at, column in enumerate(table.columns) if isinstance(column.type, SafeText)]
+        names = ", ".join(self._names)
+        source = (
+            f"VALUES ({', '.join('?' * len(self._names))})"
+            if self._lite
+            else f"SELECT {names} FROM json_populate_recordset(CAST(NULL AS {table.name}), CAST(%s AS json))"
+        )
+        self._insert = f"INSERT INTO {table.name} ({names}) {source} ON CONFLICT DO NOTHING"
+
+    def insert(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Effect. Every row has every column."""
+        if not rows:
+            return
+        values = [self._values(row) for row in rows]
+        if self._lite:
+            connection.exec_driver_sql(self._insert, [tuple(row) for row in values])
+        else:
+            body = json.dumps([dict(zip(self._names, row, strict=True)) for row in values])
+            connection.exec_driver_sql(self._insert, (body,))
+
+    def _values(self, row: Mapping[str, Any]) -> list[Any]:
+        """In the columns' order, without what databases refuse in a text."""
+        values = [row[name] for name in self._names]
+        for at in self._texts:
+            values[at] = sql_text(values[at])
+        return values
+
+
 def upsert(
     table: Table,
     keys: Sequence[str],
     *,
     copied: Sequence[str],
     changed: Mapping[str, ColumnElement[Any]],
-    where: ColumnElement[bool],
+    where: ColumnElement[bool] | None = None,
 ) -> Dialects:
-    """INSERT, or, where `keys` are taken and `where` holds, UPDATE.
+    """INSERT, or, where `keys` are taken and `where` (if any) holds, UPDATE.
 
     `copied` columns take the values meant for the new row, `changed` ones an expression.
     """

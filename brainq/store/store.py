@@ -13,22 +13,34 @@ from brainq.store.engine import POOL_SIZE, make_engine
 from brainq.store.migrations import require_current, upgrade
 from brainq.store.repositories.calls import Calls
 from brainq.store.repositories.decisions import Decisions
+from brainq.store.repositories.judgements import Judgements
+from brainq.store.repositories.memories import Memories
 from brainq.store.repositories.messages import Messages
+from brainq.store.repositories.observations import Observations
+from brainq.store.repositories.spends import Spends
 from brainq.store.repositories.steps import Steps
+from brainq.store.repositories.traces import Traces
+from brainq.store.repositories.transcripts import Transcripts
 from brainq.store.repositories.turns import Turns
 
 
 class Store:
-    """`turns`, `messages`, `calls`, `decisions`, `steps` of a database. Thread-safe; open it after a fork."""
+    """The repositories of a database, one a table. Thread-safe; open it after a fork."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        database = Database(engine)
+        self.database = database = Database(engine)
         self.turns = Turns(database)
         self.messages = Messages(database)
         self.calls = Calls(database)
         self.decisions = Decisions(database)
         self.steps = Steps(database)
+        self.spends = Spends(database)
+        self.traces = Traces(database)
+        self.transcripts = Transcripts(database)
+        self.memories = Memories(database)
+        self.observations = Observations(database)
+        self.judgements = Judgements(database)
 
     @classmethod
     def open(cls, url: str, migrate: bool = True, pool_size: int = POOL_SIZE) -> Self:

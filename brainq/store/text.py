@@ -28,12 +28,12 @@ def sql_text(text: str) -> str:
     return text
 
 
-def sql_json(model: BaseModel) -> str:
+def sql_json(model: BaseModel, *, exclude_defaults: bool = False) -> str:
     """`model` as JSON text that `model_validate_json` reads back; a NUL inside survives as an escape."""
     try:
-        return model.model_dump_json()
+        return model.model_dump_json(exclude_defaults=exclude_defaults)
     except PydanticSerializationError:
-        return json.dumps(_clean(model.model_dump(mode="python")))
+        return json.dumps(_clean(model.model_dump(mode="python", exclude_defaults=exclude_defaults)))
 
 
 def _clean(value: object) -> JsonValue:

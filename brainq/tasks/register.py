@@ -44,11 +44,15 @@ def call_tasks(app: Celery, wiring: GetWiring) -> None:
 
 
 def finalizer_tasks(app: Celery, wiring: GetWiring) -> None:
-    """Finalizer steps."""
+    """Finalizer steps, and judging."""
 
     @app.task(name=names.FINALIZE_STEP, ignore_result=True)
     def step(session_id: str, turn_id: str, step_name: str) -> None:
         wiring().finalizer.run(session_id, turn_id, step_name)
+
+    @app.task(name=names.JUDGE_RUN, ignore_result=True)
+    def judge(session_id: str, turn_id: str, judge_name: str) -> None:
+        wiring().judge_runner.run(session_id, turn_id, judge_name)
 
 
 def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]) -> str:

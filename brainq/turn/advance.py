@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brainq.beats import Beats
 from brainq.brain import Brain
@@ -12,10 +12,12 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
-from brainq.turn.decide import End, Think, Wait, decide
+from brainq.turn.beside import Beside
+from brainq.turn.decide import End, Reflect, Think, Wait, decide
 from brainq.turn.ports import Attention, LaneKeeper, Turns
 from brainq.turn.texts import OPEN_CALL_STATUS, OPEN_CALL_TEXTS, marker
-from brainq.turn.think import NO_USAGE, Answer, Asked, Calls, Thinker
+from brainq.turn.think import Answer, Asked, Calls, RungAgain, Thinker
+from brainq.turn.thinking import ThinkingManager
 
 log = logger("brainq.turn")
 
@@ -43,6 +45,7 @@ class Coordinator:
         brain: Brain,
         turns: Turns,
         thinker: Thinker,
+        beside: Beside,
         lanes: LaneKeeper,
         beats: Beats,
         attention: Attention,
@@ -53,6 +56,8 @@ class Coordinator:
         self._brain = brain
         self._turns = turns
         self._thinker = thinker
+        self._beside = beside
+        self._thinking = ThinkingManager(brain.thinking)
         self._lanes = lanes
         self._beats = beats
         self._attention = attention
@@ -70,8 +75,16 @@ class Coordinator:
         ownership = Ownership()
         with self._beats.hold(lambda: self._turns.beat(claim), ownership.hear):
             view = self._turns.look(claim)
-            decision = decide(view)
+            decision = decide(view, self._thinking)
+            if isinstance(decision, Reflect):
+                done = self._beside.reflect(claim, view)
+                if done:
+                    return done
+                view = replace(view, reflected_step=view.step)  # it cannot be made: on to the step itself
+                decision = decide(view, self._thinking)
             match decision:
+                case Reflect():
+                    raise AssertionError("a step is reflected on once")
                 case Think():
                     return self._think(claim, view, ownership)
                 case End():
@@ -86,6 +99,8 @@ class Coordinator:
                 for call_id in asked.wants:
                     self._lanes.enter(CallRef(claim.session_id, claim.turn_id, call_id))
                 return "committed calls"
+            case RungAgain():
+                return asked.did
             case Answer():
                 return self._end(claim, view, asked.end, asked)
             case None:
@@ -106,8 +121,7 @@ class Coordinator:
             open_status=OPEN_CALL_STATUS[end.ending],
             open_text=OPEN_CALL_TEXTS[end.ending],
             first_step=self._first_final_step,
-            usage=answer.usage if answer else NO_USAGE,
-            cost_usd=answer.cost_usd if answer else None,
+            spend=answer.spend if answer else None,
             tail=answer.tail if answer else "",
         )
         if ended is None:

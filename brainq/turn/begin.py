@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from brainq.brain import Brain
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import TurnClaim
@@ -11,9 +13,11 @@ from brainq.errors import InvalidInput
 from brainq.observe.logs import logger
 from brainq.turn.ports import EventLog, Remembered, Turns
 from brainq.turn.preparer import render_hash
+from brainq.turn.template import render
 
 log = logger("brainq.turn")
 
+EARLIER = "earlier-"  # begins the turn ids of messages that were read back from SQL
 TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its history go
 
 
@@ -27,7 +31,13 @@ class Beginner:
         self._remembered = remembered
 
     def system_prompt(self, info: TurnInfo) -> str:
-        """The brain's system prompt for this turn. Raises InvalidInput when its function fails."""
+        """The system prompt of this turn: its template's, else the brain's.
+
+        Raises InvalidInput when the brain's function fails, or the template asks for what is not there.
+        """
+        template = self._brain.prompts.get(info.prompt_id) if info.prompt_id else None
+        if template is not None:
+            return render(template, info)
         prompt = self._brain.system_prompt
         if isinstance(prompt, str):
             return prompt
@@ -43,24 +53,30 @@ class Beginner:
     ) -> list[Message] | None:
         """Log the user's message and put it into the history; what was put there, or None when the turn was lost."""
         request = view.request
-        callback = self._brain.callbacks.on_turn_start
-        if callback is not None:
-            try:
-                callback(info)
-            except Exception as failure:
-                log.error("on_turn_start raised", failure=failure, turn_id=claim.turn_id)
+        before, earlier = list[Message](), 0
+        if not any(said.turn for said in view.history):  # a late write's notice alone is no history
+            before = self._from_sql(claim)
+            earlier = max(0, self._remembered.number(claim.turn_id) - 1)
+        self._call_back(replace(info, turn_number=max(info.turn_number, earlier + 1)))
         self._events.log_user(request, self._brain.redact_logs)
-        message = Message(role="user", content=request.user_message, turn=claim.turn_id)
-        remembered = any(said.turn for said in view.history)  # a late write's notice alone is no history
-        messages = [message] if remembered else [*self._from_sql(claim), message]
-        begun = self._turns.begin(claim, messages, render_hash(system_prompt))
+        messages = [*before, Message(role="user", content=request.user_message, turn=claim.turn_id)]
+        begun = self._turns.begin(claim, messages, render_hash(system_prompt), earlier)
         return messages if begun else None
+
+    def _call_back(self, info: TurnInfo) -> None:
+        callback = self._brain.callbacks.on_turn_start
+        if callback is None:
+            return
+        try:
+            callback(info)
+        except Exception as failure:
+            log.error("on_turn_start raised", failure=failure, turn_id=info.turn_id)
 
     def _from_sql(self, claim: TurnClaim) -> list[Message]:
         """A session that Redis no longer holds goes on from what SQL kept of it."""
         pairs = self._remembered.history(claim.session_id, claim.turn_id, TURNS_FROM_SQL)
         return [
-            Message(role=role, content=text, turn=f"earlier-{number}")
+            Message(role=role, content=text, turn=f"{EARLIER}{number}")
             for number, pair in enumerate(pairs)
             for role, text in zip(("user", "assistant"), pair, strict=True)
             if text

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from brainq.contracts.reflection import ThinkLevel
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
+from brainq.turn.thinking import ThinkingManager
 
 MAX_LOST_ATTEMPTS = 4  # a turn that keeps killing its coordinators is ended, not tried for ever
 
@@ -49,11 +51,19 @@ class Wait:
     why: str
 
 
-Decision = Think | End | Wait
+@dataclass(frozen=True, slots=True)
+class Reflect:
+    """Ask the model what to do differently, before the next step. `why` is for people."""
+
+    why: str
 
 
-def decide(view: TurnView) -> Decision:
-    """Cancel first, then the deadline, then limits, then the next step."""
+Decision = Think | Reflect | End | Wait
+NEVER_REFLECTS = ThinkingManager(ThinkLevel.OFF)
+
+
+def decide(view: TurnView, thinking: ThinkingManager = NEVER_REFLECTS) -> Decision:
+    """Cancel first, then the deadline, then limits, then a reflection, then the next step."""
     if view.cancel:
         return End(Ending.CANCELLED, StopReason.CANCELLED, "it was cancelled", view.cancel_reason)
     if view.remaining_ms <= 0:
@@ -72,6 +82,8 @@ def decide(view: TurnView) -> Decision:
     next_step = view.step + 1
     if next_step > view.steps_max:
         return End(Ending.COMPLETED, StopReason.MAX_STEPS, f"all {view.steps_max} steps are used")
+    if thinking.should_reflect(view.step, view.failed_calls, view.reflected_step):
+        return Reflect(f"a reflection on step {view.step} is next")
     return Think(f"step {next_step} of {view.steps_max} is next")
 
 

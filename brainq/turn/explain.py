@@ -8,7 +8,7 @@ from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
-from brainq.turn.decide import End, Think, Wait, decide
+from brainq.turn.decide import End, Reflect, Think, Wait, decide
 
 
 def explain(snapshot: TurnSnapshot, *, sweep_s: float = 1.0, rering_s: float = 5.0) -> str:
@@ -43,6 +43,8 @@ def _open(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
             return _waits(snapshot)
         case End():
             return f"ends next as {decision.ending.value}, because {decision.why}; {_who(snapshot, sweep_s, rering_s)}"
+        case Reflect():
+            return f"{decision.why}; {_who(snapshot, sweep_s, rering_s)}"
         case Think():
             again = (
                 f" (attempt {snapshot.attempt} of it)"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
+
+from pydantic import JsonValue
 
 from brainq.contracts.claim import CallRef, PlannedCall, TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.usage import Spend, TokenUsage
 from brainq.contracts.view import TurnView
 
 
@@ -19,9 +21,16 @@ class Turns(Protocol):
     def claim(self, session_id: str, turn_id: str, fence: int, owner: str) -> TurnClaim | str: ...
     def beat(self, claim: TurnClaim) -> str: ...
     def look(self, claim: TurnClaim) -> TurnView: ...
-    def begin(self, claim: TurnClaim, messages: Sequence[Message], context_hash: str) -> bool: ...
+    def begin(
+        self, claim: TurnClaim, messages: Sequence[Message], context_hash: str, earlier: int = 0
+    ) -> bool: ...
     def begin_step(
-        self, claim: TurnClaim, estimate_tokens: int, estimate_usd: float | None
+        self,
+        claim: TurnClaim,
+        estimate_tokens: int,
+        reserve_tokens: int,
+        estimate_usd: float | None,
+        shown: Sequence[str] = (),
     ) -> tuple[str, int, int] | str: ...
     def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str) -> bool: ...
     def commit_calls(
@@ -30,8 +39,7 @@ class Turns(Protocol):
         step: int,
         message: Message,
         plan: Sequence[PlannedCall],
-        usage: TokenUsage,
-        cost_usd: float | None,
+        spend: Spend,
         tail: str,
         block_tools: Sequence[str] = (),
     ) -> tuple[str, ...] | None: ...
@@ -48,10 +56,41 @@ class Turns(Protocol):
         open_status: str,
         open_text: str,
         first_step: str,
-        usage: TokenUsage,
-        cost_usd: float | None,
+        spend: Spend | None,
         tail: str,
     ) -> tuple[str, tuple[str, ...]] | None: ...
+
+
+class Asides(Protocol):
+    """What happens beside the steps; every write is fenced. See `state.asides.RedisAsides`."""
+
+    def open(self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float) -> str: ...
+    def begin(self, claim: TurnClaim, kind: str, mark: str) -> str: ...
+    def commit_note(
+        self,
+        claim: TurnClaim,
+        kind: str,
+        note: Message | None,
+        spend: Spend | None,
+        data: Mapping[str, JsonValue],
+    ) -> bool: ...
+    def compact(
+        self,
+        claim: TurnClaim,
+        *,
+        expect: int,
+        drop: int,
+        front: Sequence[Message],
+        spend: Spend | None,
+        data: Mapping[str, JsonValue],
+        mark: str,
+    ) -> str: ...
+
+
+class Archive(Protocol):
+    """Where messages go before a compaction drops them."""
+
+    def archive(self, session_id: str, turn_id: str, messages: Sequence[Message], redact: bool) -> None: ...
 
 
 class ToolCallBudget(Protocol):
@@ -72,6 +111,7 @@ class Remembered(Protocol):
     def history(
         self, session_id: str, before_turn_id: str, limit_turns: int
     ) -> Sequence[tuple[str, str]]: ...
+    def number(self, turn_id: str) -> int: ...
 
 
 class LaneKeeper(Protocol):

@@ -1,9 +1,10 @@
 """TurnPreparer: the messages of one model call, in a fixed order.
 
-    system prompt · runtime metadata · session history · skill context · the user's message · this turn so far
+    system prompt · runtime metadata · memory · session history · context pack · skill context · the user's message
+    · this turn so far
 
 What does not fit `max_context_tokens` is left out from the oldest turn on, a whole turn at a time, so that no
-call is parted from its result.
+call is parted from its result. The summary of a compaction and system messages in the history always stay.
 """
 
 from __future__ import annotations
@@ -15,22 +16,34 @@ from datetime import datetime
 
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest
-from brainq.providers.estimate import estimate_messages
+from brainq.providers.estimate import CHARS_PER_TOKEN, estimate_messages
+from brainq.turn.pack import memory_message, pack_message
+from brainq.turn.transcript import note_kind
+
+PACK_SHARE = 0.25  # of the context at most; the conversation matters more
+MEMORY_SHARE = 0.10
 
 
 @dataclass(frozen=True, slots=True)
 class TurnPreparation:
     """What one model call is asked with.
 
-    render_hash   sha256 of the system prompt as rendered for this turn, 16 hex digits
-    estimate      tokens of the messages, estimated
-    left_out      messages of older turns that did not fit
+    render_hash         sha256 of the system prompt as rendered for this turn, 16 hex digits
+    estimate            tokens of the messages, estimated
+    left_out            messages of older turns that did not fit
+    full_estimate       of the whole request, tools included, with nothing left out: how full the context really is
+    fixed_estimate      the part of `full_estimate` that is no history: what a compaction cannot shrink
+    memory_text, context_pack_json   as given
     """
 
     messages: tuple[Message, ...]
     render_hash: str
     estimate: int
     left_out: int
+    full_estimate: int = 0
+    fixed_estimate: int = 0
+    memory_text: str = ""
+    context_pack_json: str | None = None
 
 
 def render_hash(system_prompt: str) -> str:
@@ -50,49 +63,104 @@ class TurnPreparer:
         model: str,
         today: datetime,
         max_context_tokens: int,
+        memory_text: str = "",
+        pack_json: str | None = None,
+        tools_estimate: int = 0,
+        ratio: float = 1.0,
     ) -> TurnPreparation:
+        """The messages, and what they come to.
+
+        max_context_tokens   what the model takes
+        memory_text          what memory found for this turn; blank: nothing
+        pack_json            the context pack, preferences merged; None or blank: no pack
+        tools_estimate       estimate of the tools offered, which take their part of the context
+        ratio                tokens for one estimated token, as the tracker has found
+        """
+        window = int(max_context_tokens / ratio)
+        head = _head(request, system_prompt, provider, model, today, memory_text, max_context_tokens)
+        added = _before_message(request, pack_json, max_context_tokens)
         begin = next(
             (i for i, message in enumerate(history) if message.turn == request.turn_id), len(history)
         )
         before, own = history[:begin], history[begin:]
-        head: list[Message] = []
-        if system_prompt:
-            head.append(Message(role="system", content=system_prompt))
-        head.append(Message(role="system", content=_metadata(request, provider, model, today)))
-        skill = (
-            [Message(role="system", content=f"Skill context:\n{request.skill_context}")]
-            if request.skill_context
-            else []
-        )
-        fixed = estimate_messages([*head, *skill, *own])
-        kept = _newest_turns(before, max_context_tokens - fixed)
-        messages = (*head, *kept, *skill, *own)
+        # Each message is estimated once: a long turn prepares up to 2000 of them for every step.
+        sizes = [estimate_messages((message,)) for message in before]
+        own_size, added_size = estimate_messages(own), estimate_messages([*head, *added])
+        kept = _that_fit(before, sizes, window - tools_estimate - added_size - own_size)
+        fixed = added_size + tools_estimate
         return TurnPreparation(
-            messages=messages,
+            messages=(*head, *(before[i] for i in kept), *added, *own),
             render_hash=render_hash(system_prompt),
-            estimate=estimate_messages(messages),
+            estimate=added_size + own_size + sum(sizes[i] for i in kept),
             left_out=len(before) - len(kept),
+            full_estimate=fixed + own_size + sum(sizes),
+            fixed_estimate=fixed,
+            memory_text=memory_text,
+            context_pack_json=pack_json,
         )
+
+
+def _head(
+    request: TurnRequest,
+    system_prompt: str,
+    provider: str,
+    model: str,
+    today: datetime,
+    memory_text: str,
+    max_context_tokens: int,
+) -> list[Message]:
+    head = [Message(role="system", content=system_prompt)] if system_prompt else []
+    head.append(Message(role="system", content=_metadata(request, provider, model, today)))
+    if memory_text.strip():
+        head.append(memory_message(memory_text, int(max_context_tokens * CHARS_PER_TOKEN * MEMORY_SHARE)))
+    return head
+
+
+def _before_message(request: TurnRequest, pack_json: str | None, max_context_tokens: int) -> list[Message]:
+    """What stands between the history and the user's message."""
+    added: list[Message] = []
+    if pack_json and pack_json.strip():
+        added.append(pack_message(pack_json, int(max_context_tokens * CHARS_PER_TOKEN * PACK_SHARE)))
+    if request.skill_context:
+        added.append(Message(role="system", content=f"Skill context:\n{request.skill_context}"))
+    return added
 
 
 def _metadata(request: TurnRequest, provider: str, model: str, today: datetime) -> str:
-    lines = [f"Session: {request.session_id}", f"Model: {provider}/{model}", f"Date: {today:%A, %d %B %Y}"]
+    lines = [
+        f"Session: {request.session_id}",
+        f"Provider: {provider}",
+        f"Model: {model}",
+        f"Date: {today:%A, %d %B %Y}",
+    ]
     if request.cwd:
         lines.append(f"Working directory: {request.cwd}")
     return "\n".join(lines)
 
 
-def _newest_turns(history: Sequence[Message], budget: int) -> Sequence[Message]:
-    """The newest whole turns that fit. Messages at the very start whose turn was trimmed away are dropped."""
+def _that_fit(history: Sequence[Message], sizes: Sequence[int], budget: int) -> list[int]:
+    """Places of the newest whole turns that fit, and of what is pinned.
+
+    Messages at the very start whose turn was trimmed away are dropped.
+    """
+    pinned = [i for i, message in enumerate(history) if _is_pinned(message)]
+    budget -= sum(sizes[i] for i in pinned)
+    fixed = frozenset(pinned)
     starts = [
         i
         for i, message in enumerate(history)
-        if message.role == "user" and (i == 0 or history[i - 1].turn != message.turn)
+        if message.role == "user"
+        and i not in fixed
+        and (i == 0 or i - 1 in fixed or history[i - 1].turn != message.turn)
     ]
     cut, used = len(history), 0
     for start in reversed(starts):
-        used += estimate_messages(history[start:cut])
+        used += sum(sizes[i] for i in range(start, cut) if i not in fixed)
         if used > budget:
             break
         cut = start
-    return history[cut:]
+    return [i for i in range(len(history)) if i >= cut or i in fixed]
+
+
+def _is_pinned(message: Message) -> bool:
+    return message.role == "system" or note_kind(message) == "summary"

@@ -27,4 +27,6 @@ _MARKERS = {
 def marker(ending: Ending, turn_id: str, step: int) -> Message | None:
     """What the next turn's model reads about an ending that is no answer."""
     text = _MARKERS.get(ending)
-    return Message(role="user", content=text, turn=turn_id, step=step) if text else None
+    if not text:
+        return None
+    return Message(role="user", content=text, turn=turn_id, step=step, extra={"note": "ending"})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from brainq.brain import Brain
@@ -13,23 +14,28 @@ from brainq.contracts.claim import TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.tool import ToolSpec
+from brainq.contracts.usage import Spend, TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError, ProviderError
 from brainq.observe.logs import logger
 from brainq.providers.base import Provider
 from brainq.providers.estimate import estimate_tools
 from brainq.providers.resolve import resolve_model
+from brainq.tools.opening import opened_memory, opened_pack
 from brainq.turn.ask import TextTail, TurnLost, ask
 from brainq.turn.begin import Beginner
+from brainq.turn.beside import Beside
 from brainq.turn.decide import SPENT, End
 from brainq.turn.plan import plan_calls
 from brainq.turn.ports import Price, ToolCallBudget, Turns
-from brainq.turn.preparer import TurnPreparer
+from brainq.turn.preparer import TurnPreparation, TurnPreparer
+from brainq.turn.selection import SemanticToolSelector, context_of
+from brainq.turn.tracker import ContextTracker
 
 log = logger("brainq.turn")
 
-NO_USAGE = TokenUsage()
+PAUSE_S = 1.0  # before a broken stream is begun again: up to so long for each attempt made
 MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began; retries before that are the provider's
 
 
@@ -41,17 +47,24 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
+class RungAgain:
+    """Something came before the step: the opening wave, or a compaction. The turn is rung again when that is
+    done; `did` says what it was."""
+
+    did: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The loop is over: with the model's answer, or without one (`message` is None)."""
 
     end: End
     message: Message | None = None
-    usage: TokenUsage = NO_USAGE
-    cost_usd: float | None = None
+    spend: Spend | None = None
     tail: str = ""
 
 
-Asked = Calls | Answer | None
+Asked = Calls | RungAgain | Answer | None
 
 
 class Thinker:
@@ -64,15 +77,21 @@ class Thinker:
         turns: Turns,
         budget: ToolCallBudget,
         beginner: Beginner,
+        beside: Beside,
         price: Price,
+        selector: SemanticToolSelector | None,
         preparer: TurnPreparer | None = None,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._brain = brain
         self._turns = turns
         self._budget = budget
         self._beginner = beginner
+        self._beside = beside
+        self._selector = selector
         self._price = price
         self._preparer = preparer or TurnPreparer()
+        self._pause = pause
 
     def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool]) -> Asked:
         request = view.request
@@ -97,6 +116,15 @@ class Thinker:
             if begun is None:
                 return None
             history = (*history, *begun)
+            view = replace(view, history=history, history_length=view.history_length + len(begun))
+        if not view.opened:
+            opened = self._beside.open(claim, view)
+            if opened:
+                return RungAgain(opened) if opened != "lost" else None
+        limits = request.limits.over(self._brain.limits)
+        specs = self._tools(view)
+        tracker = ContextTracker.of(limits.max_context_tokens, view.known)
+        memory, pack_json = opened_memory(view.opening), opened_pack(view.opening)
         prepared = self._preparer.prepare(
             request,
             history,
@@ -104,9 +132,26 @@ class Thinker:
             provider=provider.name,
             model=model,
             today=datetime.now(UTC),
-            max_context_tokens=request.limits.over(self._brain.limits).max_context_tokens,
+            max_context_tokens=limits.max_context_tokens,
+            memory_text=memory.text,
+            pack_json=pack_json,
+            tools_estimate=estimate_tools(specs),
+            ratio=tracker.ratio,
         )
-        return self._attempts(claim, view, provider, model, prepared.messages, prepared.estimate, lost)
+        compacted = self._beside.compact(claim, view, prepared, tracker)
+        if compacted:
+            return RungAgain(compacted) if compacted != "lost" else None
+        return self._attempts(claim, view, provider, model, prepared, specs, limits.max_output_tokens, lost)
+
+    def _tools(self, view: TurnView) -> tuple[ToolSpec, ...]:
+        """The tools this turn's model sees: chosen before the first step, and the same ones at each later one."""
+        specs = tuple(self._brain.tools.specs.values())
+        if self._selector is None:
+            return specs
+        if view.shown:
+            return tuple(spec for spec in specs if spec.name in view.shown)
+        context = context_of(view.history, view.request.turn_id)
+        return self._selector.select(view.request.user_message, specs, context=context)
 
     def _attempts(
         self,
@@ -114,17 +159,19 @@ class Thinker:
         view: TurnView,
         provider: Provider,
         model: str,
-        messages: tuple[Message, ...],
-        estimate: int,
+        prepared: TurnPreparation,
+        specs: tuple[ToolSpec, ...],
+        max_output_tokens: int | None,
         lost: Callable[[], bool],
     ) -> Asked:
-        specs = tuple(self._brain.tools.specs.values())
-        estimate += estimate_tools(specs)
-        estimated = TokenUsage(input_tokens=estimate)
-        estimate_usd = self._price(provider.name, model, estimated)
+        estimate = prepared.estimate + estimate_tools(specs)
+        shown = () if len(specs) == len(self._brain.tools.specs) else tuple(spec.name for spec in specs)
+        # Where the length of the reply is bounded its worst case is reserved, too.
+        worst = TokenUsage(input_tokens=estimate, output_tokens=max_output_tokens or 0)
+        estimate_usd = self._price(provider.name, model, worst)
         ends_at = time.monotonic() + view.remaining_ms / 1000
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
-            step = self._turns.begin_step(claim, estimate, estimate_usd)
+            step = self._turns.begin_step(claim, estimate, worst.output_tokens, estimate_usd, shown)
             if step == "LOST":
                 return None
             if isinstance(step, str):
@@ -132,8 +179,9 @@ class Thinker:
             _, number, attempt = step
             request = ModelRequest(
                 model=model,
-                messages=messages,
+                messages=prepared.messages,
                 tools=specs,
+                max_output_tokens=max_output_tokens,
                 output_schema=view.request.output_schema,
                 timeout_s=max(0.001, ends_at - time.monotonic()),
                 session_id=claim.session_id,
@@ -151,14 +199,17 @@ class Thinker:
                     log.info(
                         "stream broke, asking again", turn_id=claim.turn_id, step=number, attempt=attempt
                     )
+                    self._pause(
+                        min(random.random() * attempt * PAUSE_S, max(0.0, ends_at - time.monotonic()))
+                    )
                     continue
                 return _after_failure(failure)
             except Exception as failure:
                 log.error("provider raised", failure=failure, turn_id=claim.turn_id, step=number)
                 return _failed(f"provider {provider.name!r} raised {type(failure).__name__}")
-            return self._commit(
-                claim, view, number, reply, self._price(provider.name, model, reply.usage), tail
-            )
+            price = self._price(provider.name, model, reply.usage)
+            spend = Spend.of("step", number, model, reply.usage, price)
+            return self._commit(claim, view, number, reply, spend, tail)
         raise AssertionError("the last attempt returns")
 
     def _commit(
@@ -167,7 +218,7 @@ class Thinker:
         view: TurnView,
         step: int,
         reply: ModelReply,
-        cost_usd: float | None,
+        spend: Spend,
         tail: TextTail,
     ) -> Asked:
         if not reply.calls:
@@ -179,7 +230,7 @@ class Thinker:
             )
             text = reply.text if answered else end.text
             message = Message(role="assistant", content=text, turn=claim.turn_id, step=step)
-            return Answer(end, message, reply.usage, cost_usd, tail.rest())
+            return Answer(end, message, spend, tail.rest())
         plan = plan_calls(
             self._brain,
             view,
@@ -188,7 +239,7 @@ class Thinker:
             lambda ids: self._budget.claim(claim.session_id, claim.turn_id, "tool_calls", ids),
         )
         wants = self._turns.commit_calls(
-            claim, step, plan.message, plan.calls, reply.usage, cost_usd, tail.rest(), plan.block_tools
+            claim, step, plan.message, plan.calls, spend, tail.rest(), plan.block_tools
         )
         return None if wants is None else Calls(wants)
 

@@ -79,6 +79,12 @@ class Coordinator(Protocol):
     def advance(self, session_id: str, turn_id: str, fence: int) -> str: ...
 
 
+class Opening(Protocol):
+    """Lets a turn go on without what its opening wave has not brought."""
+
+    def skip_opening(self, session_id: str, turn_id: str) -> str: ...
+
+
 class Finalizer(Protocol):
     def deliver(self, session_id: str, turn_id: str) -> str: ...
 

@@ -8,7 +8,8 @@ import time
 from brainq.contracts.claim import CallRef
 from brainq.observe.logs import logger
 from brainq.upkeep.compare import Comparer
-from brainq.upkeep.ports import Calls, Coordinator, Finalizer, Index, LaneKeeper, Lanes
+from brainq.upkeep.judges import JudgeBells
+from brainq.upkeep.ports import Calls, Coordinator, Finalizer, Index, LaneKeeper, Lanes, Opening
 from brainq.upkeep.rescue import Rescuer
 
 log = logger("brainq.upkeep")
@@ -33,6 +34,8 @@ class Sweeper:
         comparer: Comparer,
         coordinator: Coordinator,
         finalizer: Finalizer,
+        opening: Opening,
+        judges: JudgeBells,
     ) -> None:
         self._every_s = every_s
         self._index = index
@@ -43,6 +46,8 @@ class Sweeper:
         self._comparer = comparer
         self._coordinator = coordinator
         self._finalizer = finalizer
+        self._opening = opening
+        self._judges = judges
 
     def run(self, stop: threading.Event) -> None:
         """Sweep until told to stop. An error (Redis or SQL away) is logged and tried again."""
@@ -55,6 +60,7 @@ class Sweeper:
                     self._every_s * COMPARE_EVERY_SWEEPS
                 ):
                     self._comparer.compare()
+                    self._judges.ring()
             except Exception as failure:
                 log.error("sweep failed", failure=failure)
             sweeps += 1
@@ -93,6 +99,8 @@ class Sweeper:
         match action:
             case ("end",):
                 self._coordinator.advance(session_id, turn_id, fence)
+            case ("skip",):
+                self._opening.skip_opening(session_id, turn_id)
             case ("rescue", call_id, attempt):
                 self._rescuer.rescue(CallRef(session_id, turn_id, call_id), int(attempt))
             case ("lane", call_id):

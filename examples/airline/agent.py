@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from brainq import Brain, Effect, Limits, RunContext
 from brainq.tools.tool import Tool, make_tool
@@ -15,6 +15,7 @@ from examples.airline.database import AirlineDatabase
 from examples.airline.model import RecordedModel
 from examples.airline.package import TOOL_NAMES, WRITE_TOOLS, declarations
 from examples.airline.recorded import recorded_path
+from examples.airline.wire import Wire, WireModel, WireName
 
 # What was recorded has up to 20 steps and 68 calls a turn, and conversations of any length.
 LIMITS = Limits(timeout_s=600.0, max_steps=40, max_tool_calls=200, max_context_tokens=10_000_000)
@@ -29,20 +30,24 @@ class Options:
     idempotent   the write tools say so, and the database honours their keys
     pause_s      how long a write takes besides its work, half of it before and half after its commit: a
                  worker that is killed is then often killed with a write in its hands
+    wire         where the recorded replies are asked for; None: from the file, without a model server
     """
 
     recorded: Path
     database: Path
     idempotent: bool = True
     pause_s: float = 0.0
+    wire: Wire | None = None
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Options:
+        name, _, url = environment.get("AIRLINE_WIRE", "").partition(" ")
         return cls(
             recorded=recorded_path(),
             database=Path(environment.get("AIRLINE_DB") or ".brainq/airline.db"),
             idempotent=environment.get("AIRLINE_IDEMPOTENT", "1") == "1",
             pause_s=float(environment.get("AIRLINE_PAUSE_S") or 0),
+            wire=Wire(cast("WireName", name), url) if name else None,
         )
 
     def environment(self) -> dict[str, str]:
@@ -52,15 +57,17 @@ class Options:
             "AIRLINE_DB": str(self.database),
             "AIRLINE_IDEMPOTENT": "1" if self.idempotent else "0",
             "AIRLINE_PAUSE_S": str(self.pause_s),
+            "AIRLINE_WIRE": f"{self.wire.name} {self.wire.url}" if self.wire else "",
         }
 
 
 def make_brain(options: Options) -> Brain:
     """The brain: the recorded model, and the airline's real tools on the shared database."""
     database = AirlineDatabase(options.database, honours_keys=options.idempotent)
+    recorded = RecordedModel(options.recorded)
     return Brain(
         "airline",
-        RecordedModel(options.recorded).provider(),
+        WireModel(recorded, options.wire.provider()) if options.wire else recorded.provider(),
         "You help the customers of an airline.",
         tools=[_tool(name, database, options) for name in TOOL_NAMES],
         limits=LIMITS,

@@ -11,6 +11,7 @@ from brainq.contracts.status import Ending, TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnResult
 from examples.airline.database import AirlineDatabase, Write
+from examples.airline.model import steps_of
 from examples.airline.recorded import RecordedCall, RecordedSession
 
 
@@ -52,6 +53,10 @@ def check(played: Played, database: AirlineDatabase, *, idempotent: bool) -> Che
         if result.ending is not Ending.COMPLETED:
             checked.problems.append(
                 f"turn {session.turn_id(number)} {result.ending}: {result.error or result.text}"
+            )
+        elif (text := steps_of(session.turns[number - 1])[-1].text).strip() and result.text != text:
+            checked.problems.append(
+                f"turn {session.turn_id(number)} said {result.text[:80]!r}, recorded was {text[:80]!r}"
             )
     writes = database.writes(session.session_id)
     checked.repeats = sum(write.repeats for write in writes)

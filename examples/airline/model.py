@@ -33,13 +33,19 @@ class RecordedModel:
         return ScriptedProvider(rules=self.answer, name="recorded")
 
     def answer(self, request: ModelRequest) -> ModelReply:
+        _, number = place_of(request.turn_id)
+        session = self._session(self.check(request))
+        return _reply(steps_of(session.turns[number - 1])[request.step - 1])
+
+    def check(self, request: ModelRequest) -> str:
+        """The id of the request's session. Raises ProviderError if its messages are not as recorded."""
         session_id, number = place_of(request.turn_id)
         session = self._session(session_id)
         if difference := conversation_difference(session, number, request.step, request.messages):
             raise ProviderError(
                 f"{request.turn_id} step {request.step}: {difference}", kind="recording", retryable=False
             )
-        return _reply(steps_of(session.turns[number - 1])[request.step - 1])
+        return session_id
 
     def _session(self, session_id: str) -> RecordedSession:
         with self._lock:
@@ -57,12 +63,15 @@ def steps_of(turn: RecordedTurn) -> tuple[RecordedStep, ...]:
 def conversation_difference(
     session: RecordedSession, number: int, step: int, messages: Sequence[Message]
 ) -> str | None:
-    """What is wrong with the messages of a request for `step` of turn `number`; None if they are as recorded."""
+    """What is wrong with the messages of a request for `step` of turn `number`; None if they are as recorded.
+
+    Only what was said in a turn counts, not what a preparer adds.
+    """
     expected: list[str] = []
     for turn in session.turns[: number - 1]:
         expected += _shape(turn, len(steps_of(turn)))
     expected += _shape(session.turns[number - 1], step - 1)
-    seen = [_word(message) for message in messages if message.role != "system"]
+    seen = [_word(message) for message in messages if message.turn and message.role != "system"]
     if seen == expected:
         return None
     at = next((i for i, pair in enumerate(zip(seen, expected, strict=False)) if pair[0] != pair[1]), None)

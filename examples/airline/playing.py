@@ -22,6 +22,7 @@ from examples.airline.checking import Checked, Played, check
 from examples.airline.database import AirlineDatabase, make_database
 from examples.airline.killing import Killer
 from examples.airline.recorded import RecordedSession
+from examples.airline.wire import Wire
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULT_TIMEOUT_S = 900.0
@@ -78,16 +79,22 @@ class Stage:
 
 @contextmanager
 def running_stage(
-    recorded: Path, *, idempotent: bool = True, kills: bool = False, pause_s: float | None = None
+    recorded: Path,
+    *,
+    idempotent: bool = True,
+    kills: bool = False,
+    pause_s: float | None = None,
+    wire: Wire | None = None,
 ) -> Generator[Stage]:
     """Redis, SQL, the airline's database and workers of each pool, in a directory that goes away afterwards.
 
     kills     workers are going to be killed: each pool has two, leases are short, and writes take `pause_s`
+    wire      the model server that holds the recorded replies; None: they are read from the file
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bq-air-")))
         pause_s = (PAUSE_WITH_KILLS_S if kills else 0.0) if pause_s is None else pause_s
-        options = Options(recorded, directory / "airline.db", idempotent, pause_s)
+        options = Options(recorded, directory / "airline.db", idempotent, pause_s, wire)
         make_database(options.database)
         server = stack.enter_context(EmbeddedServer(directory / "redis", durable=False))
         environment = _environment(directory, server.url, options, kills)

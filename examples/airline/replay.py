@@ -17,9 +17,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from brainq.devserver.fleet import POOLS
+from examples.airline.aimock import (
+    CUT_EVERY,
+    FAULTS,
+    Aimock,
+    add_fixtures,
+    fixtures_of,
+    why_not,
+    wire_at,
+)
 from examples.airline.playing import Report, replay, running_stage
 from examples.airline.recorded import RecordedSession, load_sessions, recorded_path, save_sessions
 from examples.airline.tasks import task_sessions
+from examples.airline.wire import Wire, WireName
 
 MOST_SHOWN = 20
 
@@ -32,6 +42,15 @@ def main(
         float | None, typer.Option(help="Kill a worker of each pool every so many seconds.", min=0.5)
     ] = None,
     idempotent: Annotated[bool, typer.Option(help="Whether the write tools say they are idempotent.")] = True,
+    wire: Annotated[
+        WireName | None, typer.Option(help="Ask a model server (aimock) over this API, streamed.")
+    ] = None,
+    model_url: Annotated[
+        str | None, typer.Option(help="An aimock that runs already; without it one is started.")
+    ] = None,
+    faults: Annotated[
+        bool, typer.Option(help="The model server limits, fails and hangs up, and cuts some replies off.")
+    ] = False,
 ) -> None:
     """Replay recorded sessions and hold each to the database it ended on."""
     console = Console()
@@ -39,9 +58,13 @@ def main(
     if recorded is not None and not path.is_file():
         console.print(f"there are no recorded sessions at {path}; name the file with --recorded", style="red")
         raise typer.Exit(2)
+    if problem := _wire_problem(wire, model_url, faults):
+        console.print(problem, style="red", markup=False)
+        raise typer.Exit(2)
     with (
         _sessions_file(path, console) as played,
-        running_stage(played, idempotent=idempotent, kills=kill_every_s is not None) as stage,
+        _wire(wire, model_url, faults, played) as spoken,
+        running_stage(played, idempotent=idempotent, kills=kill_every_s is not None, wire=spoken) as stage,
         Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -73,6 +96,35 @@ def _sessions_file(path: Path, console: Console) -> Generator[Path]:
         tasks = Path(folder) / "tasks.jsonl.gz"
         save_sessions(tasks, task_sessions())
         yield tasks
+
+
+def _wire_problem(wire: WireName | None, model_url: str | None, faults: bool) -> str | None:
+    if wire is None:
+        return (
+            "--model-url and --faults need --wire openai or --wire anthropic" if model_url or faults else None
+        )
+    if model_url is not None:
+        return (
+            "--faults are those of a server that is started here: leave --model-url out" if faults else None
+        )
+    return why_not()
+
+
+@contextmanager
+def _wire(
+    wire: WireName | None, model_url: str | None, faults: bool, recorded: Path
+) -> Generator[Wire | None]:
+    """The wire that is to be spoken, to a server that holds the recorded replies."""
+    if wire is None:
+        yield None
+        return
+    fixtures = fixtures_of(load_sessions(recorded), cut_every=CUT_EVERY if faults else 0)
+    if model_url is not None:
+        add_fixtures(model_url, fixtures)
+        yield wire_at(model_url, wire)
+        return
+    with Aimock(fixtures, FAULTS if faults else ()) as server:
+        yield server.wire(wire)
 
 
 def is_good(report: Report, kill_every_s: float | None) -> bool:

@@ -26,6 +26,8 @@ from brainq.cli.timeline import Timeline
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Ending
 from brainq.devserver.fleet import Fleet
+from examples.vault.app import PROMPT_ID
+from examples.vault.kept import show_kept, wait_for_judges
 from examples.vault.model import choose_model, described
 from examples.vault.report import (
     Finished,
@@ -53,7 +55,7 @@ def messages(page_url: str) -> list[tuple[str, str]]:
         ("reading", f"Fetch {page_url} and keep it as a note."),
         ("tidy", "Delete the note inbox/standup-scratch"),
         ("desk", "Note down that the checkout rewrite needs one name on call in its first week."),
-        ("reading", "What do I know about retries and keys?"),
+        ("reading", "I prefer short answers. What do I know about retries and keys?"),
         ("tidy", "What are my open loops about the meetup?"),
     ]
 
@@ -102,16 +104,19 @@ def _play(console: Console, stage: Stage) -> str:
                 Text.assemble((f"  {label:<{max(map(len, labels))}}", "bold"), f"  {message}"), soft_wrap=True
             )
         heading(console, "As they run")
-        handles = [client.submit(session, message) for session, message in asked]
+        handles = [client.submit(session, message, prompt_id=PROMPT_ID) for session, message in asked]
         _follow(console, handles, labels)
         turns = [
             _finished(client, handle, label, message)
             for handle, label, (_, message) in zip(handles, labels, asked, strict=True)
         ]
-    heading(console, "Answers")
-    show_answers(console, turns)
-    heading(console, "Which pool ran what")
-    show_pools(console, turns, _pools(stage.fleet))
+        wait_for_judges(client.wiring.store, turns, END_S)
+        heading(console, "Answers")
+        show_answers(console, turns)
+        heading(console, "Which pool ran what")
+        show_pools(console, turns, _pools(stage.fleet))
+        heading(console, "What was kept in SQL")
+        show_kept(console, client.wiring.store, turns)
     heading(console, "What changed in the folder")
     show_changes(console, before, read_folder(stage.notes))
     bad = [turn.label for turn in turns if turn.result.ending is not Ending.COMPLETED]

@@ -26,7 +26,8 @@ _NOTE_DOWN = re.compile(
     r"\b(?:note|write|jot|take)\s+(?:down|that)\s*(?:in\s+(\S+?\.md)\b)?[\s:,]*(?:that\s+)?(.+)", re.I | re.S
 )
 _DELETE = re.compile(r"\b(?:delete|remove|throw\s+away)\s+(?:the\s+|my\s+)?(?:note\s+)?(.+)", re.I | re.S)
-_ANYTHING = re.compile(r"(?:what\s+do\s+(?:i|we)\s+know\s+about\s+|tell\s+me\s+about\s+)?(.+)", re.I | re.S)
+_KNOWN = re.compile(r"\b(?:what\s+do\s+(?:i|we)\s+know\s+about|tell\s+me\s+about)\s+(.+)", re.I | re.S)
+_ANYTHING = re.compile(r"(.+)", re.I | re.S)
 _SAVED_CHARS = 1_500
 
 
@@ -173,6 +174,7 @@ RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (_DELETE, delete),
     (_NOTE_DOWN, note_down),
     (_OPEN_LOOPS, open_loops),
+    (_KNOWN, from_the_vault),
     (_ANYTHING, from_the_vault),
 )
 

@@ -15,7 +15,7 @@ from brainq.contracts.event import EventKind
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.usage import Spend
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump
@@ -95,8 +95,7 @@ def end(pump: Pump, claim: TurnClaim) -> object:
         open_status="cancelled",
         open_text="",
         first_step="citations",
-        usage=TokenUsage(),
-        cost_usd=None,
+        spend=None,
         tail="",
     )
 
@@ -109,15 +108,15 @@ def test_p1_every_write_of_an_old_fence_is_lost(pumps: Pumps) -> None:
     for fence_of_old in (old, TurnClaim(old.session_id, old.turn_id, "new", old.fence, old.now_ms)):
         assert turns.beat(fence_of_old) == "LOST"
         assert turns.begin(fence_of_old, [message], "") is False
-        assert turns.begin_step(fence_of_old, 1, None) == "LOST"
+        assert turns.begin_step(fence_of_old, 1, 0, None) == "LOST"
         assert turns.tell_delta(fence_of_old, 1, 1, "x") is False
-        assert turns.commit_calls(fence_of_old, 1, message, (), TokenUsage(), None, "") is None
+        assert turns.commit_calls(fence_of_old, 1, message, (), Spend(step=1), "") is None
         assert end(pump, fence_of_old) is None
     assert snapshot(pump) == before
     assert end(pump, new) is not None
     after = snapshot(pump)
     assert end(pump, new) is None
-    assert turns.begin_step(new, 1, None) == "LOST"
+    assert turns.begin_step(new, 1, 0, None) == "LOST"
     assert turns.claim("s1", new.turn_id, new.fence, "third") == "closing"
     assert snapshot(pump) == after
 
@@ -205,7 +204,7 @@ def test_p6_a_step_that_is_run_again_does_not_pay_twice(pumps: Pumps) -> None:
     handle = first.submit("s1", script([("read", {"name": "a"})], final="end"), limits={"max_steps": 2})
     claim = first.wiring.turns.claim("s1", handle.turn_id, 0, "dead")
     assert isinstance(claim, TurnClaim)
-    assert first.wiring.turns.begin_step(claim, 1000, None) == ("GO", 1, 1)
+    assert first.wiring.turns.begin_step(claim, 1000, 0, None) == ("GO", 1, 1)
     result = second.finish(handle)
     assert (result.text, result.steps, result.stop_reason) == ("end", 2, StopReason.ANSWERED)
     assert second.wiring.budgets.snapshot("s1", handle.turn_id).steps_used == 2

@@ -116,8 +116,8 @@ def trace(pump: Pump, handle: Any) -> Any:
 def test_p5_holds_when_the_deadline_passes_in_the_middle(pump: Pump) -> None:
     handle = pump.submit(
         "s1",
-        script([("read", {"name": "a"}), ("write", {"name": "w", "sleep_s": 0.6}), ("read", {"name": "b"})]),
-        limits={"timeout_s": 0.4},
+        script([("read", {"name": "a"}), ("write", {"name": "w", "sleep_s": 2.5}), ("read", {"name": "b"})]),
+        limits={"timeout_s": 2.0},
     )
     result = pump.finish(handle)
     assert (result.ending, result.stop_reason) == (Ending.TIMED_OUT, StopReason.DEADLINE)

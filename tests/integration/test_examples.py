@@ -63,7 +63,11 @@ def test_a_note_is_one_lane_however_its_path_is_spelled(
     assert vault.read("boat").text == "# Boat\n\n- [ ] paint the hull\n- The rope is old.\n"
     snapshot = handle.snapshot()
     assert snapshot is not None
-    assert [entry.lanes for entry in snapshot.trace] == [(), ("note:boat.md",)]
+    assert [entry.tool for entry in snapshot.trace if entry.step == 0] == [
+        "retrieve_for_context",
+        "get_context_pack",
+    ]
+    assert [entry.lanes for entry in snapshot.trace if entry.step > 0] == [(), ("note:boat.md",)]
     assert [citation.source for citation in result.local_citations] == ["boat.md"]
 
 
@@ -77,7 +81,7 @@ def test_a_path_that_leaves_the_vault_fails_the_call_and_not_the_turn(
     assert result.text.startswith("I deleted nothing.")
     snapshot = handle.snapshot()
     assert snapshot is not None
-    assert [entry.status for entry in snapshot.trace] == [TraceStatus.FAILED]
+    assert [entry.status for entry in snapshot.trace if entry.step > 0] == [TraceStatus.FAILED]
     assert [note.path for note in vault.notes()] == ["boat.md"]
 
 

@@ -20,7 +20,7 @@ LEASE_MS = 10_000
 TIMEOUT_MS = 60_000
 
 _OF_SESSION = ("session", "waiting", "history", "notices")
-_OF_TURN = ("spec", "budget", "trace", "guard", "events", "sources", "blocked", "result")
+_OF_TURN = ("spec", "budget", "trace", "guard", "events", "sources", "blocked", "spends", "result")
 # What a script is given unless its test says otherwise.
 _USUAL: dict[str, Any] = {
     "sid": SID,
@@ -53,6 +53,13 @@ _USUAL: dict[str, Any] = {
     "cache_read": 0,
     "cache_creation": 0,
     "cost": "",
+    "spend": '{"step":1}',
+    "earlier": 0,
+    "reserve": 0,
+    "shown": "",
+    "opening_ms": 10_000,
+    "mark": "1",
+    "judge": "relevance",
     "status": "completed",
     "message": '{"role":"tool"}',
     "detail": "",
@@ -131,7 +138,12 @@ class Rig:
         turn = self.keys.turn(SID, tid)
         names = {part: self.keys.of_session(SID, part) for part in _OF_SESSION}
         names |= {part: f"{turn}:{part}" for part in _OF_TURN}
-        names |= {"turn": turn, "base": self.keys.turns_base(SID), "index": self.keys.index}
+        names |= {
+            "turn": turn,
+            "rung": f"{turn}:rung:relevance",
+            "base": self.keys.turns_base(SID),
+            "index": self.keys.index,
+        }
         return names | {"holders": self.keys.holders, "leases": self.keys.lane_leases}
 
     def turn(self, tid: str = TID) -> dict[str, str]:

@@ -26,3 +26,10 @@ def test_only_the_owner_begins(rig: Rig) -> None:
     assert rig.run("turn_begin", fence=0, items=["{}"]) == ["LOST"]
     assert rig.run("turn_begin", owner="w2", items=["{}"]) == ["LOST"]
     assert rig.history() == []
+
+
+def test_turns_of_a_session_redis_has_forgotten_are_counted_on(rig: Rig) -> None:
+    rig.owned()
+    assert rig.run("turn_begin", earlier=7, items=["{}"]) == ["BEGUN"]
+    assert rig.client.hget(rig.names(TID)["session"], "turns") == "8"
+    assert rig.turn()["number"] == "8"

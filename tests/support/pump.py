@@ -97,6 +97,8 @@ class Pump:
                 word = self.wiring.runner.run(*bell.args)
             case names.FINALIZE_STEP:
                 word = self.wiring.finalizer.run(*bell.args)
+            case names.JUDGE_RUN:
+                word = self.wiring.judge_runner.run(*bell.args)
             case _:
                 raise AssertionError(f"nobody answers {bell.task}")
         self.bells.append((bell, word))

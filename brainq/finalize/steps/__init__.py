@@ -9,12 +9,24 @@ from brainq.finalize.ports import Step
 from brainq.finalize.steps.citations import AppendCitations
 from brainq.finalize.steps.decision import RecordDecision
 from brainq.finalize.steps.end import CallTurnEnd
+from brainq.finalize.steps.judges import ScheduleJudges
+from brainq.finalize.steps.learner import ObserveTurn
 from brainq.finalize.steps.log import LogAnswer
+from brainq.finalize.steps.memory import ExtractMemories
 from brainq.finalize.steps.result import SendResult
 from brainq.finalize.steps.usage import CallUsage
 
 
 def steps_of(brain: Any, more: Sequence[Step] = ()) -> list[Step]:
     """The chain of this brain: steps that are not configured are left out; `more` go before the last one."""
-    steps: list[Step] = [AppendCitations(), CallUsage(), LogAnswer(), SendResult(), RecordDecision()]
+    steps: list[Step] = [
+        AppendCitations(),
+        CallUsage(),
+        LogAnswer(),
+        SendResult(),
+        ExtractMemories(),
+        ObserveTurn(),
+        ScheduleJudges(),
+        RecordDecision(),
+    ]
     return [step for step in (*steps, *more, CallTurnEnd()) if step.is_configured(brain)]

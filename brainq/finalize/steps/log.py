@@ -20,4 +20,6 @@ class LogAnswer:
         turn, claim = context.turn, context.claim
         # A result that the sweeper sent before is the one the caller has: SQL keeps that, with its warnings.
         sent = context.chain.published(claim.session_id, claim.turn_id) if claim.sent else None
-        context.records.record_answer(claim, sent or result_of(turn), context.brain.redact_logs)
+        context.records.record_answer(
+            claim, sent or result_of(turn), context.brain.redact_logs, context.details()
+        )

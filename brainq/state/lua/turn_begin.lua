@@ -1,15 +1,21 @@
 --[[
-Put the user's message into the session's history, once a turn, and note where this turn's part begins.
+Put the user's message (the last item) into the session's history, once a turn, and note its place, counted
+from the session's first message on: what is trimmed away in front is counted in `trimmed`. `earlier` turns of a
+session that Redis has let go of are counted on.
 
 KEYS   turn history session
-ARGV   owner fence:n context_hash items...
+ARGV   owner fence:n context_hash earlier:n items...
 REPLY  BEGUN | ALREADY | LOST
 ]]
 -- @include lib/holds
 if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('HGET', turn, 'begun') == '1' then return {'ALREADY'} end
 redis.call('PERSIST', history)
-for i = 4, #ARGV do redis.call('RPUSH', history, ARGV[i]) end
-redis.call('HINCRBY', session, 'turns', 1)
-redis.call('HSET', turn, 'begun', '1', 'context_hash', context_hash)
+local held = redis.call('LLEN', history)
+if held == 0 then redis.call('HSET', session, 'trimmed', 0) end
+local begin_at = held + #ARGV - 5 + (tonumber(redis.call('HGET', session, 'trimmed')) or 0)
+for i = 5, #ARGV do redis.call('RPUSH', history, ARGV[i]) end
+if earlier > 0 then redis.call('HSETNX', session, 'turns', earlier) end
+local number = redis.call('HINCRBY', session, 'turns', 1)
+redis.call('HSET', turn, 'begun', '1', 'begin_at', begin_at, 'number', number, 'context_hash', context_hash)
 return {'BEGUN'}

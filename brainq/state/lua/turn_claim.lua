@@ -3,12 +3,13 @@ Take the ownership of a turn for one advance. A doorbell carries the fence it wa
 newest one gets the turn, and each claim raises the fence. A cancel, or a deadline passed by over 2 s, takes
 the turn from whoever holds it or from the calls it awaits.
 
-KEYS   turn budget history notices events
+KEYS   turn budget history notices events spends
 ARGV   owner fence:n lease_ms:n
 REPLY  GO fence now | DROP why
 ]]
 -- @include lib/event
 -- @include lib/ring
+-- @include lib/budget
 local held = redis.call('HMGET', turn, 'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at')
 if not held[1] then return {'DROP', 'gone'} end
 if held[1] ~= 'active' then return {'DROP', held[1]} end
@@ -23,7 +24,8 @@ mark_claimed('turns', held[7])
 if redis.call('HGET', turn, 'thinking') == '1' then
   -- The owner before us died, or was cut off, in the middle of a model call: charge what it may have cost.
   redis.call('HINCRBY', turn, 'lost_attempts', 1)
-  redis.call('HINCRBY', budget, 'input_tokens', redis.call('HGET', turn, 'estimate') or 0)
+  local lost = redis.call('HMGET', turn, 'thinking_step', 'estimate')
+  charge_lost(budget, spends, lost[1], lost[2])
   redis.call('HSET', turn, 'thinking', '0')
 end
 redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms)

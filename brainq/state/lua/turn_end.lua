@@ -3,8 +3,8 @@ End a turn, once, by its owner: calls still open get their message, the answer e
 the write gate shuts, the session's next turn starts, the finalizer is rung.
 `base` is the key prefix of the session's turns; the next turn's keys are made from it, in the same slot.
 
-KEYS   session waiting turn budget trace history events notices
-ARGV   base sid tid owner fence:n ending stop_reason text failure item marker open_status open_text first_step tail input:n output:n cache_read:n cache_creation:n cost keep_session_ms:n
+KEYS   session waiting turn budget trace history events notices spends
+ARGV   base sid tid owner fence:n ending stop_reason text failure item marker open_status open_text first_step tail input:n output:n cache_read:n cache_creation:n cost spend keep_session_ms:n
 REPLY  ENDED next freed | LOST
 ]]
 -- @include lib/holds
@@ -19,6 +19,8 @@ if tail ~= '' then
   emit(turn, events, 'text.delta', {step = at[1] + 1, attempt = tonumber(at[2]), text = tail})
 end
 add_usage(budget, input, output, cache_read, cache_creation, cost)
+if spend ~= '' then redis.call('RPUSH', spends, spend) end
+learn_ratio(session, turn, input)
 local held = redis.call('HMGET', turn, 'step', 'n_calls', 'absorbed')
 local step, count, freed = tonumber(held[1]), tonumber(held[2] or 0), {}
 if count > 0 and held[3] ~= held[1] then
@@ -36,14 +38,22 @@ if count > 0 and held[3] ~= held[1] then
       -- A running call frees its own lanes when its function ends; one that never started cannot.
       if known[1] ~= 'running' and known[4] ~= 'read_only' then freed[#freed + 1] = call end
     end
-    redis.call('RPUSH', history, known[5])
-    redis.call('HDEL', trace, call .. ':msg', call .. ':spec')
+    if step > 0 then
+      redis.call('RPUSH', history, known[5])
+      redis.call('HDEL', trace, call .. ':msg')
+    end
+    redis.call('HDEL', trace, call .. ':spec')
   end
   redis.call('HSET', turn, 'absorbed', step)
 end
 if item ~= '' then redis.call('RPUSH', history, item) end
 if marker ~= '' then redis.call('RPUSH', history, marker) end
-redis.call('LTRIM', history, -2000, -1)
+local length, trimmed = redis.call('LLEN', history), tonumber(redis.call('HGET', session, 'trimmed')) or 0
+redis.call('HSET', turn, 'end_at', length + trimmed)
+if length > 2000 then
+  redis.call('LTRIM', history, -2000, -1)
+  redis.call('HSET', session, 'trimmed', trimmed + length - 2000)
+end
 close_turn(turn, events, sid, tid, ending, stop_reason, text, failure, first_step)
 
 local next_turn = redis.call('LPOP', waiting)

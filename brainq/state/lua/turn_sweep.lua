@@ -1,6 +1,6 @@
 --[[
 Look at one turn and heal what a script alone can heal: ring again for bells that were lost. What needs more
-than Redis comes back as actions: `end`, `rescue call attempt`, `lane call`, `deliver`.
+than Redis comes back as actions: `end`, `skip`, `rescue call attempt`, `lane call`, `deliver`.
 
 KEYS   turn budget trace
 ARGV   sid tid rering_ms:n failing_ms:n unserved_ms:n
@@ -9,14 +9,12 @@ REPLY  LOOK after_ms fence actions | ENDED | GONE
 -- @include lib/event
 -- @include lib/ring
 local held = redis.call('HMGET', turn, 'state', 'awaits', 'owner', 'lease_until', 'rung_at', 'fence', 'cancel',
-  'cancel_at', 'step', 'n_calls')
-local state, fence = held[1], tonumber(held[6] or 0)
+  'cancel_at', 'step', 'n_calls', 'opening_until')
+local state, fence, actions, after = held[1], tonumber(held[6] or 0), {}, rering_ms
 if not state then return {'GONE'} end
-local actions, after = {}, rering_ms
 local function soon(at) if at - now < after then after = math.max(at - now, 50) end end
 
-if state == 'queued' then
-  after = rering_ms * 6
+if state == 'queued' then after = rering_ms * 6
 elseif state == 'active' or state == 'parked' then
   local deadline = tonumber(redis.call('HGET', budget, 'deadline'))
   local owned = held[3] ~= '' and tonumber(held[4] or 0) > now
@@ -35,6 +33,8 @@ elseif state == 'active' or state == 'parked' then
       soon(deadline)
     end
   elseif #actions == 0 and held[2] == 'calls' then
+    if held[9] == '0' and now >= tonumber(held[11]) then actions[1] = 'skip' end
+    if held[9] == '0' then soon(tonumber(held[11]) + 1) end
     for i = 0, tonumber(held[10]) - 1 do
       local call = 'c' .. held[9] .. '-' .. i
       local known = redis.call('HMGET', trace, call .. ':status', call .. ':rung_at', call .. ':lease',
@@ -67,8 +67,8 @@ else
   elseif fin[2] ~= '' and tonumber(fin[3] or 0) > now then
     soon(tonumber(fin[3]) + 1)
   else
-    local retry_at = tonumber(fin[4] or 0) or 0
-    local lapsed, queue = fin[2] ~= '', state == 'closing' and 'finalize' or 'finalize_later'
+    local retry_at, lapsed = tonumber(fin[4] or 0) or 0, fin[2] ~= ''
+    local queue = state == 'closing' and 'finalize' or 'finalize_later'
     if retry_at > now then
       soon(retry_at)
     elseif lapsed or retry_at > tonumber(fin[5] or 0) or bell_is_lost(queue, fin[5], rering_ms) then

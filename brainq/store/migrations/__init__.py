@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from brainq.store.engine import transaction
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0001"
+HEAD = "0002"
 VERSION_TABLE = "brainq_schema"  # of our own: the database may hold an application's alembic_version too
 _ADVISORY_LOCK = 0x62726169_6E710001  # "brainq" and a 1
 _SELECT = text(f"SELECT version_num FROM {VERSION_TABLE}")
@@ -28,9 +29,11 @@ def revision(engine: Engine) -> str | None:
         try:
             return connection.execute(_SELECT).scalar()
         except (OperationalError, ProgrammingError):
-            if inspect(connection).has_table(VERSION_TABLE):
-                raise
-            return None
+            connection.rollback()  # on Postgres a failed statement ends its transaction
+            if not inspect(connection).has_table(VERSION_TABLE):
+                return None
+            # Another process has made the table since; any other trouble comes again, and out of here.
+            return connection.execute(_SELECT).scalar()
 
 
 def require_current(engine: Engine) -> None:
@@ -79,6 +82,13 @@ def alembic_config(connection: Connection) -> Config:
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     return config
+
+
+def is_in_metadata(_object: object, name: str | None, kind: str, *_: object) -> bool:
+    """Whether alembic should compare this with the tables: full-text search is made by migrations alone."""
+    if kind == "table":
+        return not re.search(r"_fts(_(data|idx|docsize|config))?$", name or "")
+    return not (kind == "column" and name == "search") and not re.fullmatch(r"ix_\w+_search", name or "")
 
 
 def _revision_inside(connection: Connection) -> str | None:

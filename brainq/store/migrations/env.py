@@ -6,7 +6,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 from brainq.store.engine import make_engine, transaction
-from brainq.store.migrations import VERSION_TABLE
+from brainq.store.migrations import VERSION_TABLE, is_in_metadata
 from brainq.store.tables import metadata
 
 
@@ -15,6 +15,7 @@ def _run(connection: Connection) -> None:
         connection=connection,
         target_metadata=metadata,
         version_table=VERSION_TABLE,
+        include_object=is_in_metadata,
         render_as_batch=connection.dialect.name == "sqlite",
     )
     with context.begin_transaction():

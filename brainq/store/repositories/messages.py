@@ -35,6 +35,11 @@ class Messages:
             if found is not None:  # None: deleted between the two statements
                 return int(found["row"])
 
+    def user_row(self, turn_id: str) -> int | None:
+        """The row of the turn's user message; None before it was logged."""
+        found = self._db.first(_ROW, {"turn": turn_id, "said_by": "user", "at": 0})
+        return None if found is None else int(found["row"])
+
     def write_assistant(
         self, connection: Connection, *, session_id: str, turn_id: str, content: str, redact: bool = False
     ) -> bool:

@@ -11,10 +11,11 @@ from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.store.database import Database, Record
 from brainq.store.repositories.acceptance import content_hash, rejected_values, same_turn
 from brainq.store.repositories.history import HISTORY, pair_up
+from brainq.store.repositories.numbering import POSITION
 from brainq.store.rows import Accepted, TurnRow, UnendedTurn
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import turns
-from brainq.store.tables.types import utc_now
+from brainq.store.tables.types import SafeText, utc_now
 from brainq.store.text import sql_json
 
 _T = turns.c
@@ -53,21 +54,20 @@ _UNENDED = (
     .order_by(_T.row)
     .limit(bindparam("limit"))
 )
-_EARLIER = turns.alias("earlier")
-_POSITION = (
-    select(func.count())
-    .select_from(_EARLIER)
-    .where(_EARLIER.c.session_id == _T.session_id, _EARLIER.c.row <= _T.row, _EARLIER.c.state != "rejected")
-    .correlate(turns)
-    .scalar_subquery()
-)
-_NUMBER = select(func.coalesce(_T.turn_number, _POSITION).label("number")).where(
+_NUMBER = select(func.coalesce(_T.turn_number, POSITION).label("number")).where(
     _T.turn_id == bindparam("turn"), _T.state != "rejected"
 )
 _END = (
     update(turns)
     .where(_T.turn_id == bindparam("turn"), _T.ended_at.is_(None))
-    .values(turn_number=_POSITION, ended_at=utc_now())
+    .values(turn_number=func.coalesce(_T.turn_number, POSITION), ended_at=utc_now())
+)
+
+
+_FORGET = (
+    update(turns)
+    .where(_T.turn_id == bindparam("turn"))
+    .values(request_json=bindparam("kept", type_=SafeText()))
 )
 
 
@@ -178,6 +178,10 @@ class Turns:
             },
         )
         return ended.rowcount == 1
+
+    def forget_request(self, connection: Connection, kept: TurnRequest) -> None:
+        """Effect: `kept` takes the place of the turn's request. What tells a repeated submit stays as it was."""
+        connection.execute(_FORGET, {"turn": kept.turn_id, "kept": sql_json(kept)})
 
 
 def _turn_rows(found: Sequence[Record]) -> list[TurnRow]:

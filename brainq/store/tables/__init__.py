@@ -10,7 +10,28 @@ from brainq.store.tables.base import metadata
 from brainq.store.tables.calls import calls
 from brainq.store.tables.decisions import decisions
 from brainq.store.tables.finalizer_steps import finalizer_steps
+from brainq.store.tables.judgements import judgements
+from brainq.store.tables.memories import memories
 from brainq.store.tables.messages import messages
+from brainq.store.tables.observations import observations
+from brainq.store.tables.pruned_sessions import pruned_sessions
+from brainq.store.tables.spends import spends
+from brainq.store.tables.traces import traces
+from brainq.store.tables.transcripts import transcripts
 from brainq.store.tables.turns import turns
 
-__all__ = ["calls", "decisions", "finalizer_steps", "messages", "metadata", "turns"]
+__all__ = [
+    "calls",
+    "decisions",
+    "finalizer_steps",
+    "judgements",
+    "memories",
+    "messages",
+    "metadata",
+    "observations",
+    "pruned_sessions",
+    "spends",
+    "traces",
+    "transcripts",
+    "turns",
+]

@@ -61,6 +61,41 @@ def _postgres_now(element: utc_now, compiler: Any, **_: Any) -> str:
     return "clock_timestamp()"
 
 
+class utc_after(FunctionElement[datetime]):  # noqa: N801
+    """`utc_after(seconds)`: the database's clock so many seconds from now; a negative number is in the past."""
+
+    type = UtcTimestamp()
+    inherit_cache = True
+
+
+@compiles(utc_after, "sqlite")
+def _sqlite_after(element: utc_after, compiler: Any, **kw: Any) -> str:
+    seconds = compiler.process(element.clauses, **kw)
+    return f"strftime('%Y-%m-%d %H:%M:%f', 'now', printf('%+.3f seconds', {seconds}))"
+
+
+@compiles(utc_after, "postgresql")
+def _postgres_after(element: utc_after, compiler: Any, **kw: Any) -> str:
+    return f"clock_timestamp() + make_interval(secs => {compiler.process(element.clauses, **kw)})"
+
+
+class greater_of(FunctionElement[int]):  # noqa: N801
+    """The greater of two numbers, neither of them NULL."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(greater_of, "sqlite")
+def _sqlite_greater(element: greater_of, compiler: Any, **kw: Any) -> str:
+    return f"max({compiler.process(element.clauses, **kw)})"
+
+
+@compiles(greater_of, "postgresql")
+def _postgres_greater(element: greater_of, compiler: Any, **kw: Any) -> str:
+    return f"greatest({compiler.process(element.clauses, **kw)})"
+
+
 def row_column() -> Column[int]:
     """`row`: a 64-bit number that grows; on SQLite the rowid itself."""
     kind = BigInteger().with_variant(Integer(), "sqlite")

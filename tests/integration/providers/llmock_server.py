@@ -12,30 +12,43 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+from tests.integration.providers.asking import WireName
 from tests.support.wait import wait_until
 
 
 class LlmockServer:
-    """Started on a free port; `stop` kills its process group."""
+    """Started on a free port; `stop` kills its process group.
 
-    def __init__(self) -> None:
+    With a pause between chunks llmock notices when its client hangs up; else it has sent all by then, and its
+    verdict takes a malformed stream that was refused for one that was accepted.
+    """
+
+    def __init__(self, *, chunk_delay_ms: int = 5) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         program = Path(sys.executable).with_name("llmock")
         self._process = subprocess.Popen(
-            # With a pause between chunks llmock notices when its client hangs up; else it has sent all by
-            # then, and its verdict takes a malformed stream that was refused for one that was accepted.
-            [str(program), "serve", f"--port={port}", "--log-level=error", "--stream-chunk-delay-ms=5"],
+            [
+                str(program),
+                "serve",
+                f"--port={port}",
+                "--log-level=error",
+                f"--stream-chunk-delay-ms={chunk_delay_ms}",
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
 
+    def base_url(self, name: WireName) -> str:
+        """Where the SDK of that vendor finds its API."""
+        return f"{self.url}/v1" if name == "openai" else f"{self.url}/anthropic"
+
     def wait_ready(self) -> None:
-        wait_until(self._answers, "llmock answers", timeout_s=30, every_s=0.05)
+        wait_until(self._answers, "llmock answers", timeout_s=60, every_s=0.05)
 
     def stop(self) -> None:
         try:

@@ -8,43 +8,21 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.errors import ProviderError
-from brainq.providers.anthropic import AnthropicProvider
 from brainq.providers.openai_compat import OpenAIProvider
-from brainq.providers.retry import RetryPolicy
 from brainq.providers.vendor import VendorProvider
+from tests.integration.providers.asking import ask, streamed_or_not, vendor
 from tests.integration.providers.llmock_server import LlmockServer
 from tests.unit.providers.requests import WEATHER, assistant, call, request, result, system, user
 
-# Full waits, so that the verdict sees them grow; short, so that the tests are.
-QUICK = RetryPolicy(first_s=0.1, draw=lambda: 1.0)
 ONE_TWO = {"type": "reply", "text": "one two three four five six"}
 
 
 @pytest.fixture(params=["openai", "anthropic"])
 def provider(request: pytest.FixtureRequest, llmock: LlmockServer) -> Iterator[VendorProvider]:
-    made: VendorProvider
-    if request.param == "openai":
-        made = OpenAIProvider(base_url=f"{llmock.url}/v1", api_key="k", retry=QUICK)
-    else:
-        made = AnthropicProvider(base_url=f"{llmock.url}/anthropic", api_key="k", retry=QUICK)
-    made.warm_up()
+    made = vendor(request.param, llmock.base_url(request.param))
     yield made
     made.close()
-
-
-def ask(provider: VendorProvider, asked: ModelRequest, *, streamed: bool) -> ModelReply:
-    if not streamed:
-        return provider.generate(asked)
-    *deltas, last = provider.generate_stream(asked)
-    assert all(delta.text and delta.reply is None for delta in deltas)
-    assert last.reply is not None
-    assert "".join(delta.text for delta in deltas) == last.reply.text
-    return last.reply
-
-
-streamed_or_not = pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 
 
 @streamed_or_not
@@ -98,13 +76,14 @@ def test_retry_after_is_honoured(provider: VendorProvider, llmock: LlmockServer,
     assert llmock.findings() == []
 
 
+@streamed_or_not
 def test_a_retry_after_beyond_the_time_is_not_waited_for(
-    provider: VendorProvider, llmock: LlmockServer
+    provider: VendorProvider, llmock: LlmockServer, streamed: bool
 ) -> None:
     llmock.behave({"type": "fail", "status": 429, "retry_after": 60, "times": 1})
     began = time.monotonic()
     with pytest.raises(ProviderError) as caught:
-        provider.generate(request(timeout_s=5.0))
+        ask(provider, request(timeout_s=5.0), streamed=streamed)
     assert (caught.value.kind, caught.value.retryable) == ("rate_limited", True)
     assert time.monotonic() - began < 2
     assert len(llmock.requests()) == 1
@@ -121,11 +100,14 @@ def test_server_errors_are_retried(
     assert llmock.findings() == []
 
 
+@streamed_or_not
 @pytest.mark.parametrize("status", [400, 401, 404])
-def test_client_errors_are_not_retried(provider: VendorProvider, llmock: LlmockServer, status: int) -> None:
+def test_client_errors_are_not_retried(
+    provider: VendorProvider, llmock: LlmockServer, status: int, streamed: bool
+) -> None:
     llmock.behave({"type": "fail", "status": status, "times": 1})
     with pytest.raises(ProviderError) as caught:
-        provider.generate(request())
+        ask(provider, request(), streamed=streamed)
     assert (caught.value.kind, caught.value.retryable) == ("refused", False)
     assert len(llmock.requests()) == 1
     assert llmock.findings() == []
@@ -171,15 +153,20 @@ def test_a_stalled_stream_ends_at_the_deadline(
     assert (caught.value.kind, caught.value.retryable) == ("timeout", True)
     assert time.monotonic() - began < 1.5
     assert llmock.pending() == []
+    assert llmock.findings() == []
 
 
-def test_a_silent_server_ends_at_the_deadline(provider: VendorProvider, llmock: LlmockServer) -> None:
+@streamed_or_not
+def test_a_silent_server_ends_at_the_deadline(
+    provider: VendorProvider, llmock: LlmockServer, streamed: bool
+) -> None:
     llmock.behave({"type": "delay", "seconds": 3})
     began = time.monotonic()
     with pytest.raises(ProviderError) as caught:
-        provider.generate(request(timeout_s=0.5))
+        ask(provider, request(timeout_s=0.5), streamed=streamed)
     assert caught.value.kind == "timeout"
     assert time.monotonic() - began < 1.5
+    assert llmock.pending() == []
 
 
 @streamed_or_not
@@ -196,3 +183,12 @@ def test_an_output_schema_is_sent(provider: VendorProvider, llmock: LlmockServer
         assert body["response_format"]["json_schema"] == {"name": "reply", "schema": schema, "strict": True}
     else:
         assert body["output_config"]["format"] == {"type": "json_schema", "schema": schema}
+
+
+@streamed_or_not
+def test_limits_of_the_output_are_sent(
+    provider: VendorProvider, llmock: LlmockServer, streamed: bool
+) -> None:
+    ask(provider, request(temperature=0.5, max_output_tokens=77), streamed=streamed)
+    body = llmock.requests()[0]["body"]
+    assert (body["temperature"], body["max_tokens"]) == (0.5, 77)

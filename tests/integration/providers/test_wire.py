@@ -89,6 +89,28 @@ def test_missing_usage_is_estimated(wire: WireServer, openai: OpenAIProvider) ->
     assert last.reply.usage.input_tokens > 0
 
 
+def test_what_the_head_of_a_stream_should_have_said_is_filled_in(
+    wire: WireServer, anthropic: AnthropicProvider
+) -> None:
+    def headless(exchange: Exchange) -> None:  # as llama.cpp answers when an emoji comes first
+        exchange.begin()
+        exchange.event(
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "😀"}}
+        )
+        exchange.event(
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}}
+        )
+        exchange.event({"type": "message_stop"})
+        exchange.finish()
+
+    wire.answers = [headless]
+    *_, last = anthropic.generate_stream(request())
+    assert last.reply is not None
+    assert (last.reply.text, last.reply.model) == ("😀", "m")
+    assert last.reply.usage.input_tokens > 0
+    assert last.reply.usage.output_tokens == 3
+
+
 def test_a_parameter_that_is_refused_is_left_out_from_then_on(
     wire: WireServer, openai: OpenAIProvider
 ) -> None:

@@ -57,7 +57,7 @@ def test_sqlite_connections_are_set_up(tmp_path: Path) -> None:
 
 
 def test_a_lone_write_is_one_statement(store: Store) -> None:
-    sent = _sent_by(store.engine)
+    sent = sent_by(store.engine)
 
     store.turns.accept(request())
     start(store)
@@ -122,7 +122,7 @@ def test_text_that_databases_refuse_is_replaced(given: str, kept: str) -> None:
     assert sql_text(given) == kept
 
 
-def _sent_by(engine: Engine) -> list[str]:
+def sent_by(engine: Engine) -> list[str]:
     sent: list[str] = []
 
     def note(_conn: object, _cursor: object, statement: str, *_: object) -> None:

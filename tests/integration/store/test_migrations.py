@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, text
+from sqlalchemy import Engine, inspect, text
 
 from brainq.errors import SetupError
+from brainq.store import engine as engine_module
 from brainq.store.engine import make_engine, transaction
-from brainq.store.migrations import HEAD, VERSION_TABLE, alembic_config, revision, upgrade
+from brainq.store.migrations import HEAD, VERSION_TABLE, alembic_config, is_in_metadata, revision, upgrade
 from brainq.store.store import Store
 from brainq.store.tables import metadata
+from tests.integration.store.examples import end_turn, request, result
+
+OLD_ROWS = """
+INSERT INTO turns (turn_id, request_key, session_id, state, content_hash, turn_number, ending, stop_reason,
+                   ended_at, request_json, result_json)
+VALUES ('turn-1', 'turn-1', 's1', 'completed', 'h', 1, 'completed', 'answered', CURRENT_TIMESTAMP, :request, :result);
+INSERT INTO turns (turn_id, request_key, session_id, state, content_hash, request_json)
+VALUES ('turn-2', 'turn-2', 's1', 'accepted', 'h', :request);
+INSERT INTO messages (session_id, turn_id, role, seq, redacted, content)
+VALUES ('s1', 'turn-1', 'user', 0, :no, 'hello'), ('s1', 'turn-1', 'assistant', 0, :no, 'answer');
+INSERT INTO calls (turn_id, call_id, attempt, session_id, tool, effect, state, args_hash, idempotency_key, owner)
+VALUES ('turn-1', 'c1-0', 1, 's1', 'write_note', 'local_write', 'intent', 'h', 'k', 'w');
+INSERT INTO finalizer_steps (turn_id, step, state, tries, step_key) VALUES ('turn-1', 'log', 'done', 1, 'k');
+"""
 
 UPGRADE = "import sys; from brainq.store.store import Store; Store.open(sys.argv[1]).close(); print('ok')"
 
@@ -28,16 +45,75 @@ def test_upgrade_makes_the_tables_once(sql_url: str) -> None:
         assert upgrade(engine) is True
         assert upgrade(engine) is False
         assert revision(engine) == HEAD
-        assert set(inspect(engine).get_table_names()) == {*metadata.tables, VERSION_TABLE}
+        assert set(_tables(engine)) == {*metadata.tables, VERSION_TABLE}
     finally:
         engine.dispose()
 
 
 def test_the_migrated_schema_is_what_the_tables_say(store: Store) -> None:
     with store.engine.connect() as connection:
-        options = {"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
+        options = {
+            "version_table": VERSION_TABLE,
+            "include_object": is_in_metadata,
+            "compare_type": True,
+            "compare_server_default": True,
+        }
         context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, metadata) == []
+
+
+def test_a_database_of_the_first_release_keeps_its_rows(sql_url: str) -> None:
+    engine = make_engine(sql_url)
+    with transaction(engine) as connection:
+        command.upgrade(alembic_config(connection), "0001")
+        values = {
+            "request": request("turn-1").model_dump_json(),
+            "result": result("turn-1").model_dump_json(),
+            "no": False,
+        }
+        for statement in filter(str.strip, OLD_ROWS.split(";")):
+            connection.execute(text(statement), values)
+    engine.dispose()
+
+    with Store.open(sql_url) as store:
+        assert revision(store.engine) == HEAD
+        assert store.turns.result("turn-1") == result("turn-1")
+        assert store.turns.request("turn-1") == request("turn-1")
+        assert [turn.turn_id for turn in store.turns.unended(0, 9)] == ["turn-2"]
+        assert store.turns.number("turn-2") == 2
+        assert store.turns.history("s1", "turn-2", 9) == [("hello", "answer")]
+        assert [call.state for call in store.calls.of("turn-1")] == ["intent"]
+        assert [step.step for step in store.steps.of("turn-1")] == ["log"]
+        assert (store.spends.of("turn-1"), store.transcripts.of("turn-1")) == ([], ())
+        end_turn(store, "turn-2")
+        assert (row := store.turns.get("turn-2")) is not None
+        assert row.turn_number == 2
+
+
+def test_the_newest_schema_can_be_taken_back(store: Store) -> None:
+    with transaction(store.engine) as connection:
+        command.downgrade(alembic_config(connection), "0001")
+
+    assert set(_tables(store.engine)) == {
+        *("turns", "messages", "calls", "decisions", "finalizer_steps", VERSION_TABLE)
+    }
+
+
+def test_a_sqlite_that_cannot_search_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Without:
+        def execute(self, _: str) -> None:
+            raise sqlite3.OperationalError("no such module: fts5")
+
+        def close(self) -> None: ...
+
+    engine_module.require_fts5.cache_clear()
+
+    def connect(_: str) -> Without:
+        return Without()
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with pytest.raises(SetupError, match=r"built without FTS5.*BRAINQ_SQL_URL=postgresql"):
+        make_engine(f"sqlite:///{tmp_path / 'a.db'}")
 
 
 def test_head_is_the_newest_revision(store: Store) -> None:
@@ -89,3 +165,8 @@ def test_an_upgrade_that_is_not_needed_does_not_load_alembic(tmp_path: Path) -> 
     Store.open(url).close()
     code = f"{UPGRADE}; assert 'alembic' not in sys.modules"
     subprocess.run([sys.executable, "-c", code, url], check=True, capture_output=True)
+
+
+def _tables(engine: Engine) -> list[str]:
+    """Without those that keep SQLite's full-text index."""
+    return [name for name in inspect(engine).get_table_names() if "_fts" not in name]

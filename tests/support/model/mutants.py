@@ -41,5 +41,15 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "if tonumber(known[3]) <= now then actions",
         "if false then actions",
     ),
+    "call_settle puts the opening wave into the history": (
+        "call_settle",
+        "    if step > 0 then",
+        "    if true then",
+    ),
+    "aside_commit without its fence": (
+        "aside_commit",
+        "if not holds(turn, owner, fence) then",
+        "if false then",
+    ),
     "turn_sweep enters no lane": ("turn_sweep", "known[1] == 'waiting'", "known[1] == 'nothing'"),
 }

@@ -14,6 +14,7 @@ from brainq.contracts.limits import Limits
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.order import StepOrder
 from brainq.finalize.result import result_of
+from brainq.state.asides import RedisAsides
 from brainq.state.budgets import RedisBudgets
 from brainq.state.calls import RedisCalls
 from brainq.state.finals import RedisFinals
@@ -26,6 +27,7 @@ from brainq.turn.advance import Coordinator
 from brainq.upkeep.compare import Comparer
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.sweeper import Sweeper
+from tests.support.model.beside import RandomBeside
 from tests.support.model.functions import Executor, Functions
 from tests.support.model.scripts import WatchedScripts
 from tests.support.model.stand_ins import BRAIN, Accepted, Beats, Intents, Records, Step
@@ -45,6 +47,7 @@ class State:
         self.calls = RedisCalls(scripts, keys, outbox, lease_s=LEASE_S)
         self.lanes = RedisLanes(scripts, keys, lease_s=LEASE_S)
         self.finals = RedisFinals(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600)
+        self.asides = RedisAsides(scripts, keys, outbox)
         self.budgets = RedisBudgets(scripts, keys)
         self.index = RedisIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=15)
         self.keeper = LaneKeeper(self.calls, self.lanes)
@@ -80,7 +83,8 @@ class Process:
             owner=owner,
             brain=BRAIN,
             turns=state.turns,
-            thinker=cast(Any, RandomThinker(rng, state.turns, state.budgets)),
+            thinker=cast(Any, RandomThinker(rng, state.turns, state.budgets, state.asides)),
+            beside=cast(Any, RandomBeside(state.asides)),
             lanes=state.keeper,
             beats=beats,
             attention=state.index,
@@ -111,6 +115,7 @@ class Process:
             records=cast(Any, Records()),
             beats=beats,
             max_tries=3,
+            chance=rng.random,
         )
         self.admission = Admission(cast(Any, accepted), state.turns, Limits())
         self.comparer = Comparer(
@@ -129,6 +134,8 @@ class Process:
             comparer=self.comparer,
             coordinator=self.coordinator,
             finalizer=self.finalizer,
+            opening=state.asides,
+            judges=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
         )
 
 

@@ -159,4 +159,5 @@ BRAIN: Any = SimpleNamespace(
     tools=SimpleNamespace(get=_tool),
     callbacks=SimpleNamespace(on_post_tool_use=None),
     redact_logs=True,
+    thinking="high",
 )

@@ -22,7 +22,7 @@ for i, key in ipairs(KEYS) do
     local used = redis.call('HMGET', key .. ':budget', 'steps_used', 'tool_calls_used')
     local line = {{turn[1], turn[2], turn[3], turn[5] or '', used[1] or '0', used[2] or '0'}}
     local fields = {{}}
-    for step = 1, tonumber(turn[4]) do
+    for step = 0, tonumber(turn[4]) do
       for call = 0, {MOST_CALLS - 1} do fields[#fields + 1] = 'c' .. step .. '-' .. call .. ':status' end
     end
     if #fields > 0 then
@@ -37,6 +37,10 @@ return lines
 
 FENCED = {
     "turn_begin": "BEGUN",
+    "turn_open": "OPENED",
+    "aside_begin": "GO",
+    "aside_commit": "COMMITTED",
+    "history_compact": "COMPACTED",
     "step_begin": "GO",
     "step_delta": "OK",
     "step_commit": "COMMITTED",
@@ -107,14 +111,14 @@ class StateRules:
             )
         require(int(fence) >= int(known.fence or 0), f"{where}: the fence fell", known.fence, fence)
         require(int(steps) <= known.max_steps, f"{where}: too many steps", steps, known.max_steps)
-        paid = int(steps) <= len(statuses) // MOST_CALLS + 1
+        paid = int(steps) <= len(statuses) // MOST_CALLS
         require(paid, f"{where}: a step was paid for twice", steps, len(statuses) // MOST_CALLS)
         require(int(calls) <= known.max_tool_calls, f"{where}: too many calls", calls, known.max_tool_calls)
         old = known.statuses + [""] * (len(statuses) - len(known.statuses))
         for place, (was, status) in enumerate(zip(old, statuses, strict=True)):
             if was != status:
                 legal = status in (_CALL[was] if was else _FIRST_CALL)
-                call = f"c{place // MOST_CALLS + 1}-{place % MOST_CALLS}"
+                call = f"c{place // MOST_CALLS}-{place % MOST_CALLS}"
                 require(legal, f"{where}: no such move of a call", call, was, status)
         known.line, known.state, known.owner, known.fence, known.statuses = (
             line,
@@ -127,5 +131,5 @@ class StateRules:
 
 def _status(known: Known, call: str) -> str:
     step, index = call[1:].split("-")
-    place = (int(step) - 1) * MOST_CALLS + int(index)
+    place = int(step) * MOST_CALLS + int(index)
     return known.statuses[place] if place < len(known.statuses) else ""

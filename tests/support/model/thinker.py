@@ -11,13 +11,15 @@ from brainq.contracts.effect import Effect
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
+from brainq.state.asides import RedisAsides
 from brainq.state.budgets import RedisBudgets
 from brainq.state.turns import RedisTurns
 from brainq.turn.decide import SPENT, End
 from brainq.turn.scheduler import Schedulable, ToolScheduler
-from brainq.turn.think import Answer, Asked, Calls
+from brainq.turn.think import Answer, Asked, Calls, RungAgain
+from tests.support.model.beside import compact, open_wave
 from tests.support.model.stand_ins import EFFECTS
 
 MOST_CALLS = 3
@@ -28,10 +30,11 @@ MODEL_FAILED = End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not b
 class RandomThinker:
     """Stands for `turn.think.Thinker`: the same scripts in the same order, drawn replies."""
 
-    def __init__(self, rng: Random, turns: RedisTurns, budgets: RedisBudgets) -> None:
+    def __init__(self, rng: Random, turns: RedisTurns, budgets: RedisBudgets, asides: RedisAsides) -> None:
         self._rng = rng
         self._turns = turns
         self._budgets = budgets
+        self._asides = asides
 
     def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool]) -> Asked:
         rng, turn_id = self._rng, claim.turn_id
@@ -39,8 +42,14 @@ class RandomThinker:
             claim, [Message(role="user", content="do", turn=turn_id)], "h"
         ):
             return None
+        if not view.opened and view.step == 0 and rng.random() < 0.4:
+            return open_wave(rng, self._asides, claim)
+        if rng.random() < 0.1:
+            word = compact(self._asides, claim, view)
+            if word in ("COMPACTED", "LOST"):
+                return RungAgain("compacted") if word == "COMPACTED" else None
         for again in (rng.random() < 0.1, False):
-            begun = self._turns.begin_step(claim, 10, None)
+            begun = self._turns.begin_step(claim, 10, 0, None)
             if begun == "LOST":
                 return None
             if isinstance(begun, str):
@@ -57,7 +66,7 @@ class RandomThinker:
             return Answer(MODEL_FAILED)
         if roll < 0.12:
             message = Message(role="assistant", content="done", turn=turn_id, step=step)
-            return Answer(ANSWERED, message, TokenUsage(input_tokens=5, output_tokens=5))
+            return Answer(ANSWERED, message, Spend(step=step, input_tokens=5, output_tokens=5))
         return self._ask(claim, step)
 
     def _ask(self, claim: TurnClaim, step: int) -> Asked:
@@ -81,7 +90,7 @@ class RandomThinker:
             step=step,
         )
         wants = self._turns.commit_calls(
-            claim, step, message, calls, TokenUsage(input_tokens=5), None, "", ()
+            claim, step, message, calls, Spend(step=step, input_tokens=5), "", ()
         )
         if wants is None:
             return None

@@ -119,4 +119,22 @@ def test_control_characters_and_markup_of_models_and_tools_are_not_obeyed() -> N
 @pytest.mark.parametrize("kind", [kind for kind in EventKind if kind is not EventKind.TEXT_DELTA])
 def test_every_kind_of_event_is_one_line(kind: EventKind) -> None:
     data: dict[str, Any] = {"step": 1, "call": "c1-0", "status": "failed", "ahead": 1, "deadline_in_ms": 1}
+    data |= {"plan": [], "tokens_before": 2, "tokens_after": 1, "method": "rules"}
     assert len(shown((kind.value, data)).splitlines()) == 1
+
+
+def test_what_comes_beside_the_steps() -> None:
+    plan = [{"call": "c0-0", "tool": "get_context_pack", "effect": "read_only"}]
+    text = shown(
+        ("turn.opening", {"plan": plan}),
+        ("call.ended", {"call": "c0-0", "status": "completed", "latency_ms": 20}),
+        ("reflection", {"step": 2, "stub": ""}),
+        ("reflection", {"step": 3, "stub": "model"}),
+        ("compaction", {"dropped": 9, "method": "rules", "tokens_before": 900, "tokens_after": 400}),
+    )
+    opens, ended, reflects, stub, compacts = (" ".join(line.split()[1:]) for line in text.splitlines())
+    assert opens == "turn opens 1 call before the first step"
+    assert ended == "c0-0 completed get_context_pack read_only 20 ms"
+    assert reflects == "aside reflects on step 2"
+    assert stub == "aside reflects none: model"
+    assert compacts == "aside compacts 900 to about 400 tokens of context summary by rules"

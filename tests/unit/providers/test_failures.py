@@ -40,6 +40,7 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
         (409, {}, None, "server", True),
         (400, {}, {"error": {"message": "prompt is too long: 9 > 8"}}, "too_long", False),
         (400, {}, {"code": "context_length_exceeded"}, "too_long", False),
+        (400, {}, {"error": {"type": "exceed_context_size_error"}}, "too_long", False),
         (413, {}, None, "too_long", False),
         (400, {}, {"error": "plain"}, "refused", False),
         (401, {}, {"message": "who?"}, "refused", False),

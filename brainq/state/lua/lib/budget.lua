@@ -10,6 +10,20 @@ local function budget_take(budget_key, kind, id, amount)
   return 'CLAIMED'
 end
 
+-- What a step was estimated at and what it cost in the end: later estimates of the session are scaled by it.
+local function learn_ratio(session_key, turn_key, input)
+  if input > 0 then
+    redis.call('HSET', session_key, 'known_input', input, 'known_estimate', redis.call('HGET', turn_key, 'estimate') or 0)
+  end
+end
+
+-- A model call that broke off, or whose worker died, is charged as it was estimated.
+local function charge_lost(budget_key, spends_key, step, estimate)
+  estimate = tonumber(estimate or 0) or 0
+  redis.call('HINCRBY', budget_key, 'input_tokens', estimate)
+  redis.call('RPUSH', spends_key, cjson.encode({kind = 'lost', step = tonumber(step), input_tokens = estimate}))
+end
+
 local function add_usage(budget_key, input, output, cache_read, cache_creation, cost)
   redis.call('HINCRBY', budget_key, 'input_tokens', input)
   redis.call('HINCRBY', budget_key, 'output_tokens', output)

@@ -3,12 +3,16 @@
 -- @include lib/call
 -- @include lib/settled
 
--- Every call of the step has its message: they enter the history in the model's order, once.
+-- Every call of the step has its message: they enter the history in the model's order, once. Those of step 0
+-- (memory and the context pack) answer no reply of the model: they stay in the trace, for the preparer.
 local function absorb(step, count)
   for i = 0, count - 1 do
     local call = 'c' .. step .. '-' .. i
-    redis.call('RPUSH', history, redis.call('HGET', trace, call .. ':msg'))
-    redis.call('HDEL', trace, call .. ':msg', call .. ':spec')
+    if step > 0 then
+      redis.call('RPUSH', history, redis.call('HGET', trace, call .. ':msg'))
+      redis.call('HDEL', trace, call .. ':msg')
+    end
+    redis.call('HDEL', trace, call .. ':spec')
   end
   redis.call('HSET', turn, 'absorbed', step)
 end

@@ -1,0 +1,71 @@
+"""`brainq finalize retry`: run again what the finalizer gave up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from brainq.cli.options import App, AsJson, TurnArgument
+
+app = typer.Typer(help="What happens after the answer.", rich_markup_mode=None, no_args_is_help=True)
+
+
+@app.callback()
+def finalize() -> None:
+    """What happens after the answer."""
+
+
+@app.command("retry")
+def retry(
+    turn: TurnArgument,
+    step: Annotated[
+        str,
+        typer.Argument(
+            metavar="[STEP]",
+            help="A step, `judge:NAME`, or `judges`; by default all that is dead.",
+            show_default=False,
+        ),
+    ] = "",
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Run finalizer steps and judgements of a turn again that were given up.
+
+    Runs them here, with the brain of BRAINQ_APP, also after Redis has let the turn go. What a step writes to SQL
+    is written once, whoever else tries; callbacks get the step key they had before. The exit code is 1 if
+    something failed again.
+
+    \b
+    Examples:
+      brainq finalize retry 01k7x2                     every dead step and judgement
+      brainq finalize retry 01k7x2 memory              one step
+      brainq finalize retry 01k7x2 judge:relevance     one judgement
+      brainq finalize retry 01k7x2 judges              every dead judgement
+    """
+    from brainq.cli.codes import Exit
+    from brainq.cli.output import print_json, say
+    from brainq.cli.reach import find_turn, producer
+    from brainq.cli.style import clean
+
+    failed = False
+    with producer() as client:
+        row = find_turn(client.wiring.store, turn)
+        retrier = client.wiring.retrier
+        wanted = retrier.wanted(row.turn_id, step or None)
+        if not wanted and not as_json:
+            say(f"nothing of turn {row.turn_id} is dead; there is nothing to retry", style="green")
+        for name in wanted:
+            if not as_json:
+                say(f"{name}: running ...", style="dim")
+            again = retrier.run(row.session_id, row.turn_id, name)
+            failed = failed or again.word == "failed"
+            if as_json:
+                print_json(
+                    {"turn_id": row.turn_id, "step": name, "outcome": again.word, "error": again.error}
+                )
+                continue
+            said = {"done": "done", "taken": "a worker has taken it up", "failed": "failed again"}[again.word]
+            why = f": {clean(again.error, lines=False)}" if again.error else ""
+            say(f"{name}: {said}{why}", style="red" if again.word == "failed" else "green")
+    raise typer.Exit(Exit.FAILED if failed else Exit.OK)

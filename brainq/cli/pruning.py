@@ -1,0 +1,94 @@
+"""What `brainq db prune` asks, shows and says."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from brainq.cli.output import say, stderr, stdout
+from brainq.cli.style import counted
+from brainq.errors import InvalidInput
+from brainq.store.prune import Counts, prune
+from brainq.store.store import Store
+
+OPTION = "--older-than"
+SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+LEAST_S = 3600.0  # finalizers may still be at work at newer turns, and Redis holds them that long
+MOST_S = 5000 * SECONDS["w"]  # databases do not count back beyond the year 0
+
+
+def age_s(value: str) -> float:
+    """Seconds of `90m`, `12h`, `30d` or `8w`. Raises InvalidInput for anything else, and beyond 1h to 5000w."""
+    found = re.fullmatch(r"\s*(\d{1,6}(?:\.\d{1,3})?)\s*([mhdw])\s*", value, re.ASCII)
+    if found is None:
+        raise InvalidInput(
+            OPTION, f"{value!r} is no age; write a number and m, h, d or w, such as 90m, 12h, 30d or 8w"
+        )
+    seconds = float(found[1]) * SECONDS[found[2]]
+    if seconds < LEAST_S:
+        raise InvalidInput(
+            OPTION, f"{value!r} is too young: finalizers may still be at work; the least is 1h"
+        )
+    if seconds > MOST_S:
+        raise InvalidInput(OPTION, f"{value!r} is before anything was kept; the most is 5000w")
+    return seconds
+
+
+def run(store: Store, older_than: str, *, knowledge: bool, dry_run: bool, confirmed: bool) -> Counts | None:
+    """Prune, after asking; what was (or would be) deleted, or None when somebody said no.
+
+    Raises InvalidInput when nobody is there to be asked.
+    """
+    seconds = age_s(older_than)
+    if dry_run:
+        return prune(store, seconds, knowledge=knowledge, dry_run=True)
+    if not confirmed:
+        if not sys.stdin.isatty():
+            raise InvalidInput(
+                "--yes", "nobody is there to confirm; add --yes, or --dry-run to see what would go"
+            )
+        planned = prune(store, seconds, knowledge=knowledge, dry_run=True)
+        if not any(planned.values()):
+            return planned
+        stderr().print(as_table(planned))
+        if not typer.confirm(f"Delete these {sum(planned.values()):,} rows for good?", err=True):
+            return None
+    with stderr().status("looking for what is over ...") as status:
+        return prune(
+            store,
+            seconds,
+            knowledge=knowledge,
+            told=lambda counts: status.update(
+                f"deleted {counted(counts['turns'], 'turn')}, {sum(counts.values()):,} rows in all ..."
+            ),
+        )
+
+
+def show(counts: Counts | None, older_than: str, *, dry_run: bool, sqlite: bool) -> None:
+    """Say what happened, for people."""
+    if counts is None:
+        say("nothing was deleted")
+        return
+    if not any(counts.values()):
+        say(f"nothing is over and older than {older_than.strip()}")
+        return
+    stdout().print(as_table(counts))
+    if dry_run:
+        say(f"{counted(counts['turns'], 'turn')} would go; nothing was deleted", style="yellow")
+        return
+    say(f"{counted(counts['turns'], 'turn')} deleted, {sum(counts.values()):,} rows in all", style="green")
+    if sqlite:
+        say("the file keeps its size, and uses the room again; docs/operations.md says how to VACUUM it")
+
+
+def as_table(counts: Counts) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("table")
+    table.add_column("rows", justify="right")
+    for name, rows in counts.items():
+        table.add_row(name, Text(f"{rows:,}", "" if rows else "dim"))
+    return table

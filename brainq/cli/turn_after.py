@@ -1,0 +1,161 @@
+"""What SQL keeps of a turn once it is over, as sections of the page `brainq show` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from brainq.cli.style import STATUS_STYLES, ago, duration, short, styled
+from brainq.contracts.usage import Spend
+from brainq.store.rows import JudgementRow, MemoryRow, ObservationRow, StepRow
+
+SCORE_WIDTH = 10
+TEXT_WIDTH = 100
+LISTED = 20  # of what a turn taught; --json has all
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Dollars of several calls, and of how many of them the price is not known."""
+
+    known: float
+    unknown: int
+
+    @classmethod
+    def of(cls, costs: Iterable[float | None]) -> Cost:
+        given = list(costs)
+        return cls(sum(cost for cost in given if cost is not None), given.count(None))
+
+    def __str__(self) -> str:
+        if not self.unknown:
+            return dollars(self.known)
+        return f"over {dollars(self.known)}" if self.known else "no price"
+
+
+def dollars(cost: float) -> str:
+    """`$0`, `$0.000034`, `$0.0120` or `$12.50`: below a dollar four digits at least, two of them that count."""
+    if cost <= 0:
+        return "$0"
+    if cost < 1e-7:
+        return "under $0.0000001"
+    if cost >= 1:
+        return f"${cost:,.2f}"
+    places = 4
+    while cost * 10**places < 10:
+        places += 1
+    return f"${cost:.{places}f}"
+
+
+def cost_section(spends: Sequence[Spend]) -> Table:
+    """One line a model call, and their sum."""
+    writes_cache = any(spend.cache_creation_tokens for spend in spends)
+    table = plain_table("step", "kind", "model")
+    for name in ("in", "out", "cached", *(("to cache",) if writes_cache else ()), "cost"):
+        table.add_column(name, justify="right")
+    for spend in spends:
+        cost = Text("no price", "dim") if spend.cost_usd is None else Text(dollars(spend.cost_usd))
+        table.add_row(
+            str(spend.step),
+            Text(spend.kind, "" if spend.kind == "step" else "yellow" if spend.kind == "lost" else "cyan"),
+            short(spend.model, 40),
+            *_tokens((spend,), writes_cache),
+            cost,
+        )
+    if len(spends) > 1:
+        total = Text(str(Cost.of(spend.cost_usd for spend in spends)), "bold")
+        table.add_row(Text("total", "bold"), "", "", *_tokens(spends, writes_cache), total)
+    return table
+
+
+def judgement_section(turn_id: str, rows: Sequence[JudgementRow]) -> Group:
+    """One line a judge: the score, or how far it is."""
+    table = plain_table("judge", "state", "score", "by", "tries", "reason")
+    for row in rows:
+        why = Text(short(row.reason or "", TEXT_WIDTH))
+        if row.state != "done":
+            why = Text(short(row.error or "", TEXT_WIDTH), "red")
+            if row.state == "pending":
+                why = Text(_due(row), "dim").append("  " if row.error else "").append_text(why)
+        table.add_row(
+            short(row.judge, 40),
+            styled(row.state, STATUS_STYLES),
+            Text("") if row.score is None else _score(row.score),
+            Text(" ".join(filter(None, (row.method or "", short(row.model or "", 30)))), "dim"),
+            str(row.tries),
+            why,
+        )
+    return Group(table, *_remedies(turn_id, (f"judge:{row.judge}" for row in rows if row.state == "dead")))
+
+
+def remembered_section(memories: Sequence[MemoryRow], observations: Sequence[ObservationRow]) -> Table:
+    """What was first learned in this turn, and how often it was met since."""
+    table = plain_table("kind", "what", "seen", "scope")
+    rows = (*memories, *observations)
+    for row in rows[:LISTED]:
+        table.add_row(
+            Text(row.kind.replace("_", " "), "cyan"),
+            short(row.text, TEXT_WIDTH),
+            "once" if row.times_seen == 1 else f"{row.times_seen} times",
+            Text(short(row.scope, 30), "dim"),
+        )
+    if len(rows) > LISTED:
+        table.add_row("", Text(f"... {len(rows) - LISTED} more; --json has them all", "dim"), "", "")
+    return table
+
+
+def step_section(turn_id: str, rows: Sequence[StepRow]) -> Group:
+    """How far the finalizer came, and what to do about what it gave up."""
+    table = plain_table("step", "state", "tries", "when", "error")
+    for row in rows:
+        table.add_row(
+            row.step,
+            styled(row.state, STATUS_STYLES),
+            str(row.tries),
+            Text(ago(row.updated_at), "dim"),
+            Text(short(row.error or "", TEXT_WIDTH), "red"),
+        )
+    return Group(table, *_remedies(turn_id, (row.step for row in rows if row.state == "dead")))
+
+
+def plain_table(*columns: str) -> Table:
+    """A table without lines."""
+    table = Table(
+        box=None, pad_edge=False, show_header=bool(columns), header_style="dim", padding=(0, 2, 0, 0)
+    )
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _remedies(turn_id: str, dead: Iterable[str]) -> list[Text]:
+    return [
+        Text(f"{name} was given up; to run it again: ", "yellow").append(
+            f"brainq finalize retry {turn_id} {name}", "bold"
+        )
+        for name in dead
+    ]
+
+
+def _tokens(spends: Sequence[Spend], writes_cache: bool) -> list[str]:
+    names = ["input_tokens", "output_tokens", "cache_read_tokens"]
+    if writes_cache:
+        names.append("cache_creation_tokens")
+    return [f"{sum(getattr(spend, name) for spend in spends):,}" for name in names]
+
+
+def _score(score: float) -> Text:
+    full = round(score * SCORE_WIDTH)
+    style = "green" if score >= 0.7 else "yellow" if score >= 0.4 else "red"
+    return Text("█" * full, style).append("░" * (SCORE_WIDTH - full), "dim").append(f" {score:.2f}", style)
+
+
+def _due(row: JudgementRow) -> str:
+    wait_ms = (row.due_at - datetime.now(UTC)).total_seconds() * 1000
+    if wait_ms <= 0:
+        return f"due {ago(row.due_at)}"
+    return f"next try in {duration(wait_ms)}" if row.error else f"at work, for {duration(wait_ms)} at most"

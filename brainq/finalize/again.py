@@ -1,0 +1,179 @@
+"""StepRetrier: runs steps and judgements again that were given up, whether Redis still has their turn or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from brainq.contracts.claim import StepClaim
+from brainq.contracts.view import EndedTurn
+from brainq.errors import InvalidInput, TurnNotFound
+from brainq.finalize.judging import JudgeRunner
+from brainq.finalize.order import StepOrder
+from brainq.finalize.parts import FinalParts
+from brainq.finalize.ports import Chain, Records, StepContext
+from brainq.finalize.recall import Recall
+from brainq.finalize.sent_chain import SentChain
+from brainq.observe.logs import logger
+
+log = logger("brainq.finalize")
+
+OWNER = "retry"
+JUDGE = "judge:"
+JUDGES = "judges"
+
+
+class TriedStep(Protocol):
+    """A step's row in SQL; see `store.rows.StepRow`."""
+
+    @property
+    def step(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def tries(self) -> int: ...
+
+
+class TriedSteps(Protocol):
+    def of(self, turn_id: str) -> Sequence[TriedStep]: ...
+
+
+class PlannedJudgement(Protocol):
+    """A judgement's row in SQL; see `store.rows.JudgementRow`."""
+
+    @property
+    def judge(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def error(self) -> str | None: ...
+
+
+class PlannedJudgements(Protocol):
+    def of(self, turn_id: str) -> Sequence[PlannedJudgement]: ...
+    def revive(self, turn_id: str, judge: str) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """How one more try ended; `name` is a step, or `judge:` and a judge's name. `error` is one line.
+    `taken`: a worker has it at this moment."""
+
+    name: str
+    word: Literal["done", "failed", "taken"]
+    error: str = ""
+
+
+class StepRetrier:
+    """Runs steps in the process of the command that asks for it. A worker may be at the same step: what a step
+    writes to SQL is then still written once, and callbacks get the step key they had before."""
+
+    def __init__(
+        self,
+        *,
+        brain: Any,
+        order: StepOrder,
+        chain: Chain,
+        records: Records,
+        steps: TriedSteps,
+        judgements: PlannedJudgements,
+        recall: Recall,
+        judges: JudgeRunner,
+        parts: FinalParts | None,
+    ) -> None:
+        self._brain = brain
+        self._order = order
+        self._chain = SentChain(chain, recall)
+        self._records = records
+        self._steps = steps
+        self._judgements = judgements
+        self._recall = recall
+        self._judges = judges
+        self._parts = parts
+
+    def wanted(self, turn_id: str, name: str | None) -> list[str]:
+        """What to run: every dead step and judgement of the turn (None), or what `name` says.
+
+        name   a step; `judge:NAME`; or `judges`, the step of that name and every dead judgement, as far as they failed
+
+        Raises InvalidInput for a name that this brain or the turn does not know, and for what needs no retry.
+        """
+        dead = [f"{JUDGE}{row.judge}" for row in self._judgements.of(turn_id) if row.state == "dead"]
+        rows = {row.step: row for row in self._steps.of(turn_id)}
+        if name is None:
+            failed = [row.step for row in rows.values() if row.state == "dead"]
+            return [step for step in self._order.names if step in failed] + dead
+        if name.startswith(JUDGE):
+            self._require_dead_judgement(turn_id, name)
+            return [name]
+        step = rows.get(name)
+        if name == JUDGES and dead:
+            return ([name] if step is not None and step.state != "done" else []) + dead
+        self._require_failed_step(name, step)
+        return [name]
+
+    def run(self, session_id: str, turn_id: str, name: str) -> Again:
+        """Try once. Raises TurnNotFound when neither Redis nor SQL knows how the turn ended."""
+        if name.startswith(JUDGE):
+            return self._judge(session_id, turn_id, name)
+        turn = self._recall.ended(session_id, turn_id)
+        if turn is None:
+            raise TurnNotFound(
+                f"turn {turn_id!r} has not ended, as far as Redis and SQL know; let it end first"
+            )
+        return self._step(turn, name)
+
+    def _step(self, turn: EndedTurn, name: str) -> Again:
+        session_id, turn_id = turn.request.session_id, turn.request.turn_id
+        row = next((row for row in self._steps.of(turn_id) if row.step == name), None)
+        step = self._order.get(name)
+        if step is None:
+            raise InvalidInput("STEP", self._unknown(name))
+        tries = 1 if row is None else row.tries + 1
+        claim = StepClaim(session_id, turn_id, name, OWNER, fence=0, tries=tries, sent=True)
+        try:
+            step.run(StepContext(claim, lambda: turn, self._chain, self._records, self._brain, self._parts))
+        except Exception as failure:
+            log.error("step failed again", failure=failure, turn_id=turn_id, step=name, tries=tries)
+            error = f"{type(failure).__name__}: {failure}"
+            # A step that its chain still retries must not look given up because this try failed, too.
+            dead = row is not None and row.state == "dead"
+            self._records.note_failure(claim, error[:2000], dead)
+            return Again(name, "failed", " ".join(error.split()))
+        self._records.note_done(claim)
+        return Again(name, "done")
+
+    def _judge(self, session_id: str, turn_id: str, name: str) -> Again:
+        judge = name.removeprefix(JUDGE)
+        self._judgements.revive(turn_id, judge)
+        word = self._judges.run(session_id, turn_id, judge)
+        if word in ("judged", "dropped"):  # dropped: a worker was at it before the second line above
+            return Again(name, "done" if word == "judged" else "taken")
+        row = next(row for row in self._judgements.of(turn_id) if row.judge == judge)
+        return Again(name, "failed", " ".join((row.error or word).split()))
+
+    def _require_failed_step(self, name: str, row: TriedStep | None) -> None:
+        if name not in self._order.names:
+            raise InvalidInput("STEP", self._unknown(name))
+        if row is None:
+            raise InvalidInput(
+                "STEP",
+                f"SQL knows of no try of {name!r} that failed: the step is done, or the turn has not come to it yet; "
+                "the chain runs it by itself",
+            )
+        if row.state == "done":
+            raise InvalidInput("STEP", f"{name!r} is done; there is nothing to retry")
+
+    def _require_dead_judgement(self, turn_id: str, name: str) -> None:
+        rows = {f"{JUDGE}{row.judge}": row.state for row in self._judgements.of(turn_id)}
+        if name not in rows:
+            known = ", ".join(sorted(rows)) or "none: its prompt names no judges, or it has no answer"
+            raise InvalidInput("STEP", f"the turn has no {name!r}; its judgements are {known}")
+        if rows[name] == "done":
+            raise InvalidInput("STEP", f"{name!r} has its score; there is nothing to retry")
+        if rows[name] != "dead":
+            raise InvalidInput("STEP", f"{name!r} is pending; a finalizer worker tries it by itself")
+
+    def _unknown(self, name: str) -> str:
+        return f"this brain has no step {name!r}; its steps are {', '.join(self._order.names)}"

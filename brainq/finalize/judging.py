@@ -1,0 +1,115 @@
+"""JudgeRunner: what a worker does with one doorbell of `brainq.judges`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from brainq.beats import Beats
+from brainq.contracts.judgement import Judge, JudgeCase, Judgement
+from brainq.finalize.finalizer import MAX_TRIES, retry_after_s
+from brainq.finalize.judges.case import judge_case
+from brainq.finalize.judges.ports import Conversations, JudgementRows
+from brainq.finalize.judges.registry import judges_named, unknown_judge
+from brainq.finalize.within import within
+from brainq.observe.logs import logger
+from brainq.providers.aside import Aside
+
+log = logger("brainq.finalize")
+
+LIMIT_S = 60.0  # one judge, one turn; a model is given less, so that its fallback still has time
+MOST_ERROR_CHARS = 2_000
+
+NO_CONTENT = (
+    "the turn's content is gone: Redis has let it go and SQL keeps none of it (redact_logs); judge sooner, or keep "
+    "turns longer in Redis (BRAINQ_KEEP_TURN_S)"
+)
+
+
+class JudgeRunner:
+    """Runs one judge on one turn. Holds no state of its own: any process may run any judge of any turn.
+
+    own      the brain's judges
+    aside    the model of the shipped judges; None: they go by rules
+    limit_s  a judge that has not returned by then is abandoned in its thread, and tried again
+    redact   reasons and errors may quote the turn: SQL keeps the score and the kind of error only
+    """
+
+    def __init__(
+        self,
+        *,
+        own: Sequence[Judge],
+        aside: Aside | None,
+        rows: JudgementRows,
+        conversations: Conversations,
+        beats: Beats,
+        lease_s: float,
+        limit_s: float = LIMIT_S,
+        max_tries: int = MAX_TRIES,
+        redact: bool = False,
+    ) -> None:
+        self._own = tuple(own)
+        self._aside = aside
+        self._rows = rows
+        self._conversations = conversations
+        self._limit_s = limit_s
+        self._beats = beats
+        self._lease_s = lease_s
+        self._max_tries = max_tries
+        self._redact = redact
+
+    def run(self, session_id: str, turn_id: str, judge_name: str) -> str:
+        """Answer one doorbell: `judged`, `failed` (it is tried again), `dead`, or `dropped`.
+
+        Raises what SQL and Redis raise; the row's lease then lapses, and the next doorbell finds it free.
+        """
+        tries = self._rows.claim(turn_id, judge_name, self._lease_s)
+        if tries is None:
+            return "dropped"
+        with self._beats.hold(lambda: self._beat(turn_id, judge_name, tries), _ignore):
+            return self._try(session_id, turn_id, judge_name, tries)
+
+    def _beat(self, turn_id: str, judge_name: str, tries: int) -> str:
+        return "OK" if self._rows.beat(turn_id, judge_name, tries, self._lease_s) else "LOST"
+
+    def _try(self, session_id: str, turn_id: str, judge_name: str, tries: int) -> str:
+        judge = judges_named([judge_name], self._own, self._aside)[judge_name]
+        if judge is None:
+            return self._give_up(turn_id, judge_name, tries, unknown_judge(judge_name, self._own))
+        turn = self._conversations.recorded(session_id, turn_id, f"{turn_id}:judge:{judge_name}")
+        if turn is None:
+            return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
+        try:
+            judgement = self._judged(judge, judge_case(turn))
+        except Exception as failure:
+            return self._failed(turn_id, judge_name, tries, failure)
+        self._rows.settle(turn_id, judge_name, judgement)
+        return "judged"
+
+    def _judged(self, judge: Judge, case: JudgeCase) -> Judgement:
+        found: Any = within(self._limit_s, f"judge {judge.name!r}", lambda: judge.judge(case))
+        if not isinstance(found, Judgement):
+            raise TypeError(
+                f"judge {judge.name!r} returned a {type(found).__name__}; it must return a Judgement"
+            )
+        judgement = Judgement.model_validate(found.model_dump())  # one made without checks is checked here
+        return judgement.model_copy(update={"reason": ""}) if self._redact else judgement
+
+    def _failed(self, turn_id: str, judge_name: str, tries: int, failure: Exception) -> str:
+        log.error("judge failed", failure=failure, turn_id=turn_id, judge=judge_name, tries=tries)
+        error = type(failure).__name__ if self._redact else f"{type(failure).__name__}: {failure}"
+        if tries >= self._max_tries:
+            return self._give_up(turn_id, judge_name, tries, error)
+        again_after_s = retry_after_s(tries, random.random())
+        self._rows.fail(turn_id, judge_name, error[:MOST_ERROR_CHARS], again_after_s, dead=False, tries=tries)
+        return "failed"
+
+    def _give_up(self, turn_id: str, judge_name: str, tries: int, error: str) -> str:
+        log.warning("judgement is dead", turn_id=turn_id, judge=judge_name)
+        self._rows.fail(turn_id, judge_name, error[:MOST_ERROR_CHARS], 0.0, dead=True, tries=tries)
+        return "dead"
+
+
+def _ignore(word: str) -> None:
+    """Another try has the row: this one's score is written only if it comes first."""

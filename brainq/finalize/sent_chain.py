@@ -1,0 +1,55 @@
+"""The chain as a step sees it that runs again on its own, mostly after the result went out."""
+
+from __future__ import annotations
+
+from brainq.contracts.claim import StepClaim
+from brainq.contracts.turn import TurnResult
+from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.finalize.ports import Chain
+from brainq.finalize.recall import Recall
+
+
+class SentChain:
+    """Fits `finalize.ports.Chain`. The chain in Redis neither waits for this step nor is moved by it.
+
+    What SQL or a caller has stays as it is: a text is no longer changed, a result not sent again.
+    """
+
+    def __init__(self, live: Chain, recall: Recall) -> None:
+        self._live = live
+        self._recall = recall
+
+    def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
+        return self._recall.ended(session_id, turn_id)
+
+    def details(self, session_id: str, turn_id: str) -> TurnDetails:
+        return self._live.details(session_id, turn_id)
+
+    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> str:
+        return self._live.ring_judge(session_id, turn_id, judge)
+
+    def published(self, session_id: str, turn_id: str) -> TurnResult | None:
+        return self._live.published(session_id, turn_id) or self._recall.result(turn_id)
+
+    def publish(self, result: TurnResult) -> str:
+        # A turn that Redis has let go went out before. One that it has, it sends once.
+        if self._live.ended(result.session_id, result.turn_id) is None:
+            return "ALREADY"
+        return self._live.publish(self._recall.result(result.turn_id) or result)
+
+    def set_text(self, session_id: str, turn_id: str, text: str) -> None:
+        # Writing to a turn that Redis has let go would leave a key without a lifetime behind.
+        if self.published(session_id, turn_id) is None:
+            self._live.set_text(session_id, turn_id, text)
+
+    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | str:
+        return "again"
+
+    def beat(self, claim: StepClaim) -> str:
+        return "OK"
+
+    def go_on(self, claim: StepClaim, next_step: str) -> str:
+        return "again"
+
+    def retry(self, claim: StepClaim, after_s: float, error: str) -> str:
+        return "again"

@@ -1,0 +1,21 @@
+--[[
+Commit a reflection: its note enters the history (none when it brought nothing), what it used is paid, and the
+coordinator is rung for the step itself.
+
+KEYS   turn budget history events spends
+ARGV   sid tid owner fence:n kind item input:n output:n cache_read:n cache_creation:n cost spend data
+REPLY  COMMITTED | LOST
+]]
+-- @include lib/holds
+-- @include lib/event
+-- @include lib/budget
+-- @include lib/again
+if not holds(turn, owner, fence) then return {'LOST'} end
+if item ~= '' then redis.call('RPUSH', history, item) end
+if spend ~= '' then
+  add_usage(budget, input, output, cache_read, cache_creation, cost)
+  redis.call('RPUSH', spends, spend)
+end
+emit(turn, events, kind, cjson.decode(data))
+ring_again(turn, sid, tid, fence)
+return {'COMMITTED'}

@@ -1,0 +1,26 @@
+--[[
+Replace the oldest messages of the history by a summary: `drop` of them go, `items` (the summary, and messages that
+must stay) come in front. Refused when the history is not as long as it was when the summary was written. `mark`
+is how full the context is now: it is not compacted again before it has grown.
+
+KEYS   turn session budget history events spends
+ARGV   sid tid owner fence:n expect:n drop:n input:n output:n cache_read:n cache_creation:n cost spend data mark items...
+REPLY  COMPACTED | CHANGED | LOST
+]]
+-- @include lib/holds
+-- @include lib/event
+-- @include lib/budget
+-- @include lib/again
+if not holds(turn, owner, fence) then return {'LOST'} end
+if redis.call('LLEN', history) ~= expect then return {'CHANGED'} end
+redis.call('LTRIM', history, drop, -1)
+for i = #ARGV, 15, -1 do redis.call('LPUSH', history, ARGV[i]) end
+redis.call('HINCRBY', session, 'trimmed', drop - (#ARGV - 14))
+redis.call('HSET', turn, 'compacted', '1', 'aside_compaction', mark)
+if spend ~= '' then
+  add_usage(budget, input, output, cache_read, cache_creation, cost)
+  redis.call('RPUSH', spends, spend)
+end
+emit(turn, events, 'compaction', cjson.decode(data))
+ring_again(turn, sid, tid, fence)
+return {'COMPACTED'}

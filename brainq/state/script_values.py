@@ -1,0 +1,47 @@
+"""Values as the scripts take them: what a model call used, and a plan of calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from brainq.contracts.claim import PlannedCall
+from brainq.contracts.usage import Spend
+
+
+def used(spend: Spend | None) -> dict[str, Any]:
+    """The arguments `input output cache_read cache_creation cost spend`; zeros and \"\" for nothing."""
+    if spend is None:
+        return {"input": 0, "output": 0, "cache_read": 0, "cache_creation": 0, "cost": "", "spend": ""}
+    return {
+        "input": spend.input_tokens,
+        "output": spend.output_tokens,
+        "cache_read": spend.cache_read_tokens,
+        "cache_creation": spend.cache_creation_tokens,
+        "cost": "" if spend.cost_usd is None else repr(spend.cost_usd),
+        "spend": spend.model_dump_json(exclude_defaults=True),
+    }
+
+
+def plan_json(plan: Sequence[PlannedCall]) -> str:
+    """The argument `calls`: a JSON array in the model's order."""
+    return json.dumps([_planned(call) for call in plan])
+
+
+def _planned(call: PlannedCall) -> dict[str, Any]:
+    return {
+        "id": call.id,
+        "tool": call.tool,
+        "effect": call.effect.value,
+        "wave": call.wave,
+        "spec": call.arguments_json,
+        "hash": call.args_hash,
+        "fp": call.fingerprint,
+        "cap_ms": call.cap_ms,
+        "lanes": json.dumps(call.lanes),
+        "again": "1" if call.idempotent else "0",
+        "repairs": call.repairs,
+        "denied": call.denied,
+        "message": call.message_json,
+    }

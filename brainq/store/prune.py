@@ -1,0 +1,211 @@
+"""Retention: deleting turns that ended long ago, and every row about them.
+
+What stays, whatever its age: a turn that has not ended; one that something still works at (a finalizer step
+that failed and will be tried again, a judgement that is pending), unless nothing moved there for a week; and
+memories and observations, which are knowledge and not logs. Sessions go on counting their turns where they were.
+
+On SQLite the newest turn of all stays, too: a deleted last row gives its number to the next, and rows are told
+apart, and ordered, by theirs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Float, Table, and_, bindparam, case, delete, exists, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from brainq.store.database import Database, Record
+from brainq.store.repositories.numbering import POSITION
+from brainq.store.store import Store
+from brainq.store.tables import (
+    calls,
+    decisions,
+    finalizer_steps,
+    judgements,
+    memories,
+    messages,
+    observations,
+    pruned_sessions,
+    spends,
+    traces,
+    transcripts,
+    turns,
+)
+from brainq.store.tables.types import greater_of, utc_after
+
+BATCH = 200  # turns in one transaction: some 20 ms, so submits and finalizers barely wait
+UNFINISHED_S = 7 * 86_400.0
+LONGEST_REST_S = 0.2
+OF_TURNS = (messages, calls, decisions, finalizer_steps, spends, traces, transcripts, judgements)
+KNOWLEDGE = (memories, observations)
+
+Counts = Mapping[str, int]
+"""Rows a table."""
+
+_T = turns.c
+_CUT = utc_after(bindparam("ago", type_=Float()))
+_STALE = utc_after(bindparam("stale", type_=Float()))
+_WORKED_AT = exists().where(
+    finalizer_steps.c.turn_id == _T.turn_id,
+    finalizer_steps.c.state == "failed",
+    finalizer_steps.c.updated_at > _STALE,
+) | exists().where(
+    judgements.c.turn_id == _T.turn_id, judgements.c.state == "pending", judgements.c.updated_at > _STALE
+)
+_OVER = and_(_T.ended_at.is_not(None), _T.ended_at < _CUT, ~_WORKED_AT)
+# Rows are in the order of acceptance: the walk is over at a page that was accepted after the cut.
+_PAGE = (
+    select(
+        _T.row,
+        _T.turn_id,
+        case((_OVER, 1), else_=0).label("over"),
+        case((_T.accepted_at > _CUT, 1), else_=0).label("recent"),
+    )
+    .where(_T.row > bindparam("after"))
+    .order_by(_T.row)
+    .limit(bindparam("limit"))
+)
+_NEWEST = select(_T.turn_id).order_by(_T.row.desc()).limit(1)
+_NEWEST_SAID = select(messages.c.turn_id).order_by(messages.c.row.desc()).limit(1)
+_THESE = bindparam("turns", expanding=True)
+_STILL = select(_T.row, _T.turn_id, _T.session_id, _T.turn_number, _T.state).where(
+    _T.turn_id.in_(_THESE), _OVER
+)
+_NUMBER = (
+    update(turns)
+    .where(
+        _T.session_id.in_(bindparam("sessions", expanding=True)),
+        _T.ended_at.is_(None),
+        _T.turn_number.is_(None),
+        _T.row < bindparam("newest"),
+    )
+    .values(turn_number=POSITION)
+)
+
+
+def prune(
+    store: Store,
+    older_than_s: float,
+    *,
+    knowledge: bool = False,
+    dry_run: bool = False,
+    told: Callable[[Counts], None] = lambda _: None,
+) -> Counts:
+    """Delete turns that ended, or were rejected, more than `older_than_s` ago; the rows deleted, by table.
+
+    In short transactions of 200 turns, the oldest first: what is interrupted goes on where it was the next time.
+    `told` hears the counts so far after each.
+
+    knowledge   delete memories and observations, too, that were not seen since
+    dry_run     count, and delete nothing
+    """
+    return _Pruning(store.database, older_than_s, dry_run, told).run(knowledge)
+
+
+class _Pruning:
+    def __init__(
+        self, database: Database, older_than_s: float, dry_run: bool, told: Callable[[Counts], None]
+    ) -> None:
+        self._db = database
+        self._ages = {"ago": -older_than_s, "stale": -UNFINISHED_S}
+        self._dry_run = dry_run
+        self._told = told
+        self._counts: Counter[str] = Counter()
+        self._mark = database.pick({"sqlite": _mark(sqlite), "postgresql": _mark(postgresql)})
+
+    def run(self, knowledge: bool) -> Counts:
+        self._counts.update({table.name: 0 for table in (turns, *OF_TURNS)})
+        last = self._last() if self._db.dialect == "sqlite" else set[str]()
+        after = 0
+        while page := self._db.all(_PAGE, {**self._ages, "after": after, "limit": BATCH}):
+            over = [str(row["turn_id"]) for row in page if row["over"] and row["turn_id"] not in last]
+            if over:
+                self._batch(over)
+            if all(row["recent"] for row in page):
+                break
+            after = page[-1]["row"]
+        if knowledge:
+            for table in KNOWLEDGE:
+                self._forget(table)
+        return dict(self._counts)
+
+    def _last(self) -> set[str]:
+        found = (self._db.first(statement, {}) for statement in (_NEWEST, _NEWEST_SAID))
+        return {str(row["turn_id"]) for row in found if row is not None}
+
+    def _batch(self, turn_ids: Sequence[str]) -> None:
+        if self._dry_run:
+            self._counts["turns"] += len(turn_ids)
+            for table in OF_TURNS:
+                statement = select(func.count()).select_from(table).where(table.c.turn_id.in_(_THESE))
+                found = self._db.first(statement, {"turns": turn_ids})
+                self._counts[table.name] += 0 if found is None else int(next(iter(found.values())))
+        else:
+            began = time.monotonic()
+            with self._db.transaction() as connection:
+                self._delete(connection, turn_ids)
+            self._rest(time.monotonic() - began)
+        self._told(dict(self._counts))
+
+    def _rest(self, took_s: float) -> None:
+        """A SQLite file has one writer, and those who wait for it look only now and then: as long as a batch
+        took, the file is theirs."""
+        if self._db.dialect == "sqlite":
+            time.sleep(min(took_s, LONGEST_REST_S))
+
+    def _delete(self, connection: Connection, turn_ids: Sequence[str]) -> None:
+        # Asked again inside the transaction: a dead judgement may just have been revived.
+        rows = connection.execute(_STILL, {**self._ages, "turns": turn_ids}).mappings().all()
+        gone = [row["turn_id"] for row in rows]
+        newest = _newest_numbered(rows)
+        if newest:
+            sessions = {"sessions": sorted(newest), "newest": max(row["row"] for row in newest.values())}
+            connection.execute(_NUMBER, sessions)
+            marks = [
+                {"session_id": session, "turn_row": row["row"], "turn_number": row["turn_number"]}
+                for session, row in sorted(newest.items())
+            ]
+            connection.execute(self._mark, marks)
+        for table in (*OF_TURNS, turns):
+            done = connection.execute(delete(table).where(table.c.turn_id.in_(_THESE)), {"turns": gone})
+            self._counts[table.name] += done.rowcount
+
+    def _forget(self, table: Table) -> None:
+        """Delete what was not seen since, some at a time: each row leaves the full-text index as well."""
+        unseen = table.c.updated_at < _CUT
+        if self._dry_run:
+            found = self._db.first(select(func.count()).select_from(table).where(unseen), self._ages)
+            self._counts[table.name] += 0 if found is None else int(next(iter(found.values())))
+            return
+        some = select(table.c.row).where(unseen).limit(BATCH)
+        statement = delete(table).where(table.c.row.in_(some), unseen)
+        self._counts[table.name] += 0
+        began = time.monotonic()
+        while deleted := self._db.write(statement, {"ago": self._ages["ago"]}):
+            self._counts[table.name] += deleted
+            self._rest(time.monotonic() - began)
+            self._told(dict(self._counts))
+            began = time.monotonic()
+
+
+def _newest_numbered(rows: Sequence[Record]) -> dict[str, Record]:
+    """Of each session the newest of these turns; rejected ones have no number and do not count."""
+    newest: dict[str, Record] = {}
+    for row in sorted(rows, key=lambda row: row["row"]):
+        if row["turn_number"] is not None:
+            newest[row["session_id"]] = row
+    return newest
+
+
+def _mark(dialect: Any) -> Any:
+    """Note the newest pruned turn of a session; a newer one noted before stays."""
+    insert = dialect.insert(pruned_sessions).inline()
+    columns = pruned_sessions.c
+    return insert.on_conflict_do_update(
+        index_elements=["session_id"],
+        set_={name: greater_of(columns[name], insert.excluded[name]) for name in ("turn_row", "turn_number")},
+    )

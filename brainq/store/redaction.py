@@ -1,0 +1,30 @@
+"""What SQL keeps of an ended turn when its content is to be kept out (`redact_logs`). Pure."""
+
+from __future__ import annotations
+
+from brainq.contracts.turn import TurnRequest, TurnResult
+
+NOT_KEPT = "[not kept: redact_logs]"
+
+
+def redacted_request(result: TurnResult) -> TurnRequest:
+    """Who asked, and not what: the request is needed whole only until the turn has ended."""
+    return TurnRequest(turn_id=result.turn_id, session_id=result.session_id, user_message=NOT_KEPT)
+
+
+def redacted_result(result: TurnResult) -> TurnResult:
+    """How the turn ended and what it used, without texts, sources and pack. Of an error, its kind stays."""
+    return result.model_copy(
+        update={
+            "text": "",
+            "local_citations": (),
+            "web_citations": (),
+            "rendered_content_paths": (),
+            "context_pack_json": None,
+            "error": result.error.partition(":")[0] if result.error else result.error,
+            "warnings": (
+                *result.warnings,
+                f"the answer is no longer in Redis, and SQL has none of it {NOT_KEPT}",
+            ),
+        }
+    )

@@ -1,0 +1,135 @@
+"""Judgements: a job table on the database's own clock, whose rows end as scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Float, and_, bindparam, literal_column, null, select, update
+
+from brainq.contracts.judgement import Judgement
+from brainq.contracts.usage import TokenUsage
+from brainq.store.database import Database
+from brainq.store.rows import JudgementRow
+from brainq.store.statements import insert_or_ignore
+from brainq.store.tables import judgements
+from brainq.store.tables.types import utc_after, utc_now
+
+_J = judgements.c
+_PENDING = _J.state == literal_column("'pending'")  # a literal: only so the partial index is used
+_HERE = and_(_J.turn_id == bindparam("turn"), _J.judge == bindparam("by"))
+_AFTER = utc_after(bindparam("seconds", type_=Float()))
+_PLAN = insert_or_ignore(judgements)
+_CLAIM = (
+    update(judgements)
+    .where(_HERE, _PENDING, _J.due_at <= utc_now())
+    .values(tries=_J.tries + 1, due_at=_AFTER, updated_at=utc_now())
+    .returning(_J.tries)
+)
+_BEAT = (
+    update(judgements)
+    .where(_HERE, _PENDING, _J.tries == bindparam("nth"))
+    .values(due_at=_AFTER, updated_at=utc_now())
+)
+_SETTLE = update(judgements).where(_HERE, _PENDING).values(state="done", error=null(), updated_at=utc_now())
+_FAIL = (
+    update(judgements)
+    .where(_HERE, _PENDING, _J.tries == bindparam("nth"))
+    .values(due_at=_AFTER, updated_at=utc_now())
+)
+_REVIVE = (
+    update(judgements)
+    .where(_HERE, _J.state == "dead")
+    .values(state="pending", tries=0, due_at=utc_now(), updated_at=utc_now())
+)
+_DUE = (
+    select(_J.session_id, _J.turn_id, _J.judge)
+    .where(_PENDING, _J.due_at <= _AFTER)
+    .order_by(_J.due_at)
+    .limit(bindparam("most"))
+)
+_OF = select(judgements).where(_J.turn_id == bindparam("turn")).order_by(_J.judge)
+
+
+class Judgements:
+    """The `judgements` table. A judgement is `pending` until it is `done` (scored) or `dead` (given up)."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._plan = database.pick(_PLAN)
+
+    def plan(self, connection: Connection, session_id: str, turn_id: str, names: Sequence[str]) -> None:
+        """Effect: the turn is to be judged by these; those it has already stay as they are."""
+        if names:
+            row = {"session_id": session_id, "turn_id": turn_id, "state": "pending"}
+            connection.execute(self._plan, [{**row, "judge": name} for name in names])
+
+    def claim(self, turn_id: str, judge: str, lease_s: float) -> int | None:
+        """Take a judgement for `lease_s`: which try this is, from 1. None: it is taken, settled, dead, unknown, or
+        its next try is not due yet. One statement: of several at once, one gets it."""
+        values = {"turn": turn_id, "by": judge, "seconds": lease_s}
+        found = self._db.write_returning(_CLAIM, values)
+        return None if found is None else int(found["tries"])
+
+    def beat(self, turn_id: str, judge: str, tries: int, lease_s: float) -> bool:
+        """Keep it for another `lease_s`. False: a later try has it, or it is settled."""
+        values = {"turn": turn_id, "by": judge, "nth": tries, "seconds": lease_s}
+        return self._db.write(_BEAT, values) == 1
+
+    def settle(
+        self,
+        turn_id: str,
+        judge: str,
+        judgement: Judgement,
+        usage: TokenUsage | None = None,
+        cost_usd: float | None = None,
+    ) -> bool:
+        """Write the score. False, and nothing changed, unless it was pending: the first score stays, also when
+        a try whose lease had run out comes later with another."""
+        values = {
+            "turn": turn_id,
+            "by": judge,
+            "score": judgement.score,
+            "reason": judgement.reason,
+            "method": judgement.method,
+            "model": judgement.model,
+            "input_tokens": usage and usage.input_tokens,
+            "output_tokens": usage and usage.output_tokens,
+            "cost_usd": cost_usd,
+        }
+        return self._db.write(_SETTLE, values) == 1
+
+    def fail(
+        self, turn_id: str, judge: str, error: str, again_after_s: float, dead: bool, tries: int | None = None
+    ) -> bool:
+        """A try failed: the next is due after `again_after_s`, or (`dead`) there is none.
+
+        `tries` is the number that `claim` gave: a try that lost its lease to a later one changes nothing.
+        Without it the newest try is meant.
+        """
+        newest = tries if tries is not None else self._tries(turn_id, judge)
+        values = {
+            "turn": turn_id,
+            "by": judge,
+            "nth": newest,
+            "seconds": again_after_s,
+            "state": "dead" if dead else "pending",
+            "error": error,
+        }
+        return self._db.write(_FAIL, values) == 1
+
+    def revive(self, turn_id: str, judge: str) -> bool:
+        """A dead judgement is due again, its tries counted anew; False if it was not dead."""
+        return self._db.write(_REVIVE, {"turn": turn_id, "by": judge}) == 1
+
+    def due(self, older_than_s: float, limit: int) -> list[tuple[str, str, str]]:
+        """(session, turn, judge) of judgements that nobody holds and that have been due for this long, the
+        longest first."""
+        found = self._db.all(_DUE, {"seconds": -older_than_s, "most": limit})
+        return [(row["session_id"], row["turn_id"], row["judge"]) for row in found]
+
+    def of(self, turn_id: str) -> list[JudgementRow]:
+        """The turn's judgements, by the judge's name."""
+        return [JudgementRow(**found) for found in self._db.all(_OF, {"turn": turn_id})]
+
+    def _tries(self, turn_id: str, judge: str) -> int:
+        return next((row.tries for row in self.of(turn_id) if row.judge == judge), 0)

@@ -1,0 +1,33 @@
+"""What the opening wave brought: memory, and the context pack with the preferences found in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from brainq.contracts.memory import RetrievedMemory
+from brainq.tools.pack import merge_preferences, pack_json, read_pack
+
+MEMORY_TOOL = "retrieve_for_context"  # the call's name in the trace; no model sees it
+NOTHING = RetrievedMemory()
+
+
+def opened_memory(opening: Mapping[str, str]) -> RetrievedMemory:
+    """What memory brought; nothing when it failed or was late."""
+    found = opening.get(MEMORY_TOOL)
+    if found is None:
+        return NOTHING
+    try:
+        return RetrievedMemory.model_validate_json(found)
+    except ValidationError:
+        return RetrievedMemory(text=found)
+
+
+def opened_pack(opening: Mapping[str, str]) -> str | None:
+    """The context pack as JSON, merged with memory's preferences and habits; None when there is neither."""
+    memory = opened_memory(opening)
+    packs = [text for tool, text in opening.items() if tool != MEMORY_TOOL]
+    if not packs and not memory.preferences and not memory.habits:
+        return None
+    return pack_json(merge_preferences(read_pack(packs[0]) if packs else {}, memory))

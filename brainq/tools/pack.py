@@ -1,0 +1,87 @@
+"""The context pack: a JSON object, and the preferences that join it. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from brainq.contracts.memory import RetrievedMemory
+
+Pack = dict[str, Any]
+
+PREFERENCES = "preferences"
+
+
+def read_pack(text: str) -> Pack:
+    """The pack in a tool's result: its JSON object; any other text as `{"text": ...}`; {} for a blank one."""
+    if not text.strip():
+        return {}
+    try:
+        found: Any = json.loads(text, parse_constant=str)
+        if isinstance(found, dict):
+            pack_json(cast("Pack", found))  # what could be read but not written, such as 1e999, is text too
+            return cast("Pack", found)
+    except (ValueError, RecursionError):
+        pass
+    return {"text": text}
+
+
+def merge_preferences(pack: object, memory: RetrievedMemory) -> Pack:
+    """The pack with the preferences and habits found in memory after its own `preferences`.
+
+    The order is kept; of strings that differ in case and spacing only the first stays; entries that are no strings
+    stay as they are. A pack that is no object is taken as `{"text": ...}`; preferences that are no list, as its one
+    entry. The pack given is not changed.
+    """
+    merged = _as_pack(pack)
+    own = merged.get(PREFERENCES)
+    entries = _entries(own)
+    found = [text.strip() for text in (*memory.preferences, *memory.habits) if text.strip()]
+    if entries or found or isinstance(own, list | tuple):
+        merged[PREFERENCES] = _without_repeats([*entries, *found])
+    return merged
+
+
+def pack_json(pack: Mapping[str, Any]) -> str:
+    """One text for equal packs: sorted keys, no spaces, nothing that UTF-8 cannot hold.
+
+    Raises ValueError for what has no JSON form.
+    """
+    try:
+        text = json.dumps(
+            dict(pack), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"the context pack has no JSON form: {error}") from error
+    # A lone surrogate, which tools do return, could be neither stored nor sent.
+    return (
+        text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    )
+
+
+def _as_pack(pack: object) -> Pack:
+    if isinstance(pack, Mapping):
+        return dict(cast("Mapping[str, Any]", pack))
+    if pack is None:
+        return {}
+    return read_pack(pack) if isinstance(pack, str) else {"text": json.dumps(pack, default=str)}
+
+
+def _entries(preferences: Any) -> list[Any]:
+    if preferences is None:
+        return []
+    return list(preferences) if isinstance(preferences, list | tuple) else [preferences]
+
+
+def _without_repeats(entries: Sequence[Any]) -> list[Any]:
+    kept: list[Any] = []
+    seen: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, str):
+            key = " ".join(entry.casefold().split())
+            if key in seen:
+                continue
+            seen.add(key)
+        kept.append(entry)
+    return kept

@@ -1,0 +1,76 @@
+"""ContextTracker: how full the model's context is.
+
+What counts is the provider's own count of the last request, where there is one. The next request is not the last
+one, so its tokens are estimated, and the estimate is corrected by how far it was off last time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+ContextLevel = Literal["ok", "warning", "critical"]
+
+# `max_context_tokens` is all a model takes, its reply included, and a step adds its results before anybody can look
+# again. 15 % is 30 000 tokens of 200 000 and 1 200 of 8 000: a long reply or a few results. The warning comes when as
+# much again is left.
+WARNING = 0.70
+CRITICAL = 0.85
+
+# Over recorded sessions of real models with an airline's JSON (tau2-bench), a context cost 1.27 (GPT-4o, GPT-4.1) to
+# 1.57 times its estimate (Claude Opus 4.6); what single steps added, 0.75 to 3.2 and 0.86 to 3.5 times (1st and 99th
+# percentile). What lies far beyond is a wrong report, such as a proxy that leaves out cached tokens: unclamped it
+# would switch the guard off, or compact a context that is nearly empty.
+LOWEST_RATIO = 0.5
+HIGHEST_RATIO = 3.0
+
+
+def level_of(tokens: int, max_context_tokens: int) -> ContextLevel:
+    """`warning` from 70 % of the context on, `critical` from 85 %."""
+    if tokens >= CRITICAL * max_context_tokens:
+        return "critical"
+    return "warning" if tokens >= WARNING * max_context_tokens else "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTracker:
+    """Tokens of a context. Frozen: each reply gives a new one.
+
+    reported    input tokens the provider counted for the last request; 0: not known
+    estimated   what the same request was estimated at
+    ratio       real tokens for one estimated token, from the last report that was one
+    """
+
+    max_context_tokens: int
+    reported: int = 0
+    estimated: int = 0
+    ratio: float = 1.0
+
+    @classmethod
+    def of(cls, max_context_tokens: int, known: tuple[int, int]) -> ContextTracker:
+        """From what the turn's state keeps: (reported, estimated) of the last request, (0, 0) for none."""
+        return cls(max_context_tokens).after(*known)
+
+    def after(self, reported: int, estimated: int) -> ContextTracker:
+        """Once the reply is there. Both count the whole request, tools included; a report of 0 changes nothing."""
+        if reported <= 0 or estimated <= 0:
+            return self
+        ratio = min(HIGHEST_RATIO, max(LOWEST_RATIO, reported / estimated))
+        return replace(self, reported=reported, estimated=estimated, ratio=ratio)
+
+    def tokens(self, estimate: int) -> int:
+        """Tokens of a request that is estimated at `estimate`; for the last request, what the provider counted."""
+        return math.ceil(round(self.ratio * estimate, 6))
+
+    def estimate_for(self, tokens: int) -> int:
+        """The largest estimate that stays within so many tokens."""
+        return max(0, math.floor(round(tokens / self.ratio, 6)))
+
+    def level(self, estimate: int) -> ContextLevel:
+        """How full the context would be with a request of this estimate."""
+        return level_of(self.tokens(estimate), self.max_context_tokens)
+
+    def reset(self) -> ContextTracker:
+        """After a compaction: the last report was of a context that is gone. How far estimates are off, is kept."""
+        return replace(self, reported=0, estimated=0)

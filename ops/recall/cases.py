@@ -1,0 +1,38 @@
+"""The recorded turns as the engine meets them: the message, what was said before it, the tools called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from brainq.contracts.message import Message
+from brainq.turn.selection import SelectionContext, context_of
+from examples.airline.recorded import RecordedSession, RecordedTurn
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A turn with calls. `called` names a tool once for each call of it, over all steps of the turn."""
+
+    query: str
+    context: SelectionContext
+    called: tuple[str, ...]
+
+
+def cases(sessions: Iterable[RecordedSession]) -> Iterator[Case]:
+    """Every turn in which the model called a tool; in the others there is nothing to find."""
+    for session in sessions:
+        history: list[Message] = []
+        for number, turn in enumerate(session.turns, 1):
+            turn_id = session.turn_id(number)
+            called = tuple(call.tool for step in turn.steps for call in step.calls)
+            if called:
+                yield Case(turn.user, context_of(history, turn_id), called)
+            history += _messages(turn, turn_id)
+
+
+def _messages(turn: RecordedTurn, turn_id: str) -> Iterator[Message]:
+    """The turn as it stands in a session's history, as far as selection reads it."""
+    yield Message(role="user", content=turn.user, turn=turn_id)
+    for number, step in enumerate(turn.steps, 1):
+        yield Message(role="assistant", content=step.text, turn=turn_id, step=number)

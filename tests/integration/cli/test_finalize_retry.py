@@ -1,0 +1,64 @@
+"""`brainq finalize retry`: what the finalizer gave up, run again by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from brainq.cli.codes import Exit
+from brainq.contracts.parts import Memory
+from tests.integration.cli.conftest import Brainq
+from tests.support.parts import Extractor, Pumps, brain_of, forget, pump_of, run_turn
+
+APP = """
+import os
+from brainq import Brain, ScriptedProvider
+from brainq.contracts.memory import MemoryItem
+from brainq.contracts.parts import Memory
+from brainq.contracts.prompt import PromptTemplate
+from brainq.providers.scripted import says
+
+
+class Extractor:
+    def extract_turn(self, turn):
+        if os.path.exists("away"):
+            raise OSError("the extractor\\x1b[31m is away")
+        return [MemoryItem(kind="fact", text="They were here.")]
+
+
+memory = Memory(retriever=None, extractor=Extractor(), learner=None)
+brain = Brain("cli", ScriptedProvider([says("Done.")]), memory=memory)
+"""
+
+
+def test_the_command_retries_and_says_how_it_went(
+    pumps: Pumps, brainq: Brainq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "parts_app.py").write_text(APP)
+    monkeypatch.setenv("BRAINQ_APP", "parts_app:brain")
+    pump = pump_of(pumps, brain_of(memory=Memory(retriever=None, extractor=Extractor(times=1), learner=None)))
+    turn_id = run_turn(pump).turn_id
+    forget(pump)
+    (tmp_path / "away").touch()
+    ran = brainq("finalize", "retry", turn_id)
+    assert ran.code == Exit.FAILED
+    assert "memory: running" in ran.err
+    assert "memory: failed again: OSError: the extractor" in ran.err
+    assert "\x1b" not in ran.err
+
+    (tmp_path / "away").unlink()
+    ran = brainq("finalize", "retry", turn_id, "memory", "--json")
+    assert ran.code == Exit.OK
+    assert json.loads(ran.out) == {"turn_id": turn_id, "step": "memory", "outcome": "done", "error": ""}
+    assert [row.text for row in pump.wiring.store.memories.of_turn(turn_id)] == ["They were here."]
+
+    ran = brainq("finalize", "retry", turn_id)
+    assert ran.code == Exit.OK
+    assert "nothing to retry" in ran.err
+    assert brainq("finalize", "retry", turn_id, "memory").code == Exit.USAGE
+    ran = brainq("finalize", "retry", turn_id, "memroy")
+    assert ran.code == Exit.USAGE
+    assert "its steps are" in ran.err
+    assert brainq("finalize", "retry", "01zzzz").code == Exit.NOT_FOUND

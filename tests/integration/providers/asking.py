@@ -1,0 +1,42 @@
+"""Asking a provider either way, and what every test of a real server shares."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.providers.anthropic import AnthropicProvider
+from brainq.providers.openai_compat import OpenAIProvider
+from brainq.providers.retry import RetryPolicy
+from brainq.providers.vendor import VendorProvider
+
+WireName = Literal["openai", "anthropic"]
+
+# Full waits, so that a server sees them grow, also when the machine is busy; short, so that the tests are.
+QUICK = RetryPolicy(first_s=0.25, draw=lambda: 1.0)
+
+streamed_or_not = pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+
+
+def vendor(name: WireName, base_url: str, retry: RetryPolicy = QUICK) -> VendorProvider:
+    """The provider of that wire, warmed up. Close it."""
+    made: VendorProvider
+    if name == "openai":
+        made = OpenAIProvider(base_url=base_url, api_key="k", retry=retry)
+    else:
+        made = AnthropicProvider(base_url=base_url, api_key="k", retry=retry)
+    made.warm_up()
+    return made
+
+
+def ask(provider: VendorProvider, asked: ModelRequest, *, streamed: bool) -> ModelReply:
+    """The reply; a stream's deltas must join to its text."""
+    if not streamed:
+        return provider.generate(asked)
+    *deltas, last = provider.generate_stream(asked)
+    assert all(delta.text and delta.reply is None for delta in deltas)
+    assert last.reply is not None
+    assert "".join(delta.text for delta in deltas) == last.reply.text
+    return last.reply

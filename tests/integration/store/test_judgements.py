@@ -1,0 +1,198 @@
+"""Judgements as jobs: planned, claimed by one, settled once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+
+from brainq.contracts.claim import StepClaim
+from brainq.contracts.judgement import Judgement
+from brainq.contracts.usage import TokenUsage
+from brainq.store.records import SqlRecords
+from brainq.store.rows import JudgementRow
+from brainq.store.store import Store
+from tests.integration.store.examples import at_once
+
+GOOD = Judgement(score=0.9, reason="It follows from the notes.", model="m")
+BAD = Judgement(score=0.1, reason="It does not.", method="rules")
+LONG_S = 3600.0
+
+
+def plan(store: Store, *names: str, turn_id: str = "turn-1") -> None:
+    with store.database.transaction() as connection:
+        store.judgements.plan(connection, "s1", turn_id, names)
+
+
+def lapse(store: Store) -> None:
+    """All leases and waits are over."""
+    with store.engine.connect() as connection:
+        connection.execute(text("UPDATE judgements SET due_at = created_at"))
+
+
+def only(store: Store) -> JudgementRow:
+    (row,) = store.judgements.of("turn-1")
+    return row
+
+
+def test_a_planned_judgement_is_pending_and_due(store: Store) -> None:
+    plan(store, "faithfulness", "relevance")
+    plan(store, "relevance", "tone")
+
+    assert [(row.judge, row.state, row.tries) for row in store.judgements.of("turn-1")] == [
+        (name, "pending", 0) for name in ("faithfulness", "relevance", "tone")
+    ]
+    assert sorted(store.judgements.due(0, 9)) == [
+        ("s1", "turn-1", name) for name in ("faithfulness", "relevance", "tone")
+    ]
+    assert len(store.judgements.due(0, 2)) == 2
+    assert store.judgements.due(60, 9) == []
+    assert abs(store.judgements.of("turn-1")[0].created_at - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+def test_planning_is_recorded_once_a_step(store: Store) -> None:
+    records, claim = SqlRecords(store), StepClaim("s1", "turn-1", "judges", "me", 1, 1)
+
+    def record(names: Sequence[str]) -> bool:
+        return records.record_judges(claim, "s1", "turn-1", names)
+
+    assert [record(["relevance"]), record(["tone"])] == [True, False]
+    assert [row.judge for row in store.judgements.of("turn-1")] == ["relevance"]
+    assert records.record_judges(StepClaim("s1", "turn-2", "judges", "me", 1, 1), "s1", "turn-2", ()) is True
+
+
+def test_a_claim_holds_until_its_lease_is_over(store: Store) -> None:
+    plan(store, "tone")
+
+    assert store.judgements.claim("turn-1", "tone", LONG_S) == 1
+    assert store.judgements.claim("turn-1", "tone", LONG_S) is None
+    assert store.judgements.due(0, 9) == []
+    assert only(store).due_at > datetime.now(UTC) + timedelta(seconds=LONG_S / 2)
+    lapse(store)
+    assert store.judgements.due(0, 9) == [("s1", "turn-1", "tone")]
+    assert store.judgements.claim("turn-1", "tone", LONG_S) == 2
+
+
+def test_what_is_unknown_cannot_be_claimed_or_settled(store: Store) -> None:
+    plan(store, "tone")
+
+    assert store.judgements.claim("turn-1", "other", LONG_S) is None
+    assert store.judgements.claim("turn-2", "tone", LONG_S) is None
+    assert store.judgements.settle("turn-2", "tone", GOOD) is False
+    assert store.judgements.fail("turn-2", "tone", "x", 0, dead=False) is False
+    assert store.judgements.of("turn-2") == []
+
+
+def test_of_many_one_claims(store: Store) -> None:
+    for number in range(8):
+        plan(store, f"judge-{number}")
+
+        answers = at_once([lambda n=number: store.judgements.claim("turn-1", f"judge-{n}", LONG_S)] * 8)
+
+        assert sorted(answers, key=str) == [1, *[None] * 7]
+
+
+def test_of_many_one_takes_over_a_lapsed_lease(store: Store) -> None:
+    plan(store, "tone")
+    for tries in range(1, 9):
+        answers = at_once([lambda: store.judgements.claim("turn-1", "tone", LONG_S)] * 6)
+
+        assert sorted(answers, key=str) == [tries, *[None] * 5]
+        lapse(store)
+
+
+def test_the_first_score_stays(store: Store) -> None:
+    plan(store, "tone")
+    store.judgements.claim("turn-1", "tone", LONG_S)
+
+    usage = TokenUsage(input_tokens=100, output_tokens=7)
+    assert store.judgements.settle("turn-1", "tone", GOOD, usage, 0.002) is True
+    assert store.judgements.settle("turn-1", "tone", BAD) is False
+    assert store.judgements.fail("turn-1", "tone", "late", 0, dead=True) is False
+    assert store.judgements.claim("turn-1", "tone", 0) is None
+    row = only(store)
+    assert (row.state, row.score, row.reason, row.method, row.model) == (
+        "done",
+        0.9,
+        GOOD.reason,
+        "model",
+        "m",
+    )
+    assert (row.input_tokens, row.output_tokens, row.cost_usd, row.error) == (100, 7, 0.002, None)
+    assert store.judgements.due(-9e6, 9) == []
+
+
+def test_a_score_that_comes_after_anothers_changes_nothing(store: Store) -> None:
+    plan(store, "tone")
+    assert store.judgements.claim("turn-1", "tone", LONG_S) == 1
+    lapse(store)
+    assert store.judgements.claim("turn-1", "tone", LONG_S) == 2
+
+    assert store.judgements.settle("turn-1", "tone", GOOD) is True
+    assert store.judgements.settle("turn-1", "tone", BAD) is False
+    assert only(store).score == 0.9
+
+
+def test_of_many_one_settles(store: Store) -> None:
+    plan(store, "tone")
+    scores = [Judgement(score=number / 10, reason=str(number)) for number in range(8)]
+
+    answers = at_once(
+        [lambda score=score: store.judgements.settle("turn-1", "tone", score) for score in scores]
+    )
+
+    assert sum(answers) == 1
+    assert only(store).score == scores[answers.index(True)].score
+
+
+def test_a_failed_try_waits_for_the_next(store: Store) -> None:
+    plan(store, "tone")
+    store.judgements.claim("turn-1", "tone", LONG_S)
+
+    assert store.judgements.fail("turn-1", "tone", "no \ud800 model", LONG_S, dead=False, tries=1) is True
+    assert (only(store).state, only(store).error) == ("pending", "no \ufffd model")
+    assert store.judgements.claim("turn-1", "tone", LONG_S) is None
+    lapse(store)
+    assert store.judgements.claim("turn-1", "tone", LONG_S) == 2
+    assert store.judgements.fail("turn-1", "tone", "again", 0, dead=False) is True
+    assert store.judgements.claim("turn-1", "tone", LONG_S) == 3
+    store.judgements.settle("turn-1", "tone", GOOD)
+    assert only(store).error is None
+
+
+def test_a_try_without_its_lease_does_not_end_anothers(store: Store) -> None:
+    plan(store, "tone")
+    store.judgements.claim("turn-1", "tone", LONG_S)
+    lapse(store)
+    store.judgements.claim("turn-1", "tone", LONG_S)
+
+    assert store.judgements.fail("turn-1", "tone", "late", 0, dead=True, tries=1) is False
+    assert (only(store).state, store.judgements.due(0, 9)) == ("pending", [])
+
+
+def test_a_dead_judgement_can_be_revived(store: Store) -> None:
+    plan(store, "tone")
+    store.judgements.claim("turn-1", "tone", LONG_S)
+    assert store.judgements.revive("turn-1", "tone") is False
+    store.judgements.fail("turn-1", "tone", "refused", 0, dead=True)
+
+    assert (only(store).state, store.judgements.due(0, 9)) == ("dead", [])
+    assert store.judgements.claim("turn-1", "tone", LONG_S) is None
+    assert store.judgements.settle("turn-1", "tone", GOOD) is False
+    assert store.judgements.revive("turn-1", "tone") is True
+    assert store.judgements.claim("turn-1", "tone", LONG_S) == 1
+
+
+@pytest.mark.parametrize("state", ["pending", "done"])
+def test_the_sweepers_read_uses_its_index(store: Store, state: str) -> None:
+    sqlite = store.engine.dialect.name == "sqlite"
+    query = "SELECT turn_id FROM judgements WHERE state = 'pending' AND due_at <= CURRENT_TIMESTAMP ORDER BY due_at"
+    with store.engine.connect() as connection:
+        connection.execute(text("SELECT 1" if sqlite else "SET enable_seqscan = off"))
+        plan = connection.execute(
+            text(f"EXPLAIN {'QUERY PLAN' if sqlite else ''} {query.replace('pending', state)}")
+        ).all()
+
+    assert ("ix_judgements_pending" in str(plan)) is (state == "pending")

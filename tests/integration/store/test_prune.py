@@ -1,0 +1,327 @@
+"""Retention: what goes, what stays, and how sessions go on counting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import event, func, select, text
+
+from brainq.contracts.claim import StepClaim
+from brainq.contracts.effect import Effect
+from brainq.contracts.memory import MemoryItem, Observation
+from brainq.contracts.message import Message
+from brainq.contracts.status import TraceStatus
+from brainq.contracts.trace import ToolTraceEntry
+from brainq.contracts.usage import Spend
+from brainq.contracts.view import TurnDetails
+from brainq.store import prune as prune_module
+from brainq.store.prune import KNOWLEDGE, OF_TURNS, Counts, prune
+from brainq.store.records import SqlRecords
+from brainq.store.store import Store
+from brainq.store.tables import judgements, metadata, turns
+from tests.integration.store.examples import decision, end_turn, request, result, start
+
+DAY_S = 86_400.0
+LONG_AGO = "2020-01-01 00:00:00.000"
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prune_module, "BATCH", 3)
+    monkeypatch.setattr(prune_module, "LONGEST_REST_S", 0.0)
+
+
+def rows(store: Store) -> dict[str, int]:
+    with store.engine.connect() as connection:
+        return {
+            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in metadata.sorted_tables
+        }
+
+
+def age(store: Store, *turn_ids: str, ended: str | None = LONG_AGO) -> None:
+    """These turns are of long ago; `ended=None`: they have not ended."""
+    with store.engine.connect() as connection:
+        for turn_id in turn_ids:
+            values = {"then": LONG_AGO, "ended": ended, "turn": turn_id}
+            timestamp = "CAST(:{} AS timestamptz)" if store.engine.dialect.name == "postgresql" else ":{}"
+            connection.execute(
+                text(
+                    f"UPDATE turns SET accepted_at = {timestamp.format('then')}, ended_at = "
+                    f"{timestamp.format('ended')} WHERE turn_id = :turn"
+                ),
+                values,
+            )
+
+
+def age_rows(store: Store, table: str) -> None:
+    with store.engine.connect() as connection:
+        connection.execute(text(f"UPDATE {table} SET updated_at = '{LONG_AGO}'"))
+
+
+def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
+    """A turn with a row in every table."""
+    sent = request(turn_id, session_id)
+    store.turns.accept(sent)
+    store.messages.log_user(sent, redact=False)
+    start(store, turn_id=turn_id)
+    records = SqlRecords(store)
+
+    def claim(step: str) -> StepClaim:
+        return StepClaim(session_id, turn_id, step, "me", 1, 1)
+
+    entry = ToolTraceEntry(
+        call_id="c1-0", tool="look", effect=Effect.READ_ONLY, status=TraceStatus.COMPLETED, step=1, wave=1
+    )
+    details = TurnDetails((Message(role="user", content="hi", turn=turn_id),), (entry,))
+    records.record_answer(claim("log"), result(turn_id, session_id, spends=(Spend(step=1),)), False, details)
+    records.record_memories(claim("memory"), session_id, [MemoryItem(kind="fact", text=f"Fact of {turn_id}")])
+    records.record_observations(claim("learner"), session_id, "e", [Observation(kind="topic", text=turn_id)])
+    records.record_judges(claim("judges"), session_id, turn_id, ["tone"])
+    store.judgements.fail(turn_id, "tone", "refused", 0, dead=True)
+    records.record_decision(claim("decision"), decision(turn_id))
+
+
+def live_turn(store: Store, turn_id: str = "turn-live") -> None:
+    """A turn that has just begun: the newest row of every table that has one of it."""
+    store.turns.accept(request(turn_id, "s9"))
+    store.messages.log_user(request(turn_id, "s9"), redact=False)
+
+
+def ids(store: Store) -> list[str]:
+    return sorted(row.turn_id for row in store.turns.list(limit=100))
+
+
+def test_every_row_of_an_old_turn_goes_and_nothing_else(store: Store) -> None:
+    for number in range(7):
+        whole_turn(store, f"old-{number}", f"s{number % 2}")
+    whole_turn(store, "new-1", "s1")
+    age(store, *(f"old-{number}" for number in range(7)))
+    before = rows(store)
+    assert all(before[table.name] for table in metadata.sorted_tables if table.name != "pruned_sessions")
+
+    planned = prune(store, 30 * DAY_S, dry_run=True)
+    assert rows(store) == before
+    told: list[Counts] = []
+    done = prune(store, 30 * DAY_S, told=told.append)
+
+    assert done == planned
+    assert done["turns"] == 7
+    assert done["finalizer_steps"] == 7 * 5
+    after = rows(store)
+    assert {name: before[name] - after[name] for name in done} == done
+    assert after["turns"] == after["decisions"] == after["transcripts"] == 1
+    assert [after[table.name] for table in KNOWLEDGE] == [8, 8]
+    assert [counts["turns"] for counts in told] == [3, 6, 7]
+    assert set(prune(store, 30 * DAY_S).values()) == {0}
+
+
+def test_every_table_of_turns_is_pruned() -> None:
+    """A table that is added later must be named in `store/prune.py`, or kept on purpose."""
+    about_turns = {table.name for table in metadata.sorted_tables if "turn_id" in table.c}
+
+    assert about_turns == {table.name for table in (turns, *OF_TURNS, *KNOWLEDGE)}
+
+
+def test_only_what_is_over_goes(store: Store) -> None:
+    for name in ("recent", "unended", "failed", "judged", "stuck", "dead", "rejected"):
+        store.turns.accept(request(f"turn-{name}"))
+    store.turns.reject("refused-1", "refused-1", "s1", "bad", "")
+    for name in ("recent", "failed", "judged", "stuck", "dead"):
+        end_turn(store, f"turn-{name}")
+    store.steps.note_failure("turn-failed", "memory", "k", "no model", 1, dead=False)
+    store.steps.note_failure("turn-dead", "memory", "k", "no model", 8, dead=True)
+    live_turn(store)
+    for name in ("judged", "stuck"):
+        with store.database.transaction() as connection:
+            store.judgements.plan(connection, "s1", f"turn-{name}", ["tone"])
+    with store.engine.connect() as connection:
+        connection.execute(
+            judgements.update()
+            .where(judgements.c.turn_id == "turn-stuck")
+            .values(updated_at=text(f"'{LONG_AGO}'"))
+        )
+    age(store, *(f"turn-{name}" for name in ("failed", "judged", "stuck", "dead")), "refused-1")
+    age(store, "turn-unended", ended=None)
+
+    done = prune(store, 30 * DAY_S)
+
+    assert done["turns"] == 3
+    assert ids(store) == [
+        "turn-failed",
+        "turn-judged",
+        "turn-live",
+        "turn-recent",
+        "turn-rejected",
+        "turn-unended",
+    ]
+
+
+def test_the_age_is_the_one_asked_for(store: Store) -> None:
+    store.turns.accept(request("turn-1"))
+    end_turn(store, "turn-1")
+    live_turn(store)
+
+    assert prune(store, 60)["turns"] == 0
+    with store.engine.connect() as connection:
+        shift = "'-61 seconds'" if store.engine.dialect.name == "sqlite" else "interval '61 seconds'"
+        moved = (
+            f"strftime('%Y-%m-%d %H:%M:%f', ended_at, {shift})"
+            if store.engine.dialect.name == "sqlite"
+            else f"ended_at - {shift}"
+        )
+        connection.execute(text(f"UPDATE turns SET ended_at = {moved}"))
+    assert prune(store, 120)["turns"] == 0
+    assert prune(store, 60)["turns"] == 1
+
+
+def numbers(store: Store, *turn_ids: str) -> list[int]:
+    return [store.turns.number(turn_id) for turn_id in turn_ids]
+
+
+def test_the_turns_that_remain_keep_their_numbers(store: Store) -> None:
+    """t2 waits, t5 is live; t1, t3 and t4 go, in whatever order they ended."""
+    for number in range(1, 7):
+        store.turns.accept(request(f"t{number}-x", "s1"))
+        store.turns.accept(request(f"u{number}-x", "s2"))
+    for number in (4, 1, 3, 6):
+        end_turn(store, f"t{number}-x")
+    assert numbers(store, *(f"t{n}-x" for n in range(1, 7))) == [1, 2, 3, 4, 5, 6]
+    age(store, "t1-x", "t3-x", "t4-x")
+
+    assert prune(store, 30 * DAY_S)["turns"] == 3
+
+    assert numbers(store, "t1-x", "t2-x", "t5-x", "t6-x") == [0, 2, 5, 6]
+    assert numbers(store, *(f"u{n}-x" for n in range(1, 7))) == [1, 2, 3, 4, 5, 6]
+    end_turn(store, "t2-x")
+    end_turn(store, "t5-x")
+    store.turns.accept(request("t7-x", "s1"))
+    assert numbers(store, "t2-x", "t5-x", "t6-x", "t7-x") == [2, 5, 6, 7]
+    assert (row := store.turns.get("t2-x")) is not None
+    assert row.turn_number == 2
+
+
+def test_a_session_that_is_gone_goes_on_counting(store: Store) -> None:
+    for number in range(1, 8):
+        store.turns.accept(request(f"t{number}-x", "s1"))
+        store.turns.reject(f"r{number}-x", f"r{number}-x", "s1", "bad", "")
+        end_turn(store, f"t{number}-x")
+    whole_turn(store, "another", "s2")
+    for last in (5, 7):
+        age(store, *(f"{kind}{number}-x" for number in range(1, last + 1) for kind in "tr"))
+        prune(store, 30 * DAY_S)
+
+    assert ids(store) == ["another"]
+    store.turns.accept(request("t8-x", "s1"))
+    store.turns.accept(request("t9-x", "s1"))
+    assert numbers(store, "t8-x", "t9-x") == [8, 9]
+    end_turn(store, "t8-x")
+    assert numbers(store, "t8-x", "t9-x") == [8, 9]
+    assert rows(store)["pruned_sessions"] == 1
+
+
+def test_where_all_turns_are_old_no_number_is_given_twice(store: Store) -> None:
+    for number in range(1, 4):
+        whole_turn(store, f"turn-{number}")
+    store.turns.reject("refused-1", "refused-1", "s1", "bad", "")
+    age(store, *ids(store))
+    event_id = SqlRecords(store).source_event_id("turn-3")
+
+    prune(store, 30 * DAY_S)
+
+    sqlite = store.engine.dialect.name == "sqlite"
+    assert ids(store) == (["refused-1", "turn-3"] if sqlite else [])
+    whole_turn(store, "turn-4")
+    assert numbers(store, "turn-4") == [4]
+    assert SqlRecords(store).source_event_id("turn-4") not in ("", event_id)
+
+
+def test_a_number_is_not_found_by_counting_the_session(store: Store) -> None:
+    """What it costs is counted in rows that the database looks at, not timed."""
+    for number in range(40):
+        store.turns.accept(request(f"turn-{number}", "s1"))
+        end_turn(store, f"turn-{number}")
+    store.turns.accept(request("turn-new", "s1"))
+    steps = _steps(store, "turn-new")
+    for number in range(40, 400):
+        store.turns.accept(request(f"turn-{number}", "s1"))
+    with store.engine.connect() as connection:
+        connection.execute(
+            text("UPDATE turns SET turn_number = row, ended_at = accepted_at WHERE turn_id LIKE 'turn-_%'")
+        )
+    store.turns.accept(request("turn-newest", "s1"))
+
+    assert store.turns.number("turn-newest") == 402
+    if steps is not None:
+        assert _steps(store, "turn-newest") == pytest.approx(steps, rel=0.5)
+
+
+def _steps(store: Store, turn_id: str) -> int | None:
+    """How many instructions SQLite took for it; Postgres does not say."""
+    if store.engine.dialect.name != "sqlite":
+        return None
+    counted = 0
+
+    def count() -> None:
+        nonlocal counted
+        counted += 1
+
+    def listen(connection: Any, _record: Any, _proxy: Any) -> None:
+        connection.set_progress_handler(count, 1)
+
+    def unlisten(connection: Any, _record: Any) -> None:
+        connection.set_progress_handler(None, 1)
+
+    event.listen(store.engine, "checkout", listen)
+    event.listen(store.engine, "checkin", unlisten)
+    store.turns.number(turn_id)
+    event.remove(store.engine, "checkout", listen)
+    event.remove(store.engine, "checkin", unlisten)
+    return counted
+
+
+def test_knowledge_goes_only_when_asked_and_not_seen_since(store: Store) -> None:
+    for number in range(8):
+        whole_turn(store, f"turn-{number}")
+    age_rows(store, "memories")
+    whole_turn(store, "turn-8")
+
+    assert "memories" not in prune(store, 30 * DAY_S)
+    planned = prune(store, 30 * DAY_S, knowledge=True, dry_run=True)
+    assert prune(store, 30 * DAY_S, knowledge=True) == planned
+    assert (planned["memories"], planned["observations"]) == (8, 0)
+    assert [row.text for row in store.memories.list("s1")] == ["Fact of turn-8"]
+    assert [row.text for row in store.memories.search("s1", "fact")] == ["Fact of turn-8"]
+
+
+def test_an_interrupted_prune_is_taken_up_again(store: Store) -> None:
+    for number in range(9):
+        whole_turn(store, f"turn-{number}")
+    live_turn(store)
+    age(store, *(f"turn-{number}" for number in range(9)))
+
+    def interrupt(counts: Counts) -> None:
+        if counts["turns"] >= 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prune(store, 30 * DAY_S, told=interrupt)
+    assert rows(store)["turns"] - 1 == rows(store)["decisions"] == 3
+    assert prune(store, 30 * DAY_S)["turns"] == 3
+    assert rows(store)["calls"] == 0
+
+
+def test_submits_go_on_while_old_turns_go(store: Store) -> None:
+    for number in range(12):
+        whole_turn(store, f"turn-{number}")
+    whole_turn(store, "turn-last", "s2")
+    age(store, *(f"turn-{number}" for number in range(12)))
+    accepted: list[bool] = []
+
+    def submit(counts: Counts) -> None:
+        accepted.append(store.turns.accept(request(f"new-{len(accepted)}")).created)
+
+    assert prune(store, 30 * DAY_S, told=submit)["turns"] == 12
+    assert accepted == [True] * 4
+    assert numbers(store, *(f"new-{n}" for n in range(4))) == [13, 14, 15, 16]

@@ -1,0 +1,185 @@
+"""What the finalizer's log step leaves of a turn: spends, traces, and the whole conversation."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from brainq.contracts.claim import StepClaim
+from brainq.contracts.effect import Effect
+from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.status import TraceStatus
+from brainq.contracts.trace import ToolTraceEntry
+from brainq.contracts.usage import Spend
+from brainq.contracts.view import TurnDetails
+from brainq.store.records import SqlRecords
+from brainq.store.store import Store
+from tests.integration.store.examples import at_once, end_turn, request, result
+
+SPENDS = (
+    Spend(step=1, model="m", input_tokens=100, output_tokens=20, cache_read_tokens=5, cost_usd=0.00123),
+    Spend(kind="lost", step=2, input_tokens=2**40),
+    Spend(kind="reflection", step=2, model="n\ud800", input_tokens=7, output_tokens=1, cost_usd=0.0),
+)
+
+
+NOTES_AT = 14
+
+
+def claim(turn_id: str = "turn-1") -> StepClaim:
+    return StepClaim("s1", turn_id, "log", "me", 1, 1)
+
+
+def entry(index: int, **more: object) -> ToolTraceEntry:
+    values: dict[str, object] = {
+        "call_id": f"c1-{index}",
+        "tool": "read_note",
+        "effect": Effect.READ_ONLY,
+        "status": TraceStatus.COMPLETED,
+        "step": 1,
+        "wave": 1,
+        "args_hash": "h",
+        "dispatched_at_ms": 1_700_000_000_000,
+        "started_at_ms": 1_700_000_000_001,
+        "ended_at_ms": 1_700_000_000_009,
+        "latency_ms": 8,
+    }
+    return ToolTraceEntry.model_validate(values | more)
+
+
+def conversation(turn_id: str = "turn-1", calls: int = 12) -> tuple[Message, ...]:
+    asked = tuple(
+        ToolCall(id=f"c1-{n}", name="read_note", arguments={"path": f"{n}.md"}) for n in range(calls)
+    )
+    return (
+        Message(role="user", content="go \ud83d\ude00", turn=turn_id),
+        Message(role="assistant", calls=asked, turn=turn_id, step=1),
+        *(
+            Message(role="tool", call_id=call.id, name=call.name, content="same", turn=turn_id, step=1)
+            for call in asked
+        ),
+        Message(role="user", content="think again", turn=turn_id, step=1, extra={"note": "reflection"}),
+        Message(role="user", content="think again", turn=turn_id, step=1, extra={"note": "reflection"}),
+        Message(role="user", content="and hurry\x00", turn=turn_id, step=1),
+        Message(role="assistant", content="Done.", turn=turn_id, step=2),
+    )
+
+
+def clean(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """As they are read back: two halves that met are their character. A NUL survives as an escape."""
+    first = messages[0].model_copy(update={"content": "go \U0001f600"})
+    return (first, *messages[1:])
+
+
+def test_everything_of_a_turn_is_recorded_once(store: Store) -> None:
+    store.turns.accept(request())
+    records = SqlRecords(store)
+    trace = tuple(entry(n) for n in range(12))
+    details = TurnDetails(conversation(), trace)
+
+    assert records.record_answer(claim(), result(spends=SPENDS), False, details) is True
+    assert records.record_answer(claim(), result(text="other"), False, TurnDetails()) is False
+
+    assert store.spends.of("turn-1") == [*SPENDS[:2], SPENDS[2].model_copy(update={"model": "n\ufffd"})]
+    assert store.traces.of("turn-1") == list(trace)
+    assert records.transcript("turn-1") == clean(conversation())
+    assert records.transcript("turn-2") == ()
+    assert (row := store.turns.get("turn-1")) is not None
+    assert row.state == "completed"
+
+
+def test_a_trace_may_hold_any_text(store: Store) -> None:
+    details = TurnDetails(
+        (),
+        (
+            entry(
+                0, tool="say_\ud800", detail="a\x00b \ud800", status=TraceStatus.FAILED, attempt=3, repairs=2
+            ),
+        ),
+    )
+    SqlRecords(store).record_answer(claim(), result(), False, details)
+
+    (kept,) = store.traces.of("turn-1")
+    assert (kept.tool, kept.detail, kept.attempt, kept.repairs) == ("say_\ufffd", "a\ufffdb \ufffd", 3, 2)
+
+
+def test_redacted_is_that_there_was_something(store: Store) -> None:
+    store.turns.accept(request(text="hidden"))
+    secret = Message(role="user", content="my secret", turn="turn-1")
+    details = TurnDetails((secret, *conversation()[1:]), (entry(0, detail="secret argument"),))
+    SqlRecords(store).record_answer(claim(), result(text="secret answer"), True, details)
+
+    assert store.transcripts.of("turn-1") == ()
+    assert [kept.detail for kept in store.traces.of("turn-1")] == [""]
+    with store.engine.connect() as connection:
+        rows = connection.execute(text("SELECT role, message_json FROM transcripts")).all()
+        said = connection.execute(text("SELECT content FROM messages")).all()
+    assert len(rows) == len(details.messages)
+    assert "secret" not in str(rows) + str(said)
+    assert "same" not in str(rows)
+
+
+def test_the_source_event_is_the_row_of_the_users_message(store: Store) -> None:
+    records = SqlRecords(store)
+
+    assert records.source_event_id("turn-1") == ""
+    row = store.messages.log_user(request(), redact=True)
+    assert records.source_event_id("turn-1") == f"chat_message:{row}"
+
+
+@pytest.mark.parametrize("cut", range(len(conversation()) + 1))
+def test_a_conversation_archived_in_two_parts_is_whole(store: Store, cut: int) -> None:
+    """Compaction drops the older part, but keeps the user's message in the history."""
+    store.turns.accept(request())
+    said = conversation()
+    store.transcripts.archive("s1", "turn-1", said[:cut], redact=False)
+    store.transcripts.archive("s1", "turn-1", said[:cut], redact=False)
+    SqlRecords(store).record_answer(claim(), result(), False, TurnDetails((said[0], *said[max(1, cut) :])))
+
+    kept, whole = store.transcripts.of("turn-1"), clean(said)
+    if cut == NOTES_AT + 1:  # of two notes in the same words, the second is taken for the first
+        whole = (*whole[:NOTES_AT], *whole[NOTES_AT + 1 :])
+    if NOTES_AT < cut < len(said) - 1:  # two parts that both hold notes of this step
+        assert sorted(kept, key=repr) == sorted(whole, key=repr)
+    else:
+        assert kept == whole
+
+
+def test_threads_may_archive_and_record_at_once(store: Store) -> None:
+    store.turns.accept(request())
+    said = conversation()
+    jobs = [lambda: store.transcripts.archive("s1", "turn-1", said, redact=False)] * 5
+
+    at_once([*jobs, lambda: store.transcripts.archive("s1", "turn-1", said[:4], redact=False)])
+
+    assert store.transcripts.of("turn-1") == clean(said)
+
+
+def test_messages_of_an_earlier_turn_are_kept_with_it_until_it_is_recorded(store: Store) -> None:
+    for turn_id in ("turn-0", "turn-1", "turn-2"):
+        store.turns.accept(request(turn_id))
+    end_turn(store, "turn-0")
+    of_all = (*conversation("turn-0"), *conversation("turn-1"), *conversation("turn-2"))
+    read_back = Message(role="user", content="long ago", turn="earlier-3")
+
+    store.transcripts.archive("s1", "turn-2", (read_back, *of_all), redact=False)
+
+    assert store.transcripts.of("turn-0") == ()  # its own record is there: pruned, or written without details
+    assert store.transcripts.of("turn-1") == clean(conversation("turn-1"))
+    assert store.transcripts.of("turn-2") == clean(conversation("turn-2"))
+    assert store.transcripts.of("earlier-3") == ()
+
+
+def test_the_record_of_a_turn_is_few_statements(store: Store) -> None:
+    """One transaction, and as many statements for twelve calls as for one."""
+    from tests.integration.store.test_engine import sent_by
+
+    sent = sent_by(store.engine)
+    for number, calls in enumerate((1, 12)):
+        turn_id = f"turn-{number}"
+        store.turns.accept(request(turn_id))
+        details = TurnDetails(conversation(turn_id, calls), tuple(entry(n) for n in range(calls)))
+        sent.clear()
+        SqlRecords(store).record_answer(claim(turn_id), result(turn_id, spends=SPENDS), False, details)
+
+        assert [statement.split()[0] for statement in sent] == ["BEGIN", *["INSERT"] * 5, "UPDATE"]

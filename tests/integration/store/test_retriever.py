@@ -1,0 +1,61 @@
+"""What a turn begins with: facts, preferences and habits that are known."""
+
+from __future__ import annotations
+
+from brainq.contracts.memory import MemoryItem, MemoryRetriever, RetrievedMemory
+from brainq.store.retriever import SqlMemoryRetriever
+from brainq.store.store import Store
+
+
+def scope_of(session_id: str) -> str:
+    return session_id.split(":")[0]
+
+
+def remember(store: Store, scope: str, *items: tuple[str, str]) -> None:
+    with store.database.transaction() as connection:
+        store.memories.merge(
+            connection,
+            scope=scope,
+            session_id="s1",
+            turn_id="turn-1",
+            items=[MemoryItem.model_validate({"kind": kind, "text": text}) for kind, text in items],
+        )
+
+
+def test_nothing_is_known_of_a_stranger(store: Store) -> None:
+    retriever = SqlMemoryRetriever(store.memories, scope_of)
+
+    assert isinstance(retriever, MemoryRetriever)
+    assert retriever.retrieve_for_context("hello", "ann:1") == RetrievedMemory()
+
+
+def test_facts_are_searched_and_habits_come_anyway(store: Store) -> None:
+    remember(
+        store,
+        "ann",
+        ("fact", "The cat is called Mimi."),
+        ("fact", "The cat\nsleeps on the sofa"),
+        ("fact", "The office is in Berlin."),
+        ("preference", "Prefers short answers."),
+        ("preference", "No jokes about the cat."),
+        ("habit", "Feeds the cat at six."),
+        ("habit", "prefers SHORT answers"),
+    )
+    remember(store, "bob", ("fact", "The cat is called Tom."), ("habit", "Asks about cats."))
+
+    known = SqlMemoryRetriever(store.memories, scope_of).retrieve_for_context(
+        "What does the cat do?", "ann:7"
+    )
+
+    assert set(known.text.splitlines()) == {"- The cat is called Mimi.", "- The cat sleeps on the sofa"}
+    assert known.preferences == ("No jokes about the cat.", "Prefers short answers.")
+    assert known.habits == ("Feeds the cat at six.",)
+
+
+def test_at_most_the_limit_of_facts(store: Store) -> None:
+    remember(store, "ann", *(("fact", f"Cat number {number}") for number in range(20)))
+
+    retriever = SqlMemoryRetriever(store.memories, scope_of, limit=3)
+
+    assert len(retriever.retrieve_for_context("cat", "ann").text.splitlines()) == 3
+    assert len(retriever.retrieve_for_context("", "ann").text.splitlines()) == 3

@@ -1,0 +1,241 @@
+"""Memory, learner and judges over real SQL and Redis: once in SQL, whatever a part does, and again when asked to."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brainq.brain import Brain
+from brainq.contracts.parts import Memory
+from brainq.contracts.status import Ending
+from brainq.errors import InvalidInput
+from brainq.finalize.again import Again
+from brainq.finalize.ports import StepContext
+from brainq.providers.scripted import ScriptedProvider, says
+from tests.support.parts import (
+    ANSWER,
+    MESSAGE,
+    Extractor,
+    Pumps,
+    Tone,
+    brain_of,
+    forget,
+    judgements,
+    left_in_redis,
+    memories,
+    pump_of,
+    run_turn,
+    runner_of,
+    states,
+)
+
+PAGE = Path(__file__).parents[2] / "docs" / "after-the-answer.md"
+
+
+# -- all is well --------------------------------------------------------------------------------------------------
+
+
+def test_a_turn_is_remembered_learned_from_and_judged(pumps: Pumps) -> None:
+    """The model takes no asides: everything goes by rules, and says so."""
+    pump = pump_of(pumps, brain_of("faithfulness", "tone", memory=Memory(retriever=None), own=(Tone(),)))
+    handle = run_turn(pump)
+    assert handle.result(timeout_s=1).text == ANSWER
+    assert memories(pump, handle) == [("The user says they prefer short answers.", 1)]
+    seen = pump.wiring.store.observations.of_turn(handle.turn_id)
+    assert {(row.kind, row.text) for row in seen} == {("topic", "boat lie"), ("topic", "short answers")}
+    user_row = pump.wiring.store.messages.user_row(handle.turn_id)
+    assert {row.source_event_id for row in seen} == {f"chat_message:{user_row}"}
+
+    bells = [bell for bell in pump.waiting() if bell.queue == "brainq.judges"]
+    assert [bell.args for bell in bells] == [
+        ("s1", handle.turn_id, "faithfulness"),
+        ("s1", handle.turn_id, "tone"),
+    ]
+    runner = runner_of(pump)
+    assert [runner.run(*bell.args) for bell in bells] == ["judged", "judged"]
+    assert [runner.run(*bell.args) for bell in bells] == ["dropped", "dropped"]
+    rows = judgements(pump, handle)
+    assert (rows["faithfulness"].score, rows["faithfulness"].method) == (1.0, "rules")
+    assert rows["tone"].score == 0.5
+    assert rows["tone"].reason.splitlines() == [
+        f"[user] {MESSAGE}",
+        "[assistant] (calls look)",
+        "[tool] boat.md: it lies in the old shed",
+        f"[assistant] {ANSWER}",
+    ]
+
+
+def test_a_brain_without_parts_has_no_such_steps(pumps: Pumps) -> None:
+    brain = Brain("bare", ScriptedProvider([says("Hi.")]))
+    pump = pump_of(pumps, brain)
+    run_turn(pump)
+    assert pump.wiring.order.names == ("citations", "log", "result", "decision")
+
+
+def test_a_scope_is_shared_by_the_sessions_of_a_user(pumps: Pumps) -> None:
+    pump = pump_of(pumps, brain_of(memory=Memory(retriever=None, scope=lambda session_id: "user-1")))
+    run_turn(pump)
+    assert [row.text for row in pump.wiring.store.memories.list("user-1")] == [
+        "The user says they prefer short answers."
+    ]
+
+
+# -- crashes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["memory", "learner", "judges"])
+@pytest.mark.parametrize("effect", [False, True], ids=["before its effect", "after its effect"])
+def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
+    pumps: Pumps, step: str, effect: bool
+) -> None:
+    extractor = Extractor()
+    brain = brain_of("relevance", memory=Memory(retriever=None, extractor=extractor))
+    pump, dead = pump_of(pumps, brain), pumps(brain, owner="dead")
+    handle = pump.submit("s1", MESSAGE, prompt_id="support")
+    while (bell := pump.take("brainq.turns", "brainq.tools.read_only", "brainq.finalize")) and bell.args[
+        2:
+    ] != (step,):
+        pump.answer(bell)
+    assert bell is not None, f"{step} was never rung for"
+    claim: Any = dead.wiring.finals.claim("s1", handle.turn_id, step, "dead")
+    if effect:
+        machine: Any = pump.wiring.finalizer
+        turn = dead.wiring.finals.ended("s1", handle.turn_id)
+        assert turn is not None
+        found = machine._order.get(step)
+        found.run(
+            StepContext(claim, lambda: turn, dead.wiring.finals, machine._records, brain, machine._parts)
+        )
+    assert pump.answer(bell) == "dropped: held"
+    while "decision" not in states(pump, handle):
+        pump.sweep()
+        pump.drain("brainq.finalize")
+    assert memories(pump, handle) == [(f"They said: {MESSAGE}", 1)]
+    assert [row.times_seen for row in pump.wiring.store.observations.of_turn(handle.turn_id)] == [1, 1]
+    assert [row.state for row in judgements(pump, handle).values()] == ["pending"]
+    assert len(extractor.keys) == 1 + (effect and step == "memory")
+    assert set(extractor.keys) == {f"{handle.turn_id}:memory"}
+
+
+# -- parts that fail ----------------------------------------------------------------------------------------------
+
+
+def test_an_extractor_that_fails_for_ever_stops_nothing_and_may_be_tried_again(pumps: Pumps) -> None:
+    extractor = Extractor(times=2)
+    pump = pump_of(pumps, brain_of("relevance", memory=Memory(retriever=None, extractor=extractor)))
+    handle = run_turn(pump)
+    result = handle.result(timeout_s=1)
+    assert (result.ending, result.text, result.warnings) == (Ending.COMPLETED, ANSWER, ())
+    assert states(pump, handle) == {
+        "log": "done",
+        "memory": "dead",
+        "learner": "done",
+        "judges": "done",
+        "decision": "done",
+    }
+    assert memories(pump, handle) == []
+
+    retrier = pump.wiring.retrier
+    assert retrier.wanted(handle.turn_id, None) == ["memory"]
+    again = retrier.run("s1", handle.turn_id, "memory")
+    assert again == Again("memory", "failed", "OSError: the extractor is away")
+    assert states(pump, handle)["memory"] == "dead"
+    assert retrier.run("s1", handle.turn_id, "memory").word == "done"
+    assert memories(pump, handle) == [(f"They said: {MESSAGE}", 1)]
+    assert set(extractor.keys) == {f"{handle.turn_id}:memory"}
+    with pytest.raises(InvalidInput, match="'memory' is done"):
+        retrier.wanted(handle.turn_id, "memory")
+
+
+def test_a_step_is_tried_again_after_redis_has_let_the_turn_go(pumps: Pumps) -> None:
+    extractor = Extractor(times=1)
+    pump = pump_of(pumps, brain_of(memory=Memory(retriever=None, extractor=extractor)))
+    handle = run_turn(pump)
+    forget(pump)
+    assert pump.wiring.retrier.run("s1", handle.turn_id, "memory").word == "done"
+    assert memories(pump, handle) == [(f"They said: {MESSAGE}", 1)]
+    assert left_in_redis(pump) == []
+
+
+def test_a_retry_that_races_with_another_writes_once(pumps: Pumps) -> None:
+    """The other try is at work while this one is: of two that end, one writes."""
+    extractor = Extractor(times=1)
+    pump = pump_of(pumps, brain_of(memory=Memory(retriever=None, extractor=extractor)))
+    handle = run_turn(pump)
+    retrier = pump.wiring.retrier
+    extractor.meanwhile = lambda: retrier.run("s1", handle.turn_id, "memory")
+    assert retrier.run("s1", handle.turn_id, "memory").word == "done"
+    assert memories(pump, handle) == [(f"They said: {MESSAGE}", 1)]
+
+
+# -- judges that fail ---------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_judge_is_dead_with_the_remedy_until_the_brain_has_it(pumps: Pumps) -> None:
+    pump = pump_of(pumps, brain_of("tone"))
+    handle = run_turn(pump)
+    assert runner_of(pump).run("s1", handle.turn_id, "tone") == "dead"
+    assert "no judge is named 'tone'" in judgements(pump, handle)["tone"].error
+    mended = pumps(brain_of("tone", own=(Tone(),)), owner="mended")
+    retrier = mended.wiring.retrier
+    assert retrier.wanted(handle.turn_id, None) == ["judge:tone"]
+    assert retrier.run("s1", handle.turn_id, "judge:tone").word == "done"
+    assert judgements(pump, handle)["tone"].score == 0.5
+
+
+def test_a_judge_that_fails_waits_and_is_dead_after_its_tries(pumps: Pumps) -> None:
+    pump = pump_of(pumps, brain_of("tone", own=(Tone(times=9),)))
+    handle = run_turn(pump)
+    assert runner_of(pump).run("s1", handle.turn_id, "tone") == "failed"
+    assert runner_of(pump).run("s1", handle.turn_id, "tone") == "dropped", "its next try is not due yet"
+    row = judgements(pump, handle)["tone"]
+    assert (row.state, row.tries, row.error) == ("pending", 1, "OSError: the judge is away")
+    other = run_turn(pump)
+    assert runner_of(pump, max_tries=1).run("s1", other.turn_id, "tone") == "dead"
+
+
+def test_a_turn_is_judged_from_sql_after_redis_has_let_it_go(pumps: Pumps) -> None:
+    pump = pump_of(pumps, brain_of("tone", own=(Tone(),)))
+    handle = run_turn(pump)
+    forget(pump)
+    assert runner_of(pump).run("s1", handle.turn_id, "tone") == "judged"
+    assert "[tool] boat.md" in judgements(pump, handle)["tone"].reason
+
+
+def test_a_redacted_turn_is_judged_while_redis_has_it_and_not_after(pumps: Pumps) -> None:
+    pump = pump_of(pumps, brain_of("tone", own=(Tone(),), redact_logs=True))
+    handle = run_turn(pump)
+    assert runner_of(pump).run("s1", handle.turn_id, "tone") == "judged"
+    row = judgements(pump, handle)["tone"]
+    assert (row.score, row.reason) == (0.5, "")
+    other = run_turn(pump)
+    forget(pump)
+    assert runner_of(pump).run("s1", other.turn_id, "tone") == "dead"
+    assert "redact_logs" in judgements(pump, other)["tone"].error
+
+
+# -- the page -----------------------------------------------------------------------------------------------------
+
+
+def test_the_parts_of_the_page_work(pumps: Pumps, tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (tmp_path / "page.py").write_text(code)
+    brain: Brain = runpy.run_path(str(tmp_path / "page.py"))["brain"]
+    pump = pump_of(pumps, brain)
+    handle = pump.submit("ann.1", "I am allergic to nuts.", prompt_id="cook")
+    while pump.drain("brainq.turns", "brainq.tools.read_only", "brainq.finalize"):
+        pass
+    store = pump.wiring.store
+    (memory,) = store.memories.list("ann")
+    assert memory.text == "The user wrote about an allergy: I am allergic to nuts."
+    assert states(pump, handle)["learner"] == "done"
+    runner = runner_of(pump)
+    for judge in ("short-enough", "relevance"):
+        assert runner.run("ann.1", handle.turn_id, judge) == "judged"
+    rows = judgements(pump, handle)
+    assert (rows["short-enough"].score, rows["short-enough"].reason) == (1.0, "4 words; 50 are enough")
+    assert rows["relevance"].method == "rules"

@@ -1,0 +1,55 @@
+"""The vault example with its offline rules behind the name of a model that has a price, and a model for all asides.
+
+Loaded with OPENAI_API_KEY and BRAINQ_MODEL set, so that the example chooses `openai:...`; nothing is asked outside.
+"""
+
+from __future__ import annotations
+
+import json
+
+from brainq import ScriptedProvider, Selection
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.providers.resolve import register_provider
+from brainq.providers.scripted import says
+from examples.vault.rules import reply
+from tests.support.brains import diary
+
+MODEL = "gpt-4.1-mini"
+ENVIRONMENT = {
+    "BRAINQ_APP": "tests.support.brains.priced_vault:brain",
+    "BRAINQ_MODEL": MODEL,
+    "OPENAI_API_KEY": "not-used",
+}
+REVIEW = "The path leads out of the vault; say so instead of trying again."
+SUMMARY = "The user dictated a long list of plants, which was written to inbox/plants.md."
+REMEMBERED = "The user keeps bees."
+
+
+def step(request: ModelRequest) -> ModelReply:
+    diary.note("asked", turn=request.turn_id, step=request.step, tools=[spec.name for spec in request.tools])
+    return reply(request)
+
+
+def aside(request: ModelRequest) -> ModelReply:
+    diary.note("aside", turn=request.turn_id, purpose=request.purpose)
+    match request.purpose:
+        case "reflection":
+            return says(REVIEW)
+        case "compaction":
+            return says(SUMMARY)
+        case "memory":
+            items = [
+                {"kind": "fact", "text": REMEMBERED},
+                {"kind": "preference", "text": "The user prefers Latin names."},
+            ]
+            return says(json.dumps({"items": items}))
+        case _:
+            return says(json.dumps({"score": 0.9, "reason": "It keeps to the notes."}))
+
+
+register_provider("openai", lambda: ScriptedProvider(rules=step, asides=aside, name="openai", latency_s=0.3))
+
+from examples.vault.app import brain  # noqa: E402 - it chooses its model when it is loaded
+
+brain.selection = Selection(max_tools_per_turn=5, pinned=("delete_note",))
+__all__ = ["brain"]

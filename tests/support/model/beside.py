@@ -1,0 +1,67 @@
+"""Drawn opening waves, reflections and compactions, over the real scripts."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+from brainq.contracts.claim import PlannedCall, TurnClaim
+from brainq.contracts.effect import Effect
+from brainq.contracts.ids import call_id
+from brainq.contracts.message import Message
+from brainq.contracts.usage import Spend
+from brainq.contracts.view import TurnView
+from brainq.state.asides import RedisAsides
+from brainq.turn.think import RungAgain
+
+OPENING_S = 4.0
+
+
+class RandomBeside:
+    """Stands for `turn.beside.Beside`, as far as the coordinator asks it."""
+
+    def __init__(self, asides: RedisAsides) -> None:
+        self._asides = asides
+
+    def reflect(self, claim: TurnClaim, view: TurnView) -> str:
+        word = self._asides.begin(claim, "reflection", str(view.step))
+        if word != "GO":
+            return "lost" if word == "LOST" else ""
+        note = Message(role="user", content="look again", turn=claim.turn_id, step=view.step)
+        spend = Spend(kind="reflection", step=view.step, input_tokens=3)
+        return "reflected" if self._asides.commit_note(claim, "reflection", note, spend, {}) else "lost"
+
+
+def open_wave(rng: Random, asides: RedisAsides, claim: TurnClaim) -> RungAgain | None:
+    arguments = {"arguments": {"lanes": (), "write": False, "again": False}, "hash": "h", "lanes": ()}
+    calls = [
+        PlannedCall(
+            id=call_id(0, place),
+            tool="tool",
+            effect=Effect.READ_ONLY,
+            wave=1,
+            arguments_json=json.dumps(arguments),
+            args_hash="",
+            fingerprint="",
+            cap_ms=1000,
+        )
+        for place in range(rng.randint(1, 2))
+    ]
+    return None if asides.open(claim, calls, OPENING_S) == "LOST" else RungAgain("opened")
+
+
+def compact(asides: RedisAsides, claim: TurnClaim, view: TurnView) -> str:
+    """What came before this turn gives way to one message."""
+    before = next((place for place, message in enumerate(view.history) if message.turn == claim.turn_id), 0)
+    if before == 0 or asides.begin(claim, "compaction", str(before)) != "GO":
+        return ""
+    summary = Message(role="user", content="so far", extra={"note": "summary"})
+    return asides.compact(
+        claim,
+        expect=view.history_length,
+        drop=before,
+        front=[summary],
+        spend=Spend(kind="compaction", step=view.step, input_tokens=2),
+        data={},
+        mark=str(before),
+    )

@@ -1,0 +1,194 @@
+"""One doorbell of brainq.judges: claimed, judged, settled; whatever the judge does, the row says how it went."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from brainq.beats import Beats
+from brainq.contracts.judgement import JudgeCase, Judgement
+from brainq.contracts.recorded import RecordedTurn
+from brainq.finalize.judging import JudgeRunner
+from brainq.providers.scripted import fails
+from tests.unit.finalize.support import OwnJudge, aside, recorded, talk
+
+
+@dataclass
+class Job:
+    """The one row of a judgement. Fits `JudgementRows`."""
+
+    state: str = "pending"
+    tries: int = 0
+    held: bool = False
+    judgement: Judgement | None = None
+    error: str = ""
+    waits: list[float] = field(default_factory=list[float])
+    beaten: threading.Event = field(default_factory=threading.Event)
+    lease_s: float = 0.0
+
+    def claim(self, turn_id: str, judge: str, lease_s: float) -> int | None:
+        if self.state != "pending" or self.held:
+            return None
+        self.held, self.lease_s = True, lease_s
+        self.tries += 1
+        return self.tries
+
+    def beat(self, turn_id: str, judge: str, tries: int, lease_s: float) -> bool:
+        self.beaten.set()
+        return tries == self.tries
+
+    def settle(self, turn_id: str, judge: str, judgement: Judgement) -> bool:
+        self.state, self.judgement = "done", judgement
+        return True
+
+    def fail(
+        self, turn_id: str, judge: str, error: str, again_after_s: float, dead: bool, tries: int | None = None
+    ) -> bool:
+        assert tries == self.tries
+        self.state, self.error, self.held = "dead" if dead else "pending", error, False
+        self.waits.append(again_after_s)
+        return True
+
+    def revive(self, turn_id: str, judge: str) -> bool:
+        revived = self.state == "dead"
+        if revived:
+            self.state, self.tries = "pending", 0
+        return revived
+
+
+@dataclass
+class Kept:
+    """Fits `Conversations`."""
+
+    turn: RecordedTurn | None
+
+    def recorded(self, session_id: str, turn_id: str, step_key: str) -> RecordedTurn | None:
+        return self.turn and self.turn.model_copy(update={"step_key": step_key})
+
+
+TURN = recorded("Where?", "In the shed.", messages=talk(("user", "Where?"), ("tool", "in the shed")))
+
+
+def runner(job: Job, judge: Any = None, turn: RecordedTurn | None = TURN, **options: Any) -> JudgeRunner:
+    own = () if judge is None else (judge,)
+    given: dict[str, Any] = {
+        "own": own,
+        "aside": None,
+        "rows": job,
+        "conversations": Kept(turn),
+        "beats": Beats(60.0),
+        "lease_s": 10.0,
+        **options,
+    }
+    return JudgeRunner(**given)
+
+
+def test_a_judgement_is_settled_once() -> None:
+    job, judge = Job(), OwnJudge()
+    machine = runner(job, judge)
+    assert machine.run("s1", "turn-1", "tone") == "judged"
+    assert job.judgement == Judgement(score=0.5, reason="so so")
+    assert machine.run("s1", "turn-1", "tone") == "dropped"
+    (case,) = judge.cases
+    assert (case.answer, case.transcript) == ("In the shed.", "[user] Where?\n[tool] in the shed")
+
+
+def test_a_row_that_another_worker_holds_is_dropped() -> None:
+    job, judge = Job(held=True), OwnJudge()
+    assert runner(job, judge).run("s1", "turn-1", "tone") == "dropped"
+    assert not judge.cases
+
+
+def test_the_lease_is_renewed_while_it_judges() -> None:
+    job, beats = Job(), Beats(0.01)
+
+    class Slow:
+        name = "own"
+
+        def judge(self, case: JudgeCase) -> Judgement:
+            assert job.beaten.wait(10)
+            return Judgement(score=1, reason="")
+
+    try:
+        assert runner(job, Slow(), beats=beats).run("s1", "turn-1", "own") == "judged"
+    finally:
+        beats.stop()
+
+
+@pytest.mark.parametrize(
+    ("judge", "error"),
+    [
+        (OwnJudge(raises=OSError("no disk")), "OSError: no disk"),
+        (OwnJudge(raises=SystemExit(3)), "RuntimeError: judge 'tone' raised SystemExit: 3"),
+        (OwnJudge(returns=None), "TypeError: judge 'tone' returned a NoneType; it must return a Judgement"),
+        (OwnJudge(returns=0.5), "TypeError: judge 'tone' returned a float; it must return a Judgement"),
+        (OwnJudge(returns=Judgement.model_construct(score=7, reason="")), "ValidationError"),
+    ],
+    ids=["raises", "exits", "returns nothing", "returns a number", "returns a score of 7"],
+)
+def test_a_judge_that_fails_is_tried_again_and_then_dead(judge: OwnJudge, error: str) -> None:
+    job = Job()
+    machine = runner(job, judge, max_tries=3)
+    assert [machine.run("s1", "turn-1", "tone") for _ in range(4)] == ["failed", "failed", "dead", "dropped"]
+    assert job.error.startswith(error)
+    assert [0.25 <= job.waits[0] <= 0.5, 0.5 <= job.waits[1] <= 1.0, job.waits[2]] == [True, True, 0.0]
+
+
+def test_by_default_a_judge_has_eight_tries() -> None:
+    job = Job()
+    machine = runner(job, OwnJudge(raises=ValueError("no")))
+    assert [machine.run("s1", "turn-1", "tone") for _ in range(8)] == ["failed"] * 7 + ["dead"]
+
+
+def test_a_judge_that_hangs_is_abandoned() -> None:
+    release, job = threading.Event(), Job()
+    try:
+        assert (
+            runner(job, OwnJudge(hangs_until=release), limit_s=0.05).run("s1", "turn-1", "tone") == "failed"
+        )
+        assert job.error == "TimeoutError: judge 'tone' did not return within 0.05 s and was abandoned"
+    finally:
+        release.set()
+
+
+def test_a_model_that_fails_is_no_failure_of_the_judgement() -> None:
+    job = Job()
+    assert runner(job, aside=aside(fails("server"))).run("s1", "turn-1", "faithfulness") == "judged"
+    assert job.judgement is not None
+    assert job.judgement.method == "rules"
+
+
+def test_an_unknown_judge_is_dead_at_once_with_the_remedy() -> None:
+    job = Job()
+    assert runner(job).run("s1", "turn-1", "nobody") == "dead"
+    assert "known are faithfulness, relevance" in job.error
+    assert job.tries == 1
+
+
+def test_a_turn_whose_content_is_gone_is_dead_with_the_reason() -> None:
+    job = Job()
+    assert runner(job, OwnJudge(), turn=None).run("s1", "turn-1", "tone") == "dead"
+    assert "redact_logs" in job.error
+
+
+def test_a_redacting_brain_keeps_scores_and_no_words() -> None:
+    job = Job()
+    runner(job, OwnJudge(), redact=True).run("s1", "turn-1", "tone")
+    assert job.judgement == Judgement(score=0.5, reason="")
+    job = Job()
+    runner(job, OwnJudge(raises=ValueError("In the shed.")), redact=True).run("s1", "turn-1", "tone")
+    assert job.error == "ValueError"
+
+
+def test_a_store_that_is_away_leaves_the_row_to_its_lease() -> None:
+    class Away(Kept):
+        def recorded(self, session_id: str, turn_id: str, step_key: str) -> RecordedTurn | None:
+            raise ConnectionError("no Redis")
+
+    job = Job()
+    with pytest.raises(ConnectionError):
+        runner(job, OwnJudge(), conversations=Away(None)).run("s1", "turn-1", "tone")
+    assert (job.state, job.held) == ("pending", True)

@@ -1,0 +1,51 @@
+"""How full the context is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brainq.turn.tracker import HIGHEST_RATIO, LOWEST_RATIO, ContextTracker, level_of
+from tests.unit.turn.conversations import unhurried
+
+
+@pytest.mark.parametrize(
+    ("tokens", "level"),
+    [(0, "ok"), (699, "ok"), (700, "warning"), (849, "warning"), (850, "critical"), (2000, "critical")],
+)
+def test_levels(tokens: int, level: str) -> None:
+    assert level_of(tokens, 1000) == level
+
+
+def test_without_a_report_the_estimate_counts() -> None:
+    tracker = ContextTracker.of(1000, (0, 0))
+    assert (tracker.tokens(500), tracker.level(500), tracker.level(850)) == (500, "ok", "critical")
+    assert tracker.after(0, 500) == tracker.after(500, 0) == tracker
+
+
+def test_a_report_corrects_the_estimates_after_it() -> None:
+    tracker = ContextTracker.of(1000, (600, 400))
+    assert (tracker.ratio, tracker.tokens(400), tracker.tokens(500)) == (1.5, 600, 750)
+    assert (tracker.level(400), tracker.level(600)) == ("ok", "critical")
+    assert tracker.after(300, 600).tokens(600) == 300
+
+
+def test_a_wrong_report_is_believed_only_so_far() -> None:
+    assert ContextTracker.of(1000, (3, 600)).tokens(600) == 300
+    assert ContextTracker.of(1000, (90_000, 600)).tokens(200) == 600
+
+
+def test_a_reset_forgets_the_report_but_not_how_estimates_are_off() -> None:
+    fresh = ContextTracker.of(1000, (600, 400)).reset()
+    assert (fresh.reported, fresh.estimated, fresh.tokens(100), fresh.level(100)) == (0, 0, 150, "ok")
+
+
+@unhurried
+@given(st.integers(0, 10**7), st.integers(1, 10**7), st.integers(0, 10**7))
+def test_counting_both_ways(reported: int, estimated: int, tokens: int) -> None:
+    tracker = ContextTracker.of(200_000, (reported, estimated))
+    assert LOWEST_RATIO <= tracker.ratio <= HIGHEST_RATIO
+    assert tracker.tokens(tracker.estimate_for(tokens)) <= tokens + 1
+    if reported and LOWEST_RATIO <= reported / estimated <= HIGHEST_RATIO:
+        assert abs(tracker.tokens(estimated) - reported) <= 1
