@@ -80,7 +80,7 @@ def _pools(wiring: Wiring) -> dict[str, Pool]:
         "coordinator": Pool(wiring.coordinator.advance, names.COORDINATOR_QUEUES),
         "parallel": Pool(wiring.runner.run, names.PARALLEL_QUEUES),
         "serial": Pool(wiring.runner.run, names.SERIAL_QUEUES),
-        "finalizer": Pool(wiring.finalizer.run, names.FINALIZER_QUEUES),
+        "finalizer": Pool(wiring.finalizer.run, (names.FINALIZE_QUEUE,)),
     }
 
 
