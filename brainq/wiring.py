@@ -17,7 +17,7 @@ from brainq.calls.run import CallRunner
 from brainq.contracts.effect import Effect
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.usage import TokenUsage
-from brainq.errors import BrainqError, InvalidInput, SetupError
+from brainq.errors import BrainqError, SetupError
 from brainq.finalize.again import StepRetrier
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.judging import JudgeRunner
@@ -141,11 +141,6 @@ class Wiring:
         selection = self.brain.selection
         if selection is None:
             return None
-        unknown = sorted(set(selection.pinned) - set(self.brain.tools.specs))
-        if unknown:
-            raise InvalidInput(
-                "selection.pinned", f"the brain has no tool {', '.join(unknown)}; correct the name"
-            )
         return SemanticToolSelector(
             selection.max_tools_per_turn, selection.pinned, ranker_named(selection.ranking)
         )
@@ -224,7 +219,7 @@ class Wiring:
 
     @cached_property
     def coordinator(self) -> Coordinator:
-        beside = Beside(self.brain, self.asides, self.store.transcripts, cost_usd)
+        beside = Beside(self.brain, self.asides, self.store.transcripts, cost_usd, self.index)
         thinker = Thinker(
             brain=self.brain,
             turns=self.turns,
@@ -291,6 +286,7 @@ class Wiring:
             conversations=self.recall,
             beats=self.judge_beats,
             lease_s=self.settings.lease_s,
+            places=max(1, self.settings.concurrency.finalizer // 2),
             redact=self.brain.redact_logs,
         )
 

@@ -24,6 +24,11 @@ class LaneKeeper:
         for granted in self._lanes.free(ref):
             self._dispatch(granted)
 
+    def reap(self, ref: CallRef, mark: str) -> None:
+        """Free the lanes of a call whose lease lapsed, unless it was renewed since."""
+        for granted in self._lanes.reap(ref, mark):
+            self._dispatch(granted)
+
     def _dispatch(self, ref: CallRef) -> None:
         if self._calls.dispatch(ref) == "SETTLED":
             # Its turn ended while it stood in line: it will not run, so the next one may.

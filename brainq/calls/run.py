@@ -67,7 +67,11 @@ class CallRunner:
         if isinstance(claim, str):
             log.debug("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim)
             return f"dropped: {claim}"
-        tool = self._memory if claim.tool == MEMORY_TOOL else self._brain.tools.get(claim.tool)
+        tool = (
+            self._memory
+            if claim.tool == MEMORY_TOOL and claim.step == 0
+            else self._brain.tools.get(claim.tool)
+        )
         if tool is None:
             outcome = ToolFailure(
                 error=f"tool {claim.tool!r} is not loaded by this worker; all workers must load the same brain",

@@ -29,7 +29,7 @@ class Exit(IntEnum):
 
 MEANINGS = {
     Exit.OK: "completed, or done",
-    Exit.FAILED: "the turn failed or was rejected; a check of doctor failed",
+    Exit.FAILED: "the turn failed or was rejected; a check of doctor failed; finalize retry failed again",
     Exit.USAGE: "wrong usage or input",
     Exit.TIMED_OUT: "the turn timed out",
     Exit.CANCELLED: "the turn was cancelled",

@@ -52,7 +52,8 @@ def prune(
     """Delete turns that ended long ago, with all their rows.
 
     Turns that have not ended stay, and those a finalizer or a judge still works at. Memories are kept unless you
-    say otherwise. It runs beside live workers, in short transactions, and may be interrupted.
+    say otherwise. The database must be there, with this brainq's schema. It runs beside live workers, in short
+    transactions, and may be interrupted.
 
     \b
     Examples:
@@ -62,11 +63,13 @@ def prune(
     from brainq.cli import pruning
     from brainq.cli.output import print_json
     from brainq.settings import load_settings
+    from brainq.store.engine import require_file
     from brainq.store.store import Store
 
     pruning.age_s(older_than)
     url = load_settings().sql_url.get_secret_value()
-    with Store.open(url) as store:
+    require_file(url)
+    with Store.open(url, migrate=False) as store:
         counts = pruning.run(store, older_than, knowledge=knowledge, dry_run=dry_run, confirmed=yes)
         sqlite = store.engine.dialect.name == "sqlite"
     if as_json:

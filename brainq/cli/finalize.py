@@ -22,7 +22,7 @@ def retry(
     step: Annotated[
         str,
         typer.Argument(
-            metavar="[STEP]",
+            metavar="STEP",
             help="A step, `judge:NAME`, or `judges`; by default all that is dead.",
             show_default=False,
         ),
@@ -34,7 +34,7 @@ def retry(
 
     Runs them here, with the brain of BRAINQ_APP, also after Redis has let the turn go. What a step writes to SQL
     is written once, whoever else tries; callbacks get the step key they had before. The exit code is 1 if
-    something failed again.
+    something failed again. --json prints one object a step, or [] when nothing is dead.
 
     \b
     Examples:
@@ -53,7 +53,9 @@ def retry(
         row = find_turn(client.wiring.store, turn)
         retrier = client.wiring.retrier
         wanted = retrier.wanted(row.turn_id, step or None)
-        if not wanted and not as_json:
+        if not wanted and as_json:
+            print_json([])
+        elif not wanted:
             say(f"nothing of turn {row.turn_id} is dead; there is nothing to retry", style="green")
         for name in wanted:
             if not as_json:

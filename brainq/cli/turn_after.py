@@ -74,7 +74,10 @@ def cost_section(spends: Sequence[Spend]) -> Table:
 
 def judgement_section(turn_id: str, rows: Sequence[JudgementRow]) -> Group:
     """One line a judge: the score, or how far it is."""
-    table = plain_table("judge", "state", "score", "by", "tries", "reason")
+    with_tokens = any(row.input_tokens or row.output_tokens for row in rows)
+    table = plain_table(
+        "judge", "state", "score", "by", "tries", *(("tokens",) if with_tokens else ()), "reason"
+    )
     for row in rows:
         why = Text(short(row.reason or "", TEXT_WIDTH))
         if row.state != "done":
@@ -87,6 +90,7 @@ def judgement_section(turn_id: str, rows: Sequence[JudgementRow]) -> Group:
             Text("") if row.score is None else _score(row.score),
             Text(" ".join(filter(None, (row.method or "", short(row.model or "", 30)))), "dim"),
             str(row.tries),
+            *((_judging_tokens(row),) if with_tokens else ()),
             why,
         )
     return Group(table, *_remedies(turn_id, (f"judge:{row.judge}" for row in rows if row.state == "dead")))
@@ -146,6 +150,12 @@ def _tokens(spends: Sequence[Spend], writes_cache: bool) -> list[str]:
     if writes_cache:
         names.append("cache_creation_tokens")
     return [f"{sum(getattr(spend, name) for spend in spends):,}" for name in names]
+
+
+def _judging_tokens(row: JudgementRow) -> Text:
+    if not (row.input_tokens or row.output_tokens):
+        return Text("")
+    return Text(f"{row.input_tokens or 0:,} in, {row.output_tokens or 0:,} out", "dim")
 
 
 def _score(score: float) -> Text:

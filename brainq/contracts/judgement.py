@@ -27,12 +27,17 @@ class JudgeCase(Wire):
 
 
 class Judgement(Wire):
-    """A score from 0 (bad) to 1 (good), with its reason. `method`: a model judged, or rules did in its place."""
+    """A score from 0 (bad) to 1 (good), with its reason. `method`: a model judged, or rules did in its place.
+
+    input_tokens, output_tokens   what asking a model took; None where none was asked
+    """
 
     score: float = Field(ge=0, le=1)
     reason: str = Field(max_length=2000)
     method: JudgeMethod = "model"
     model: str = ""
+    input_tokens: int | None = Field(default=None, ge=0)
+    output_tokens: int | None = Field(default=None, ge=0)
 
 
 @runtime_checkable

@@ -16,6 +16,9 @@ from brainq.contracts.usage import Spend
 MAX_MESSAGE_CHARS = 1_000_000
 MAX_EXTRA_CHARS = 1_000_000
 
+NOT_KEPT = "[not kept: redact_logs]"
+"""Stands in SQL for the user's message of an ended turn whose content is kept out."""
+
 
 class LimitsOverride(Wire):
     """Limits of one turn that differ from the brain's; what is None keeps the brain's value."""

@@ -114,7 +114,18 @@ class StepRetrier:
         return [name]
 
     def run(self, session_id: str, turn_id: str, name: str) -> Again:
-        """Try once. Raises TurnNotFound when neither Redis nor SQL knows how the turn ended."""
+        """Try once.
+
+        Raises TurnNotFound when neither Redis nor SQL knows how the turn ended, InvalidInput when neither has its
+        content any more: a step must not see, or tell others, a turn that never was.
+        """
+        if self._recall.is_gone(session_id, turn_id):
+            raise InvalidInput(
+                "TURN",
+                f"{turn_id!r} cannot be retried: Redis has let it go, and SQL keeps none of its content "
+                "(redact_logs); retry sooner after a failure, or let Redis keep ended turns longer "
+                "(BRAINQ_KEEP_TURN_S)",
+            )
         if name.startswith(JUDGE):
             return self._judge(session_id, turn_id, name)
         turn = self._recall.ended(session_id, turn_id)
@@ -136,7 +147,8 @@ class StepRetrier:
             step.run(StepContext(claim, lambda: turn, self._chain, self._records, self._brain, self._parts))
         except Exception as failure:
             log.error("step failed again", failure=failure, turn_id=turn_id, step=name, tries=tries)
-            error = f"{type(failure).__name__}: {failure}"
+            redact = bool(getattr(self._brain, "redact_logs", False))
+            error = type(failure).__name__ if redact else f"{type(failure).__name__}: {failure}"
             # A step that its chain still retries must not look given up because this try failed, too.
             dead = row is not None and row.state == "dead"
             self._records.note_failure(claim, error[:2000], dead)

@@ -69,8 +69,9 @@ class ModelMemoryExtractor:
         """At most eight items; raises only what `fallback` raises."""
         try:
             return worth_keeping(self._ask(turn))
-        except ProviderError as failure:
-            log.warning("memory by rules: the model failed", turn_id=turn.turn_id, kind=failure.kind)
+        except Exception as failure:  # a provider of one's own may raise anything
+            kind = failure.kind if isinstance(failure, ProviderError) else type(failure).__name__
+            log.warning("memory by rules: the model failed", turn_id=turn.turn_id, kind=kind)
         return tuple(self._fallback.extract_turn(turn))
 
     def _ask(self, turn: RecordedTurn) -> list[MemoryItem]:

@@ -11,14 +11,16 @@ from brainq.contracts.claim import StepClaim
 from brainq.finalize.ended import EndedTurns
 from brainq.finalize.order import StepOrder
 from brainq.finalize.parts import FinalParts
-from brainq.finalize.ports import Chain, Records, StepContext
+from brainq.finalize.ports import Chain, Records, Step, StepContext
 from brainq.finalize.result import result_of
 from brainq.observe.logs import logger
+from brainq.providers.within import within
 
 log = logger("brainq.finalize")
 
 FIRST_RETRY_S = 0.5
 LONGEST_RETRY_S = 60.0
+LIMIT_S = 60.0  # of a step that runs code of the brain's; a step may say otherwise by `limit_s`
 MAX_TRIES = 8  # then the step is dead: seen in `show`, and the chain goes on without it
 NEVER_DEAD = frozenset({"log", "result"})  # SQL must learn of every ending, and every caller get a result
 
@@ -73,21 +75,24 @@ class TurnFinalizer:
 
         with self._beats.hold(lambda: self._chain.beat(claim), _ignore):
             try:
-                step.run(
-                    StepContext(
-                        claim,
-                        lambda: self._read.turn(claim),
-                        self._chain,
-                        self._records,
-                        self._brain,
-                        self._parts,
-                    )
-                )
+                if claim.tries > self._max_tries and claim.step not in NEVER_DEAD:
+                    raise RuntimeError(f"its worker died, or was cut off, in each of {claim.tries - 1} tries")
+                self._run(step, claim)
             except Exception as failure:
                 return self._failed(claim, failure)
         if claim.tries > 1:
             self._note_done(claim)
         return self._go_on(claim)
+
+    def _run(self, step: Step, claim: StepClaim) -> None:
+        context = StepContext(
+            claim, lambda: self._read.turn(claim), self._chain, self._records, self._brain, self._parts
+        )
+        limit_s: float | None = getattr(step, "limit_s", LIMIT_S)
+        if limit_s is None:
+            step.run(context)
+        else:
+            within(limit_s, f"step {step.name!r}", lambda: step.run(context))
 
     def deliver(self, session_id: str, turn_id: str) -> str:
         """Send the result out though the chain has not come to it: its steps fail, or nobody runs them."""
@@ -102,10 +107,14 @@ class TurnFinalizer:
         error = f"{claim.step}: {type(failure).__name__}"
         dead = claim.tries >= self._max_tries and claim.step not in NEVER_DEAD
         log.error("step failed", failure=failure, turn_id=claim.turn_id, step=claim.step, tries=claim.tries)
+        redact = bool(getattr(self._brain, "redact_logs", False))
+        said = type(failure).__name__ if redact else f"{type(failure).__name__}: {failure}"[:2000]
         try:
-            self._records.note_failure(claim, f"{type(failure).__name__}: {failure}"[:2000], dead)
+            self._records.note_failure(claim, said, dead)
         except Exception as worse:
-            # SQL itself is away, most likely: the retry in Redis is what counts.
+            # SQL itself is away, most likely. A step is given up only where people can see it: until then it is
+            # tried again.
+            dead = False
             log.warning(
                 "failure not recorded", turn_id=claim.turn_id, step=claim.step, why=type(worse).__name__
             )

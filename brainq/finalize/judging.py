@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,9 +13,9 @@ from brainq.finalize.finalizer import MAX_TRIES, retry_after_s
 from brainq.finalize.judges.case import judge_case
 from brainq.finalize.judges.ports import Conversations, JudgementRows
 from brainq.finalize.judges.registry import judges_named, unknown_judge
-from brainq.finalize.within import within
 from brainq.observe.logs import logger
 from brainq.providers.aside import Aside
+from brainq.providers.within import within
 
 log = logger("brainq.finalize")
 
@@ -32,6 +33,7 @@ class JudgeRunner:
 
     own      the brain's judges
     aside    the model of the shipped judges; None: they go by rules
+    places   how many judges run at once in this process
     limit_s  a judge that has not returned by then is abandoned in its thread, and tried again
     redact   reasons and errors may quote the turn: SQL keeps the score and the kind of error only
     """
@@ -47,6 +49,7 @@ class JudgeRunner:
         lease_s: float,
         limit_s: float = LIMIT_S,
         max_tries: int = MAX_TRIES,
+        places: int = 4,
         redact: bool = False,
     ) -> None:
         self._own = tuple(own)
@@ -58,29 +61,38 @@ class JudgeRunner:
         self._lease_s = lease_s
         self._max_tries = max_tries
         self._redact = redact
+        self._places = threading.BoundedSemaphore(places)
 
     def run(self, session_id: str, turn_id: str, judge_name: str) -> str:
-        """Answer one doorbell: `judged`, `failed` (it is tried again), `dead`, or `dropped`.
+        """Answer one doorbell: `judged`, `failed` (it is tried again), `dead`, `dropped` or `later`.
 
         Raises what SQL and Redis raise; the row's lease then lapses, and the next doorbell finds it free.
         """
-        tries = self._rows.claim(turn_id, judge_name, self._lease_s)
-        if tries is None:
-            return "dropped"
-        with self._beats.hold(lambda: self._beat(turn_id, judge_name, tries), _ignore):
-            return self._try(session_id, turn_id, judge_name, tries)
+        if not self._places.acquire(blocking=False):
+            return "later"  # the sweeper rings again: results must not wait behind slow judges
+        try:
+            tries = self._rows.claim(turn_id, judge_name, self._lease_s)
+            if tries is None:
+                return "dropped"
+            with self._beats.hold(lambda: self._beat(turn_id, judge_name, tries), _ignore):
+                return self._try(session_id, turn_id, judge_name, tries)
+        finally:
+            self._places.release()
 
     def _beat(self, turn_id: str, judge_name: str, tries: int) -> str:
         return "OK" if self._rows.beat(turn_id, judge_name, tries, self._lease_s) else "LOST"
 
     def _try(self, session_id: str, turn_id: str, judge_name: str, tries: int) -> str:
+        if tries > self._max_tries:
+            died = f"its worker died, or was cut off, in each of {tries - 1} tries"
+            return self._give_up(turn_id, judge_name, tries, died)
         judge = judges_named([judge_name], self._own, self._aside)[judge_name]
         if judge is None:
             return self._give_up(turn_id, judge_name, tries, unknown_judge(judge_name, self._own))
-        turn = self._conversations.recorded(session_id, turn_id, f"{turn_id}:judge:{judge_name}")
-        if turn is None:
-            return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
         try:
+            turn = self._conversations.recorded(session_id, turn_id, f"{turn_id}:judge:{judge_name}")
+            if turn is None:
+                return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
             judgement = self._judged(judge, judge_case(turn))
         except Exception as failure:
             return self._failed(turn_id, judge_name, tries, failure)

@@ -15,15 +15,21 @@ MOST_CHARS = 20_000  # of one message; what follows is pasted, most likely
 
 _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _INLINE_CODE = re.compile(r"`[^`\n]*`")
-_QUOTED_LINE = re.compile(r"^\s*(?:>|\|).*$", re.MULTILINE)
-_TAGGED = re.compile(r"<(\w+)[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
+# Every pattern is linear in the text: what never closes reaches to the end, and what must close is bounded.
+_QUOTED_LINE = re.compile(r"^[^\S\n]*(?:>|\|).*$", re.MULTILINE)
+_TAGGED = re.compile(r"<(\w{1,64})(?!\w)[^>]{0,500}>.*?(?:</\1>|\Z)", re.DOTALL)
 _QUOTES = re.compile(
-    '"[^"]*"|\N{LEFT DOUBLE QUOTATION MARK}[^\N{RIGHT DOUBLE QUOTATION MARK}]*\N{RIGHT DOUBLE QUOTATION MARK}'
-    "|\N{DOUBLE LOW-9 QUOTATION MARK}[^\N{LEFT DOUBLE QUOTATION MARK}]*\N{LEFT DOUBLE QUOTATION MARK}"
+    '"[^"]*"'
+    "|\N{LEFT DOUBLE QUOTATION MARK}[^\N{RIGHT DOUBLE QUOTATION MARK}]*(?:\N{RIGHT DOUBLE QUOTATION MARK}|\\Z)"
+    "|\N{DOUBLE LOW-9 QUOTATION MARK}[^\N{LEFT DOUBLE QUOTATION MARK}]*(?:\N{LEFT DOUBLE QUOTATION MARK}|\\Z)"
     "|\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}[^\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}]*"
-    "\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}"
+    "(?:\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}|\\Z)"
     r"|(?<!\w)'[^'\n]{1,500}'(?!\w)"
     r"|(?<!\w)\N{LEFT SINGLE QUOTATION MARK}[^\n]{1,500}?\N{RIGHT SINGLE QUOTATION MARK}(?!\w)"
+)
+_CLOSING = (
+    "\"'\N{RIGHT SINGLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}\N{LEFT DOUBLE QUOTATION MARK}"
+    "\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}"
 )
 QUOTED = "\N{OBJECT REPLACEMENT CHARACTER}"
 _LEFTOVER_QUOTES = frozenset(
@@ -36,9 +42,10 @@ _WORK_ON = re.compile(
     r"\b(?:translat|summari[sz]|rewrit|rephras|paraphras|proofread|correct|fix|edit|improv|review|explain|analy[sz]"
     r"|classif|extract|repl(?:y|ies)|respond|answer|draft|writ|compos|continu|complet|convert|format|check|pars|read"
     r"|shorten|email|mail|letter|text|message|poem|story|lyrics|transcript|document|article|review|essay|log|note"
-    r"|following|below)\w*\b[^\n]*:(?:\s|$)",
+    r"|following|below)",
     re.IGNORECASE,
 )
+_COLON = re.compile(r":(?=\s|$)")
 _ABOUT_ME = re.compile(r"\b(?:remember|about me|know about|for future reference)\b", re.IGNORECASE)
 _MADE_UP = re.compile(
     r"\b(?:imagin(?:e|ing)|pretend(?:ing)?|suppos(?:e|ing)|hypothetical(?:ly)?|role[- ]?play(?:ing)?|what if"
@@ -78,14 +85,18 @@ def own_sentences(message: str) -> list[str]:
 
 def _before_material(text: str) -> str:
     """The lines before the first that announces material to work on."""
-    for found in _WORK_ON.finditer(text):
-        before, _, start = text[: found.start()].rpartition("\n")
-        if not _ABOUT_ME.search(start + found.group()):
-            return before
+    at = 0
+    for line in text.split("\n"):
+        colons = [found.end() for found in _COLON.finditer(line)]
+        announced = line[: colons[-1]] if colons else ""
+        if _WORK_ON.search(announced) and not _ABOUT_ME.search(announced):
+            return text[: max(0, at - 1)]
+        at += len(line) + 1
     return text
 
 
 def _unquote(found: re.Match[str]) -> str:
     """One quoted word is a name or an emphasis; more of them are somebody's words."""
     inside = found.group()[1:-1]
-    return inside if inside.replace("-", "").isalnum() else QUOTED
+    closed = found.group()[-1] in _CLOSING  # what is never closed is quoted to the end
+    return inside if closed and inside.replace("-", "").isalnum() else QUOTED

@@ -34,7 +34,7 @@ class Records(Protocol):
     """The finalizer's rows in SQL. Each `record_*` runs once: it commits with the step's own row."""
 
     def record_answer(
-        self, claim: StepClaim, result: TurnResult, redact: bool, details: TurnDetails
+        self, claim: StepClaim, result: TurnResult, redact: bool, details: TurnDetails, user_message: str = ""
     ) -> bool: ...
     def record_memories(self, claim: StepClaim, scope: str, items: Sequence[MemoryItem]) -> bool: ...
     def record_observations(

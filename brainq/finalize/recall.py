@@ -9,7 +9,7 @@ from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.message import Message
 from brainq.contracts.recorded import RecordedTurn
 from brainq.contracts.trace import ToolTraceEntry
-from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.contracts.turn import NOT_KEPT, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.finalize.rebuild import rebuilt_turn
 from brainq.finalize.recorded import recorded_turn
@@ -74,6 +74,15 @@ class Recall:
     def result(self, turn_id: str) -> TurnResult | None:
         """The result, once SQL has it."""
         return self._turns.result(turn_id)
+
+    def is_redacted(self, turn_id: str) -> bool:
+        """Whether SQL has the ended turn without its content (`redact_logs`)."""
+        request = self._turns.request(turn_id)
+        return request is not None and request.user_message == NOT_KEPT
+
+    def is_gone(self, session_id: str, turn_id: str) -> bool:
+        """Whether its content is nowhere any more: Redis has let the turn go, and SQL keeps none of it."""
+        return self.is_redacted(turn_id) and self._live.ended(session_id, turn_id) is None
 
     def recorded(self, session_id: str, turn_id: str, step_key: str) -> RecordedTurn | None:
         """The turn with its conversation; None when either is gone."""

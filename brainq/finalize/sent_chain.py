@@ -32,10 +32,12 @@ class SentChain:
         return self._live.published(session_id, turn_id) or self._recall.result(turn_id)
 
     def publish(self, result: TurnResult) -> str:
-        # A turn that Redis has let go went out before. One that it has, it sends once.
+        # A turn that Redis has let go went out before. One that it has, it sends once: as SQL has it, unless that
+        # copy is redacted.
         if self._live.ended(result.session_id, result.turn_id) is None:
             return "ALREADY"
-        return self._live.publish(self._recall.result(result.turn_id) or result)
+        kept = None if self._recall.is_redacted(result.turn_id) else self._recall.result(result.turn_id)
+        return self._live.publish(kept or result)
 
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
         # Writing to a turn that Redis has let go would leave a key without a lifetime behind.

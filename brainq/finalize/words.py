@@ -23,6 +23,7 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|etc|approx|No|e\.g|i\.e|a\.m|p\.m)|\b(?-i:[A-Z]))\.$",
     re.IGNORECASE,
 )
+_LOOK_BACK = 24  # with what stands before it; a text grows by its sentences, and is not read again
 _BULLET = re.compile(r"^\s*(?:[-*+\N{BULLET}]|\d{1,3}[.)])\s+")
 
 
@@ -33,7 +34,7 @@ def sentences(text: str) -> list[str]:
         held = ""
         for piece in _END.split(_BULLET.sub("", line)):
             held = f"{held} {piece}".strip() if held else piece.strip()
-            if _ABBREVIATION.search(held):
+            if _ABBREVIATION.search(held[-_LOOK_BACK:]):
                 continue
             if held:
                 found.append(held)

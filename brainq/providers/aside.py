@@ -11,6 +11,9 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest, Purpose
 from brainq.errors import ProviderError
 from brainq.providers.base import Provider
+from brainq.providers.within import within
+
+SPARE_S = 1.0  # for a provider that raises at its deadline itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +37,24 @@ class Aside:
         step: int = 0,
     ) -> ModelReply:
         """The reply. Raises ProviderError, also for an empty one (kind `malformed`)."""
-        reply = self.provider.generate(
-            ModelRequest(
-                model=self.model,
-                messages=(Message(role="system", content=system), Message(role="user", content=text)),
-                output_schema=output_schema,
-                max_output_tokens=max_output_tokens,
-                timeout_s=timeout_s,
-                session_id=session_id,
-                turn_id=turn_id,
-                step=step,
-                purpose=purpose,
-            )
+        request = ModelRequest(
+            model=self.model,
+            messages=(Message(role="system", content=system), Message(role="user", content=text)),
+            output_schema=output_schema,
+            max_output_tokens=max_output_tokens,
+            timeout_s=timeout_s,
+            session_id=session_id,
+            turn_id=turn_id,
+            step=step,
+            purpose=purpose,
         )
+        try:
+            # A provider of the user's own may not look at the time it has.
+            reply = within(
+                timeout_s + SPARE_S, f"{purpose} by {self.model}", lambda: self.provider.generate(request)
+            )
+        except TimeoutError as error:
+            raise ProviderError(str(error), kind="timeout", retryable=True) from error
         if not reply.text.strip():
             raise ProviderError("the model's reply was empty", kind="malformed", retryable=False)
         return reply
@@ -57,7 +65,12 @@ def read_json_object(text: str) -> dict[str, Any]:
 
     Raises ProviderError (kind `malformed`) when there is none.
     """
-    found: Any = repair_json(text, return_objects=True)
+    try:
+        found: Any = repair_json(text, return_objects=True)
+    except (ValueError, RecursionError) as failure:  # a number or a nesting beyond what Python reads
+        raise ProviderError(
+            "the model's reply cannot be read as JSON", kind="malformed", retryable=False
+        ) from failure
     if isinstance(found, list):
         found = next((item for item in found if isinstance(item, dict)), None)
     if not isinstance(found, dict):

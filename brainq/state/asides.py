@@ -58,11 +58,21 @@ class RedisAsides:
         self._outbox.flush(session_id)
         return reply[0]
 
-    def begin(self, claim: TurnClaim, kind: str, mark: str) -> str:
-        """Mark a `reflection` or `compaction` as tried: `GO`, `DONE` (tried before), `SPENT` or `LOST`."""
+    def begin(self, claim: TurnClaim, kind: str, mark: str, tokens: int, usd: float | None) -> str:
+        """Mark a `reflection` or `compaction` as tried: `GO`, `DONE` (tried before), `SPENT` or `LOST`.
+
+        tokens, usd   the most it is thought to cost: held against the budget, and charged if its worker is lost
+        """
         key = self._keys.turn(claim.session_id, claim.turn_id)
         reply = self._run.aside_begin(
-            turn=key, budget=key + ":budget", owner=claim.owner, fence=claim.fence, kind=kind, mark=mark
+            turn=key,
+            budget=key + ":budget",
+            owner=claim.owner,
+            fence=claim.fence,
+            kind=kind,
+            mark=mark,
+            tokens=tokens,
+            usd="" if usd is None else repr(usd),
         )
         return reply[0]
 
@@ -104,8 +114,13 @@ class RedisAsides:
         spend: Spend | None,
         data: Mapping[str, JsonValue],
         mark: str,
+        forget: Sequence[str],
     ) -> str:
-        """Replace the `drop` oldest of `expect` messages by `front`: `COMPACTED`, `CHANGED` or `LOST`."""
+        """Replace the `drop` oldest of `expect` messages by `front`: `COMPACTED`, `CHANGED` or `LOST`.
+
+        mark     how full the context is afterwards, tokens
+        forget   fingerprints of reads whose results are gone from the context: they may be repeated
+        """
         key = self._keys.turn(claim.session_id, claim.turn_id)
         reply = self._run.history_compact(
             turn=key,
@@ -121,6 +136,8 @@ class RedisAsides:
             expect=expect,
             drop=drop,
             mark=mark,
+            forget=" ".join(forget),
+            guard=key + ":guard",
             items=[message.model_dump_json(exclude_defaults=True) for message in front],
             data=json.dumps(dict(data)),
             **used(spend),

@@ -46,9 +46,20 @@ class RedisLanes:
         reply = self._run.lane_beat(leases=self._keys.lane_leases, holder=ref.holder, lease_ms=self._lease_ms)
         return reply[0]
 
-    def lapsed(self, most: int) -> list[CallRef]:
-        """Holders whose lease has lapsed; each is handed to one sweeper for a lease's time."""
+    def lapsed(self, most: int) -> tuple[str, list[CallRef]]:
+        """Holders whose lease has lapsed, each handed to one sweeper for a lease's time, and the mark for `reap`."""
         reply = self._run.lane_lapsed(leases=self._keys.lane_leases, most=most, hold_ms=self._lease_ms)
+        return reply[1], [CallRef.of_holder(holder) for holder in reply[2:]]
+
+    def reap(self, ref: CallRef, mark: str) -> list[CallRef]:
+        """Leave all lines, unless the lease was renewed since it was found lapsed; as `free`."""
+        reply = self._run.lane_reap(
+            holders=self._keys.holders,
+            leases=self._keys.lane_leases,
+            holder=ref.holder,
+            mark=mark,
+            lease_ms=self._lease_ms,
+        )
         return [CallRef.of_holder(holder) for holder in reply[1:]]
 
     def line(self, lane: str) -> list[CallRef]:

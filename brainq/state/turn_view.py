@@ -35,6 +35,7 @@ _TURN_FIELDS = [
     "aside_reflection",
     "aside_compaction",
     "shown",
+    "number",
 ]
 _BUDGET_FIELDS = [
     "deadline",
@@ -84,7 +85,7 @@ def read_view(client: Client, keys: Keys, claim: TurnClaim) -> TurnView:
         cancel=turn["cancel"] == "1",
         cancel_reason=turn["cancel_reason"] or "",
         begun=begun,
-        turn_number=int(number or 0) + (0 if begun else 1),
+        turn_number=int(turn["number"] or 0) or int(number or 0) + 1,
         write_epoch=int(turn["write_epoch"] or 0),
         succeeded={fingerprint: int(epoch) for fingerprint, epoch in as_mapping(guard).items()},
         blocked=frozenset(blocked),

@@ -117,13 +117,14 @@ class RedisTurns:
         self,
         claim: TurnClaim,
         estimate_tokens: int,
-        reserve_tokens: int,
+        tokens: int,
         estimate_usd: float | None,
         shown: Sequence[str] = (),
     ) -> tuple[str, int, int] | str:
         """("GO", step, attempt), or what is spent (`steps`, `tokens`, `cost`), or `LOST`.
 
-        reserve_tokens   the longest its reply may be; 0 where that is not bounded
+        estimate_tokens  input, as it is compared with the bill later
+        tokens           the most the step is thought to take, its reply included where that is bounded
         shown            names of the tools chosen for this turn; the first choice stands
         """
         key = self._keys.turn(claim.session_id, claim.turn_id)
@@ -136,7 +137,7 @@ class RedisTurns:
             fence=claim.fence,
             asked=f"{claim.fence}:{next(self._numbers)}",
             estimate=estimate_tokens,
-            reserve=reserve_tokens,
+            tokens=tokens,
             shown=" ".join(shown),
             estimate_usd="" if estimate_usd is None else repr(estimate_usd),
         )

@@ -100,6 +100,16 @@ def _check_sqlite(url: URL) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
 
 
+def require_file(url: str) -> None:
+    """Raise SetupError when `url` is of a SQLite file that does not exist; to open it would make one."""
+    path = (_parse(url).database or "") if url.startswith("sqlite") else ""
+    if path and not path.startswith("file:") and not Path(path).exists():
+        raise SetupError(
+            f"there is no database at {path!r}; set BRAINQ_SQL_URL, or BRAINQ_DATA_DIR, to where the workers keep "
+            "theirs"
+        )
+
+
 @functools.cache
 def require_fts5() -> None:
     """Raise SetupError when this Python's SQLite cannot search."""

@@ -1,7 +1,8 @@
 """Retention: deleting turns that ended long ago, and every row about them.
 
 What stays, whatever its age: a turn that has not ended; one that something still works at (a finalizer step
-that failed and will be tried again, a judgement that is pending), unless nothing moved there for a week; and
+that failed and will be tried again or was not come to yet, a judgement that is pending), unless nothing moved
+there for a week; and
 memories and observations, which are knowledge and not logs. Sessions go on counting their turns where they were.
 
 On SQLite the newest turn of all stays, too: a deleted last row gives its number to the next, and rows are told
@@ -56,7 +57,19 @@ _WORKED_AT = exists().where(
 ) | exists().where(
     judgements.c.turn_id == _T.turn_id, judgements.c.state == "pending", judgements.c.updated_at > _STALE
 )
-_OVER = and_(_T.ended_at.is_not(None), _T.ended_at < _CUT, ~_WORKED_AT)
+# The chain's last row of its own is the decision: until it is written, or given up, steps are to come.
+_UNFINISHED = and_(
+    _T.state != "rejected",
+    ~exists().where(decisions.c.turn_id == _T.turn_id),
+    ~exists().where(
+        finalizer_steps.c.turn_id == _T.turn_id,
+        finalizer_steps.c.step == "decision",
+        finalizer_steps.c.state == "dead",
+    ),
+    (_T.ended_at > _STALE)
+    | exists().where(finalizer_steps.c.turn_id == _T.turn_id, finalizer_steps.c.updated_at > _STALE),
+)
+_OVER = and_(_T.ended_at.is_not(None), _T.ended_at < _CUT, ~_WORKED_AT, ~_UNFINISHED)
 # Rows are in the order of acceptance: the walk is over at a page that was accepted after the cut.
 _PAGE = (
     select(

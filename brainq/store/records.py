@@ -25,13 +25,24 @@ class SqlRecords:
         self._store = store
 
     def record_answer(
-        self, claim: StepClaim, result: TurnResult, redact: bool, details: TurnDetails = _NOTHING
+        self,
+        claim: StepClaim,
+        result: TurnResult,
+        redact: bool,
+        details: TurnDetails = _NOTHING,
+        user_message: str = "",
     ) -> bool:
         """The assistant's message, the turn's result, what its model calls used, its calls' traces and its
-        conversation; False when this was done before. `redact`: no content, see `store.redaction`."""
+        conversation; False when this was done before.
+
+        redact         no content, also of what was written while the turn lived; see `store.redaction`
+        user_message   logged if the turn never began: one that did has it in `details`, and logged it then
+        """
         ids = {"session_id": result.session_id, "turn_id": result.turn_id}
 
         def effect(connection: Connection) -> None:
+            if user_message and not details.messages:
+                self._store.messages.write_user(connection, **ids, content=user_message, redact=redact)
             if result.text:
                 self._store.messages.write_assistant(connection, **ids, content=result.text, redact=redact)
             self._store.spends.write(connection, result.turn_id, result.spends)
@@ -39,6 +50,7 @@ class SqlRecords:
             self._store.transcripts.write(connection, **ids, messages=details.messages, redact=redact)
             if redact:
                 self._store.turns.forget_request(connection, redacted_request(result))
+                self._store.calls.forget(connection, result.turn_id)
             self._store.turns.write_result(connection, redacted_result(result) if redact else result)
 
         return self._once(claim, effect)
@@ -87,7 +99,7 @@ class SqlRecords:
         return self._once(claim, effect)
 
     def source_event_id(self, turn_id: str) -> str:
-        """`chat_message:<row>` of the user's message; the same for ever. Empty for a turn that never began."""
+        """`chat_message:<row>` of the user's message; the same for ever. Empty before it is logged."""
         row = self._store.messages.user_row(turn_id)
         return "" if row is None else f"chat_message:{row}"
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from brainq.contracts.turn import TurnRequest, TurnResult
-
-NOT_KEPT = "[not kept: redact_logs]"
+from brainq.contracts.turn import NOT_KEPT, TurnRequest, TurnResult
 
 
 def redacted_request(result: TurnResult) -> TurnRequest:
@@ -13,7 +11,8 @@ def redacted_request(result: TurnResult) -> TurnRequest:
 
 
 def redacted_result(result: TurnResult) -> TurnResult:
-    """How the turn ended and what it used, without texts, sources and pack. Of an error, its kind stays."""
+    """How the turn ended and what it used, without texts, sources and pack. An error may quote anything: what
+    stays of it is why the turn stopped."""
     return result.model_copy(
         update={
             "text": "",
@@ -21,7 +20,7 @@ def redacted_result(result: TurnResult) -> TurnResult:
             "web_citations": (),
             "rendered_content_paths": (),
             "context_pack_json": None,
-            "error": result.error.partition(":")[0] if result.error else result.error,
+            "error": result.stop_reason.value if result.error else result.error,
             "warnings": (
                 *result.warnings,
                 f"the answer is no longer in Redis, and SQL has none of it {NOT_KEPT}",

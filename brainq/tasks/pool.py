@@ -15,6 +15,7 @@ from brainq.devserver.owner import follow_owner, tell_ready
 from brainq.observe.logs import configure_logs
 from brainq.settings import load_settings
 from brainq.tasks.register import GetWiring
+from brainq.tools.rankers import require_ranking
 from brainq.wiring import Wiring
 
 
@@ -28,6 +29,7 @@ def pool_app(
     """
     settings = load_settings()
     brain = load_brain(settings.app)
+    require_ranking(brain.selection, brain.tools.specs)
     configure_logs(settings.log_level, json_lines=settings.log_format == "json")
     app = make_app(
         settings,

@@ -11,11 +11,14 @@ from brainq.admission import read_request
 from brainq.broker import names
 from brainq.broker.request import HiddenRequest
 from brainq.broker.steps import thread_step
+from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput
 from brainq.observe.logs import logger
 from brainq.wiring import Wiring
 
 log = logger("brainq.tasks")
+
+_FIELDS = frozenset({"arguments", *TurnRequest.model_fields})
 
 GetWiring = Callable[[], Wiring]
 
@@ -58,7 +61,8 @@ def finalizer_tasks(app: Celery, wiring: GetWiring) -> None:
 def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]) -> str:
     """Accept what a foreign producer sent; what is wrong with it becomes a `rejected` row that says why.
 
-    The fields come as keywords, or as one JSON object in the first argument.
+    The fields come as keywords, or as one JSON object in the first argument. With `redact_logs` the row has the
+    names of the fields, and no values.
     """
     if len(args) == 1 and isinstance(args[0], dict) and not fields:
         fields = dict(args[0])
@@ -77,11 +81,19 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
     except BrainqError as failure:
         turn_id = str(fields.get("turn_id") or fields.get("request_key") or "")
         log.warning("foreign submit rejected", why=type(failure).__name__)
+        redact = wiring.brain.redact_logs
         wiring.store.turns.reject(
             turn_id,
             str(fields.get("request_key") or turn_id),
             str(fields.get("session_id") or ""),
-            str(failure),
-            fields,
+            _without_content(failure) if redact else str(failure),
+            sorted(_FIELDS.intersection(fields)) if redact else fields,
         )
         return "rejected"
+
+
+def _without_content(failure: BrainqError) -> str:
+    """Which field was wrong, and no value: a brain with `redact_logs` keeps no content."""
+    field = failure.field if isinstance(failure, InvalidInput) else ""
+    known = field if field.partition(".")[0] in _FIELDS else ""
+    return ": ".join(filter(None, (known, f"{type(failure).__name__}, and no more is kept (redact_logs)")))

@@ -72,6 +72,16 @@ def tool_text(spec: ToolSpec) -> str:
     return f"{name}: {spec.description}" if spec.description else name
 
 
+def require_extra() -> None:
+    """Raises SetupError that says what to install, when the libraries or the packaged model are not there."""
+    missing = [
+        name for name in ("numpy", "safetensors", "tokenizers") if importlib.util.find_spec(name) is None
+    ]
+    if missing:
+        raise SetupError(f"ranking by embedding needs {', '.join(missing)}: {INSTALL}")
+    _packaged()
+
+
 def _packaged() -> Path:
     """Where the package keeps the model, found without importing it."""
     found = importlib.util.find_spec(PACKAGE)

@@ -75,13 +75,14 @@ class Coordinator:
         ownership = Ownership()
         with self._beats.hold(lambda: self._turns.beat(claim), ownership.hear):
             view = self._turns.look(claim)
-            decision = decide(view, self._thinking)
+            thinking = self._thinking.on_turn_start(view.turn_number)
+            decision = decide(view, thinking)
             if isinstance(decision, Reflect):
                 done = self._beside.reflect(claim, view)
                 if done:
                     return done
                 view = replace(view, reflected_step=view.step)  # it cannot be made: on to the step itself
-                decision = decide(view, self._thinking)
+                decision = decide(view, thinking)
             match decision:
                 case Reflect():
                     raise AssertionError("a step is reflected on once")
@@ -110,14 +111,15 @@ class Coordinator:
     def _end(self, claim: TurnClaim, view: TurnView, end: End, answer: Answer | None = None) -> str:
         request = view.request
         text = answer.message.content if answer and answer.message else end.text
+        begun = view.begun or answer is not None  # an answer comes from a step, and a step begins the turn
         ended = self._turns.end(
             claim,
             ending=end.ending,
             stop_reason=end.stop_reason,
             text=text,
             error=end.error,
-            answer=answer.message if answer else self._standing_text(view, end),
-            marker=marker(end.ending, request.turn_id, view.step) if view.begun or answer else None,
+            answer=answer.message if answer and answer.message else self._standing_text(view, end, begun),
+            marker=marker(end.ending, request.turn_id, view.step) if begun else None,
             open_status=OPEN_CALL_STATUS[end.ending],
             open_text=OPEN_CALL_TEXTS[end.ending],
             first_step=self._first_final_step,
@@ -133,8 +135,8 @@ class Coordinator:
             self._attention.again(claim.session_id, next_turn, 1000)
         return f"ended: {end.ending} ({end.stop_reason})"
 
-    def _standing_text(self, view: TurnView, end: End) -> Message | None:
+    def _standing_text(self, view: TurnView, end: End, begun: bool) -> Message | None:
         """A limit's fallback text enters the history like an answer; other endings leave a marker instead."""
-        if end.ending is not Ending.COMPLETED or end.stop_reason is StopReason.ANSWERED or not view.begun:
+        if end.ending is not Ending.COMPLETED or end.stop_reason is StopReason.ANSWERED or not begun:
             return None
         return Message(role="assistant", content=end.text, turn=view.request.turn_id, step=view.step)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from brainq.brain import Brain
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import TurnClaim
@@ -48,17 +46,18 @@ class Beginner:
                 "system_prompt", f"its function raised {type(failure).__name__}: {failure}"
             ) from failure
 
+    def earlier(self, claim: TurnClaim, view: TurnView) -> int:
+        """How many turns the session had before this one, as far as only SQL still knows it; 0: Redis counts them."""
+        return 0 if _is_known(view) else max(0, self._remembered.number(claim.turn_id) - 1)
+
     def begin(
-        self, claim: TurnClaim, view: TurnView, info: TurnInfo, system_prompt: str
+        self, claim: TurnClaim, view: TurnView, info: TurnInfo, system_prompt: str, earlier: int
     ) -> list[Message] | None:
         """Log the user's message and put it into the history; what was put there, or None when the turn was lost."""
         request = view.request
-        before, earlier = list[Message](), 0
-        if not any(said.turn for said in view.history):  # a late write's notice alone is no history
-            before = self._from_sql(claim)
-            earlier = max(0, self._remembered.number(claim.turn_id) - 1)
-        self._call_back(replace(info, turn_number=max(info.turn_number, earlier + 1)))
         self._events.log_user(request, self._brain.redact_logs)
+        self._call_back(info)
+        before = [] if _is_known(view) else self._from_sql(claim)
         messages = [*before, Message(role="user", content=request.user_message, turn=claim.turn_id)]
         begun = self._turns.begin(claim, messages, render_hash(system_prompt), earlier)
         return messages if begun else None
@@ -81,3 +80,8 @@ class Beginner:
             for role, text in zip(("user", "assistant"), pair, strict=True)
             if text
         ]
+
+
+def _is_known(view: TurnView) -> bool:
+    """Whether Redis has the session's history; a late write's notice alone is none."""
+    return any(said.turn for said in view.history)

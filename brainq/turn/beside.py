@@ -7,19 +7,25 @@ from collections.abc import Sequence
 from brainq.brain import Brain
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.message import Message
+from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
+from brainq.errors import BrainqError
+from brainq.gates.canonical import fingerprint
 from brainq.observe.logs import logger
 from brainq.providers.aside import Aside
+from brainq.providers.estimate import estimate_messages
 from brainq.providers.resolve import resolve_model
-from brainq.turn.begin import EARLIER
 from brainq.turn.compaction import ContextCompactor, should_compact
-from brainq.turn.opening import opening_calls
-from brainq.turn.ports import Archive, Asides, Price
+from brainq.turn.opening import opening_calls, opening_limit_s
+from brainq.turn.ports import Archive, Asides, Attention, Price
 from brainq.turn.preparer import TurnPreparation
 from brainq.turn.reflection import ReflectionEngine, note_of
 from brainq.turn.tracker import ContextTracker
 
 log = logger("brainq.turn")
+
+MOST_REFLECTION_TOKENS = 4_000  # of the transcript a reflection reads; it is cut to 16,000 characters
+REFLECTION_FRAME_TOKENS = 400  # its instructions and its answer
 
 Word = str
 """What was done: "" for nothing (go on with the step), `lost`, or a few words for logs. After words the turn has been
@@ -29,20 +35,27 @@ rung, or awaits its calls, and is no longer ours."""
 class Beside:
     """Does what comes before a step, when it is due."""
 
-    def __init__(self, brain: Brain, asides: Asides, archive: Archive, price: Price) -> None:
+    def __init__(
+        self, brain: Brain, asides: Asides, archive: Archive, price: Price, attention: Attention
+    ) -> None:
         self._brain = brain
         self._asides = asides
         self._archive = archive
         self._price = price
+        self._attention = attention
 
     def open(self, claim: TurnClaim, view: TurnView) -> Word:
         """Dispatch memory and the context pack, before the first step, where the brain has either."""
         if view.opened or view.step > 0:
             return ""
-        calls = opening_calls(self._brain, view.request)
+        calls = opening_calls(self._brain, view.request, opening_limit_s(self._brain, view.remaining_ms))
         if not calls:
             return ""
-        word = self._asides.open(claim, calls, self._brain.context.opening_s)
+        opening_s = opening_limit_s(self._brain, view.remaining_ms)
+        word = self._asides.open(claim, calls, opening_s)
+        if word == "OPENED":
+            # The sweeper looks when it is over, not only when it would have looked anyway.
+            self._attention.again(claim.session_id, claim.turn_id, int(opening_s * 1000) + 1)
         return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
 
     def reflect(self, claim: TurnClaim, view: TurnView) -> Word:
@@ -50,7 +63,8 @@ class Beside:
         lost: list[bool] = []
 
         def claimed() -> bool:
-            word = self._asides.begin(claim, "reflection", str(view.step))
+            tokens = min(MOST_REFLECTION_TOKENS, estimate_messages(view.own)) + REFLECTION_FRAME_TOKENS
+            word = self._asides.begin(claim, "reflection", str(view.step), tokens, self._usd(view, tokens))
             if word == "LOST":
                 lost.append(True)
             return word == "GO"
@@ -86,7 +100,7 @@ class Beside:
         auto = self._brain.context.auto_compact
         if not should_compact(tokens, most, auto, view.compaction_tried_at, view.history_length):
             return ""
-        word = self._asides.begin(claim, "compaction", str(tokens))
+        word = self._asides.begin(claim, "compaction", str(tokens), tokens, self._usd(view, tokens))
         if word != "GO":
             return "lost" if word == "LOST" else ""
         compactor = ContextCompactor(lambda: self._aside(view), self._price, self._is_write)
@@ -101,7 +115,14 @@ class Beside:
         )
         if made is None:
             return ""
-        self._keep(claim, made.archive)
+        try:
+            self._archive.archive(claim.session_id, claim.turn_id, made.archive, self._brain.redact_logs)
+        except Exception as failure:
+            # Nothing may leave Redis that SQL does not have. The window is cut to fit meanwhile.
+            log.error("context not compacted, SQL does not keep it", failure=failure, turn_id=claim.turn_id)
+            told = {"method": "none", "dropped": 0, "tokens_before": tokens, "tokens_after": tokens}
+            kept = self._asides.commit_note(claim, "compaction", None, made.spend, told)
+            return "compaction put off" if kept else "lost"
         word = self._asides.compact(
             claim,
             expect=view.history_length,
@@ -116,20 +137,25 @@ class Beside:
                 "tokens_after": made.tokens_after,
             },
             mark=str(made.tokens_after),
+            forget=self._reads_of(made.archive),
         )
         log.info(
             "context compacted", turn_id=claim.turn_id, step=view.step, method=made.method, did=word.lower()
         )
         return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
 
-    def _keep(self, claim: TurnClaim, messages: Sequence[Message]) -> None:
-        """Into SQL, before Redis lets go of them."""
-        turns: dict[str, list[Message]] = {}
-        for message in messages:
-            turns.setdefault(message.turn, []).append(message)
-        for turn_id, own in turns.items():
-            if turn_id and not turn_id.startswith(EARLIER):
-                self._archive.archive(claim.session_id, turn_id, own, self._brain.redact_logs)
+    def _reads_of(self, messages: Sequence[Message]) -> list[str]:
+        """Fingerprints of the reads whose results are among these."""
+        calls = [call for message in messages for call in message.calls if not self._is_write(call.name)]
+        return [fingerprint(c.name, c.arguments) for c in calls if isinstance(c.arguments, dict)]
+
+    def _usd(self, view: TurnView, tokens: int) -> float | None:
+        """What a call beside the steps may cost; None where the price is not known."""
+        try:
+            aside = self._aside(view)
+        except BrainqError:
+            return None
+        return self._price(aside.provider.name, aside.model, TokenUsage(input_tokens=tokens))
 
     def _is_write(self, name: str) -> bool:
         tool = self._brain.tools.get(name)

@@ -82,7 +82,7 @@ def decide(view: TurnView, thinking: ThinkingManager = NEVER_REFLECTS) -> Decisi
     next_step = view.step + 1
     if next_step > view.steps_max:
         return End(Ending.COMPLETED, StopReason.MAX_STEPS, f"all {view.steps_max} steps are used")
-    if thinking.should_reflect(view.step, view.failed_calls, view.reflected_step):
+    if thinking.reflects and thinking.should_reflect(view.step, view.failed_calls, view.reflected_step):
         return Reflect(f"a reflection on step {view.step} is next")
     return Think(f"step {next_step} of {view.steps_max} is next")
 

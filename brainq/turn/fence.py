@@ -21,7 +21,10 @@ from brainq.turn.shorten import shortened
 _BEGIN, _END = "BEGIN UNTRUSTED DATA", "END UNTRUSTED DATA"
 REMOVED = "[marker removed]"
 
-_ESCAPE = re.compile(r"\\(?:[nrtbf]|u[0-9a-f]{4})", re.I)
+_ESCAPE = re.compile(r"\\(?:[nrtbf]|u[0-9a-fA-F]{4})")
+_NOTHING = re.compile(r"(?!)")
+# `\begin` is a letter short if its `\b` is read as an escape, `\nend` a letter long if it is not: both are looked at.
+_READINGS = (_ESCAPE, _NOTHING)
 # Letters by Unicode's reckoning, of no width in most fonts.
 _FILLERS = dict.fromkeys(map(ord, "\u115f\u1160\u3164\uffa0"))
 
@@ -35,9 +38,15 @@ def fenced(name: str, text: str, *, lead: str, max_chars: int | None = None) -> 
 
 def neutralised(text: str) -> str:
     """`text` with everything that reads like a delimiter of ours replaced by REMOVED."""
-    if not _holds_marker(skeleton(text)):
+    for escapes in _READINGS:
+        text = _without_markers(text, escapes)
+    return text
+
+
+def _without_markers(text: str, escapes: re.Pattern[str]) -> str:
+    if not _holds_marker(skeleton(text, escapes)):
         return text
-    letters, places = _letters(text)
+    letters, places = _letters(text, escapes)
     pieces: list[str] = []
     done = 0
     for match in _MARKER.finditer(letters):
@@ -47,9 +56,9 @@ def neutralised(text: str) -> str:
     return "".join([*pieces, text[done:]])
 
 
-def skeleton(text: str) -> str:
+def skeleton(text: str, escapes: re.Pattern[str] = _ESCAPE) -> str:
     """Only the letters and digits of `text`, without case, width and accents: what a delimiter is known by."""
-    plain = unicodedata.normalize("NFKD", _ESCAPE.sub(" ", text)).translate(_FILLERS).casefold()
+    plain = unicodedata.normalize("NFKD", escapes.sub(" ", text)).translate(_FILLERS).casefold()
     return _NO_LETTER.sub("", plain)
 
 
@@ -61,13 +70,13 @@ def _holds_marker(letters: str) -> bool:
     return _MARKER.search(letters) is not None
 
 
-def _letters(text: str) -> tuple[str, list[int]]:
+def _letters(text: str, escapes: re.Pattern[str]) -> tuple[str, list[int]]:
     """The skeleton, and for each of its letters the place in `text` that it came from."""
-    skipped = {place for match in _ESCAPE.finditer(text) for place in range(*match.span())}
+    skipped = {place for match in escapes.finditer(text) for place in range(*match.span())}
     letters: list[str] = []
     places: list[int] = []
     for place, char in enumerate(text):
-        found = "" if place in skipped else skeleton(char)
+        found = "" if place in skipped else skeleton(char, _NOTHING)
         letters.append(found)
         places += [place] * len(found)
     return "".join(letters), places

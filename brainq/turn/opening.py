@@ -18,16 +18,24 @@ from brainq.tools.tool import Tool
 log = logger("brainq.turn")
 
 
-def opening_calls(brain: Brain, request: TurnRequest) -> tuple[PlannedCall, ...]:
+SHARE_OF_TIME = 0.3  # of what the turn has: memory that is late must leave a short turn time to answer
+
+
+def opening_limit_s(brain: Brain, remaining_ms: int) -> float:
+    """How long this turn waits for its opening wave."""
+    return min(brain.context.opening_s, max(0.0, remaining_ms / 1000) * SHARE_OF_TIME)
+
+
+def opening_calls(brain: Brain, request: TurnRequest, limit_s: float) -> tuple[PlannedCall, ...]:
     """The calls of step 0, none of them paid for; empty where the brain has neither memory nor a pack tool."""
     calls: list[PlannedCall] = []
     if brain.memory is not None and brain.memory.retriever is not None:
-        calls.append(_call(0, MEMORY_TOOL, {"query": request.user_message}, brain.context.opening_s, request))
+        calls.append(_call(0, MEMORY_TOOL, {"query": request.user_message}, limit_s, request))
     pack = _pack_tool(brain)
     if pack is not None:
         parameter = query_parameter(pack.spec.parameters)
         if parameter:
-            cap_s = min(pack.spec.timeout_s, brain.context.opening_s)
+            cap_s = min(pack.spec.timeout_s, limit_s)
             calls.append(_call(len(calls), pack.spec.name, {parameter: request.user_message}, cap_s, request))
         else:
             log.warning("the pack tool needs more than one text and is not called", tool=pack.spec.name)

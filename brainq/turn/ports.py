@@ -28,7 +28,7 @@ class Turns(Protocol):
         self,
         claim: TurnClaim,
         estimate_tokens: int,
-        reserve_tokens: int,
+        tokens: int,
         estimate_usd: float | None,
         shown: Sequence[str] = (),
     ) -> tuple[str, int, int] | str: ...
@@ -65,7 +65,7 @@ class Asides(Protocol):
     """What happens beside the steps; every write is fenced. See `state.asides.RedisAsides`."""
 
     def open(self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float) -> str: ...
-    def begin(self, claim: TurnClaim, kind: str, mark: str) -> str: ...
+    def begin(self, claim: TurnClaim, kind: str, mark: str, tokens: int, usd: float | None) -> str: ...
     def commit_note(
         self,
         claim: TurnClaim,
@@ -84,6 +84,7 @@ class Asides(Protocol):
         spend: Spend | None,
         data: Mapping[str, JsonValue],
         mark: str,
+        forget: Sequence[str],
     ) -> str: ...
 
 

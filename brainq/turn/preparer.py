@@ -16,7 +16,7 @@ from datetime import datetime
 
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest
-from brainq.providers.estimate import CHARS_PER_TOKEN, estimate_messages
+from brainq.providers.estimate import estimate_messages, estimate_text
 from brainq.turn.pack import memory_message, pack_message
 from brainq.turn.transcript import note_kind
 
@@ -77,8 +77,8 @@ class TurnPreparer:
         ratio                tokens for one estimated token, as the tracker has found
         """
         window = int(max_context_tokens / ratio)
-        head = _head(request, system_prompt, provider, model, today, memory_text, max_context_tokens)
-        added = _before_message(request, pack_json, max_context_tokens)
+        head = _head(request, system_prompt, provider, model, today, memory_text, window)
+        added = _before_message(request, pack_json, window)
         begin = next(
             (i for i, message in enumerate(history) if message.turn == request.turn_id), len(history)
         )
@@ -107,23 +107,29 @@ def _head(
     model: str,
     today: datetime,
     memory_text: str,
-    max_context_tokens: int,
+    window: int,
 ) -> list[Message]:
     head = [Message(role="system", content=system_prompt)] if system_prompt else []
     head.append(Message(role="system", content=_metadata(request, provider, model, today)))
     if memory_text.strip():
-        head.append(memory_message(memory_text, int(max_context_tokens * CHARS_PER_TOKEN * MEMORY_SHARE)))
+        head.append(memory_message(memory_text, _chars_in(memory_text, int(window * MEMORY_SHARE))))
     return head
 
 
-def _before_message(request: TurnRequest, pack_json: str | None, max_context_tokens: int) -> list[Message]:
+def _before_message(request: TurnRequest, pack_json: str | None, window: int) -> list[Message]:
     """What stands between the history and the user's message."""
     added: list[Message] = []
     if pack_json and pack_json.strip():
-        added.append(pack_message(pack_json, int(max_context_tokens * CHARS_PER_TOKEN * PACK_SHARE)))
+        added.append(pack_message(pack_json, _chars_in(pack_json, int(window * PACK_SHARE))))
     if request.skill_context:
         added.append(Message(role="system", content=f"Skill context:\n{request.skill_context}"))
     return added
+
+
+def _chars_in(text: str, tokens: int) -> int:
+    """How many characters of this text are about so many tokens: scripts differ in that by the factor four."""
+    size = estimate_text(text)
+    return len(text) if size <= tokens else len(text) * tokens // size
 
 
 def _metadata(request: TurnRequest, provider: str, model: str, today: datetime) -> str:

@@ -15,8 +15,11 @@ from brainq.contracts.message import Message
 from brainq.contracts.parts import ToolRanker
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
+from brainq.observe.logs import logger
 from brainq.tools.ranking import Bm25Ranker
 from brainq.turn.transcript import note_kind
+
+log = logger("brainq.turn")
 
 ANSWER_WEIGHT = 1.0  # the last answer counts as much as the message; measured in docs/tool-selection.md
 EARLIER_WEIGHT = 0.5  # of each of the user's messages before
@@ -66,7 +69,7 @@ class SemanticToolSelector:
     def __init__(self, max_tools: int, pinned: Iterable[str] = (), ranker: ToolRanker | None = None) -> None:
         if max_tools < 1:
             raise InvalidInput("max_tools_per_turn", f"{max_tools} is too few; use 1 or more")
-        self._max_tools = max_tools
+        self.max_tools = max_tools
         self._pinned = frozenset(pinned)
         self._ranker = Bm25Ranker() if ranker is None else ranker
 
@@ -87,22 +90,41 @@ class SemanticToolSelector:
         then called takes the place it had. Equal scores go by registry order. All specs are returned if there
         are no more than `max_tools`.
         """
-        if len(specs) <= self._max_tools:
+        if len(specs) <= self.max_tools:
             return tuple(specs)
         kept = {i for i, spec in enumerate(specs) if spec.name in self._pinned or spec.name in used}
         scores = self._scores(query, specs, context)
         for i in sorted(range(len(specs)), key=lambda i: (-scores[i], i)):
-            if len(kept) >= self._max_tools:
+            if len(kept) >= self.max_tools:
                 break
             kept.add(i)
         return tuple(specs[i] for i in sorted(kept))
 
     def _scores(self, query: str, specs: Sequence[ToolSpec], context: SelectionContext) -> list[float]:
-        totals = [0.0] * len(specs)
-        for text, weight in _texts(query, context):
-            for i, score in enumerate(self._ranker.rank(text, specs)):
-                totals[i] += weight * score
-        return totals
+        try:
+            return _weighted(self._ranker, query, specs, context)
+        except Exception as failure:
+            # A turn with other tools than the best is better than none.
+            log.warning(
+                "ranker failed, ranking by words instead", why=type(failure).__name__, failure=failure
+            )
+            return _weighted(BY_WORDS, query, specs, context)
+
+
+BY_WORDS = Bm25Ranker()
+
+
+def _weighted(
+    ranker: ToolRanker, query: str, specs: Sequence[ToolSpec], context: SelectionContext
+) -> list[float]:
+    totals = [0.0] * len(specs)
+    for text, weight in _texts(query, context):
+        scores = ranker.rank(text, specs)
+        if len(scores) != len(specs):
+            raise ValueError(f"{type(ranker).__name__} gave {len(scores)} scores for {len(specs)} tools")
+        for i, score in enumerate(scores):
+            totals[i] += weight * score
+    return totals
 
 
 def _texts(query: str, context: SelectionContext) -> Iterator[tuple[str, float]]:

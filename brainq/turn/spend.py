@@ -9,7 +9,7 @@ from brainq.providers.estimate import estimate_text
 from brainq.turn.ports import Price
 
 # The service may have worked on these, and bills for it; of the other kinds it made nothing.
-_MAYBE_BILLED = frozenset({"timeout", "stream", "malformed"})
+MAYBE_BILLED = frozenset({"timeout", "stream", "malformed"})
 
 
 def spend_of(kind: SpendKind, step: int, aside: Aside, usage: TokenUsage, price: Price) -> Spend:
@@ -30,7 +30,7 @@ def spend_of_failure(
     kind: SpendKind, step: int, aside: Aside, failure: Exception, asked: str, price: Price
 ) -> Spend | None:
     """What a call that failed may have used: its input, estimated; None where the service did nothing."""
-    if not isinstance(failure, ProviderError) or failure.kind not in _MAYBE_BILLED:
+    if not isinstance(failure, ProviderError) or failure.kind not in MAYBE_BILLED:
         return None
     usage = TokenUsage(input_tokens=estimate_text(asked))
     return spend_of(kind, step, aside, usage, price)

@@ -29,8 +29,9 @@ from brainq.turn.beside import Beside
 from brainq.turn.decide import SPENT, End
 from brainq.turn.plan import plan_calls
 from brainq.turn.ports import Price, ToolCallBudget, Turns
-from brainq.turn.preparer import TurnPreparation, TurnPreparer
+from brainq.turn.preparer import TurnPreparer
 from brainq.turn.selection import SemanticToolSelector, context_of
+from brainq.turn.spend import MAYBE_BILLED
 from brainq.turn.tracker import ContextTracker
 
 log = logger("brainq.turn")
@@ -67,6 +68,19 @@ class Answer:
 Asked = Calls | RungAgain | Answer | None
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What one step asks, of whom. `estimate` is of its input; `worst` is what it is thought to take at most."""
+
+    provider: Provider
+    model: str
+    messages: tuple[Message, ...]
+    specs: tuple[ToolSpec, ...]
+    max_output_tokens: int | None
+    estimate: int
+    worst: TokenUsage
+
+
 class Thinker:
     """Takes one step of a turn. None means that the turn was lost to another owner."""
 
@@ -95,6 +109,7 @@ class Thinker:
 
     def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool]) -> Asked:
         request = view.request
+        earlier = 0 if view.begun else self._beginner.earlier(claim, view)
         info = TurnInfo(
             turn_id=request.turn_id,
             session_id=request.session_id,
@@ -103,7 +118,7 @@ class Thinker:
             prompt_version=request.prompt_version,
             prompt_tags=request.prompt_tags,
             metadata=request.metadata,
-            turn_number=view.turn_number,
+            turn_number=max(view.turn_number, earlier + 1),
         )
         try:
             provider, model = resolve_model(request.model or self._brain.model, request.provider)
@@ -112,7 +127,7 @@ class Thinker:
             return _failed(str(failure))
         history = view.history
         if not view.begun:
-            begun = self._beginner.begin(claim, view, info, system_prompt)
+            begun = self._beginner.begin(claim, view, info, system_prompt, earlier)
             if begun is None:
                 return None
             history = (*history, *begun)
@@ -123,6 +138,7 @@ class Thinker:
                 return RungAgain(opened) if opened != "lost" else None
         limits = request.limits.over(self._brain.limits)
         specs = self._tools(view)
+        tools_estimate = estimate_tools(specs)
         tracker = ContextTracker.of(limits.max_context_tokens, view.known)
         memory, pack_json = opened_memory(view.opening), opened_pack(view.opening)
         prepared = self._preparer.prepare(
@@ -135,18 +151,22 @@ class Thinker:
             max_context_tokens=limits.max_context_tokens,
             memory_text=memory.text,
             pack_json=pack_json,
-            tools_estimate=estimate_tools(specs),
+            tools_estimate=tools_estimate,
             ratio=tracker.ratio,
         )
         compacted = self._beside.compact(claim, view, prepared, tracker)
         if compacted:
             return RungAgain(compacted) if compacted != "lost" else None
-        return self._attempts(claim, view, provider, model, prepared, specs, limits.max_output_tokens, lost)
+        estimate = prepared.estimate + tools_estimate
+        # Where the length of the reply is bounded its worst case is reserved, too.
+        worst = TokenUsage(input_tokens=tracker.tokens(estimate), output_tokens=limits.max_output_tokens or 0)
+        asking = Asking(provider, model, prepared.messages, specs, limits.max_output_tokens, estimate, worst)
+        return self._attempts(claim, view, asking, lost)
 
     def _tools(self, view: TurnView) -> tuple[ToolSpec, ...]:
         """The tools this turn's model sees: chosen before the first step, and the same ones at each later one."""
         specs = tuple(self._brain.tools.specs.values())
-        if self._selector is None:
+        if self._selector is None or len(specs) <= self._selector.max_tools:
             return specs
         if view.shown:
             return tuple(spec for spec in specs if spec.name in view.shown)
@@ -157,21 +177,15 @@ class Thinker:
         self,
         claim: TurnClaim,
         view: TurnView,
-        provider: Provider,
-        model: str,
-        prepared: TurnPreparation,
-        specs: tuple[ToolSpec, ...],
-        max_output_tokens: int | None,
+        asking: Asking,
         lost: Callable[[], bool],
     ) -> Asked:
-        estimate = prepared.estimate + estimate_tools(specs)
+        provider, model, specs = asking.provider, asking.model, asking.specs
         shown = () if len(specs) == len(self._brain.tools.specs) else tuple(spec.name for spec in specs)
-        # Where the length of the reply is bounded its worst case is reserved, too.
-        worst = TokenUsage(input_tokens=estimate, output_tokens=max_output_tokens or 0)
-        estimate_usd = self._price(provider.name, model, worst)
+        estimate_usd = self._price(provider.name, model, asking.worst)
         ends_at = time.monotonic() + view.remaining_ms / 1000
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
-            step = self._turns.begin_step(claim, estimate, worst.output_tokens, estimate_usd, shown)
+            step = self._turns.begin_step(claim, asking.estimate, asking.worst.total, estimate_usd, shown)
             if step == "LOST":
                 return None
             if isinstance(step, str):
@@ -179,9 +193,9 @@ class Thinker:
             _, number, attempt = step
             request = ModelRequest(
                 model=model,
-                messages=prepared.messages,
+                messages=asking.messages,
                 tools=specs,
-                max_output_tokens=max_output_tokens,
+                max_output_tokens=asking.max_output_tokens,
                 output_schema=view.request.output_schema,
                 timeout_s=max(0.001, ends_at - time.monotonic()),
                 session_id=claim.session_id,
@@ -203,7 +217,7 @@ class Thinker:
                         min(random.random() * attempt * PAUSE_S, max(0.0, ends_at - time.monotonic()))
                     )
                     continue
-                return _after_failure(failure)
+                return _after_failure(failure, asking, number, estimate_usd)
             except Exception as failure:
                 log.error("provider raised", failure=failure, turn_id=claim.turn_id, step=number)
                 return _failed(f"provider {provider.name!r} raised {type(failure).__name__}")
@@ -264,7 +278,13 @@ def _failed(error: str) -> Answer:
     return Answer(End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", error))
 
 
-def _after_failure(failure: ProviderError) -> Answer:
+def _after_failure(failure: ProviderError, asking: Asking, step: int, estimate_usd: float | None) -> Answer:
     if failure.kind == "timeout":
-        return Answer(End(Ending.TIMED_OUT, StopReason.DEADLINE, "the model did not answer by the deadline"))
-    return _failed(str(failure))
+        end = End(Ending.TIMED_OUT, StopReason.DEADLINE, "the model did not answer by the deadline")
+    else:
+        end = _failed(str(failure)).end
+    if failure.kind not in MAYBE_BILLED:
+        return Answer(end)
+    # Nobody knows what the service has worked on: it is charged like an attempt whose worker was lost.
+    usage = TokenUsage(input_tokens=asking.estimate)
+    return Answer(end, spend=Spend.of("lost", step, asking.model, usage, estimate_usd))

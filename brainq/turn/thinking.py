@@ -46,6 +46,11 @@ class ThinkingManager:
     def __post_init__(self) -> None:
         object.__setattr__(self, "level", ThinkLevel(self.level))
 
+    @property
+    def reflects(self) -> bool:
+        """Whether it ever does; what it would be asked with need not be worked out otherwise."""
+        return self.level is not ThinkLevel.OFF
+
     def on_turn_start(self, turn_number: int) -> ThinkingManager:
         """The manager for this turn of the session. Redis counts the turns; ValueError for a number under 1."""
         if turn_number < 1:

@@ -18,12 +18,13 @@ ContextLevel = Literal["ok", "warning", "critical"]
 WARNING = 0.70
 CRITICAL = 0.85
 
-# Over recorded sessions of real models with an airline's JSON (tau2-bench), a context cost 1.27 (GPT-4o, GPT-4.1) to
-# 1.57 times its estimate (Claude Opus 4.6); what single steps added, 0.75 to 3.2 and 0.86 to 3.5 times (1st and 99th
-# percentile). What lies far beyond is a wrong report, such as a proxy that leaves out cached tokens: unclamped it
-# would switch the guard off, or compact a context that is nearly empty.
+# Over recorded sessions of real models single steps cost 0.7 to 2.9 times their estimate (5th and 95th percentile, see
+# docs/token-estimates.md). What lies far beyond is a wrong report, such as a proxy that leaves out cached tokens:
+# unclamped it would switch the guard off, or compact a context that is nearly empty.
 LOWEST_RATIO = 0.5
 HIGHEST_RATIO = 3.0
+# A service adds some hundred tokens of its own to a request: a smaller one says little about text.
+STEADY_TOKENS = 500
 
 
 def level_of(tokens: int, max_context_tokens: int) -> ContextLevel:
@@ -53,10 +54,13 @@ class ContextTracker:
         return cls(max_context_tokens).after(*known)
 
     def after(self, reported: int, estimated: int) -> ContextTracker:
-        """Once the reply is there. Both count the whole request, tools included; a report of 0 changes nothing."""
+        """Once the reply is there. Both count the whole request, tools included; a report of 0 changes nothing, one
+        of a tiny request not the ratio."""
         if reported <= 0 or estimated <= 0:
             return self
-        ratio = min(HIGHEST_RATIO, max(LOWEST_RATIO, reported / estimated))
+        ratio = self.ratio
+        if estimated >= STEADY_TOKENS:
+            ratio = min(HIGHEST_RATIO, max(LOWEST_RATIO, reported / estimated))
         return replace(self, reported=reported, estimated=estimated, ratio=ratio)
 
     def tokens(self, estimate: int) -> int:

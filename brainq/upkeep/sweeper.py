@@ -76,8 +76,9 @@ class Sweeper:
             looked += len(due)
             if len(due) < TURNS_AT_ONCE:
                 break
-        for ref in self._lanes.lapsed(LANES_AT_ONCE):
-            self._check_lane(ref)
+        mark, lapsed = self._lanes.lapsed(LANES_AT_ONCE)
+        for ref in lapsed:
+            self._check_lane(ref, mark)
         return looked
 
     def _look(self, session_id: str, turn_id: str) -> None:
@@ -110,7 +111,7 @@ class Sweeper:
             case _:
                 log.error("unknown action", turn_id=turn_id, action=" ".join(action))
 
-    def _check_lane(self, ref: CallRef) -> None:
+    def _check_lane(self, ref: CallRef, mark: str) -> None:
         """A lane lease lapsed: keep it for a call that is queued or running, free it for one that is over."""
         facts = self._calls.facts(ref)
         status = facts[0] if facts else "gone"
@@ -119,4 +120,4 @@ class Sweeper:
         elif status == "waiting":
             self._keeper.enter(ref)
         else:
-            self._keeper.leave(ref)
+            self._keeper.reap(ref, mark)

@@ -75,6 +75,13 @@ def pump(
     return pools
 
 
+def drain(wiring: Wiring, after_each: Callable[[], None]) -> None:
+    """Answer doorbells until the queues are empty; `after_each` round of the pools."""
+    pools = _pools(wiring)
+    while sum(_answer_all(wiring, used, None) for used in pools.values()):
+        after_each()
+
+
 def _pools(wiring: Wiring) -> dict[str, Pool]:
     return {
         "coordinator": Pool(wiring.coordinator.advance, names.COORDINATOR_QUEUES),

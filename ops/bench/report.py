@@ -24,6 +24,8 @@ NAMES = (
     "p50_ms_300",
     "p99_ms_300",
     "p99_ms_300_at_once",
+    "redis_kb_200_steps",
+    "most_tokens_200_steps",
     "machine",
 )
 """Always in the JSON; None for what was not measured."""
@@ -54,6 +56,7 @@ def summary(
     plain: dict[str, Any] | None,
     events: dict[str, Any] | None,
     latency: dict[str, Any] | None,
+    long: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The flat figures of NAMES, and under `details` everything that was measured."""
     late = latency or {}
@@ -68,9 +71,12 @@ def summary(
             for percent in ("p50", "p99")
         },
         "p99_ms_300_at_once": late["300_at_once"]["p99_ms"] if late else None,
+        "redis_kb_200_steps": long and round(long["200_steps"]["most_redis_bytes"] / 1000, 1),
+        "most_tokens_200_steps": long and long["200_steps"]["most_tokens"],
         "machine": machine,
     }
-    return {**figures, "details": {"throughput": plain, "throughput_events": events, "latency": latency}}
+    details = {"throughput": plain, "throughput_events": events, "latency": latency, "long_turn": long}
+    return {**figures, "details": details}
 
 
 def targets(figures: dict[str, Any]) -> list[Target]:
@@ -95,7 +101,27 @@ def targets(figures: dict[str, Any]) -> list[Target]:
             None if not speed else ideal + 300_000 / speed,
             note="ideal + 300 / turns/s",
         ),
+        Target(
+            "tokens asked with, 200 steps",
+            "most_tokens_200_steps",
+            _of_long(figures, "max_context_tokens"),
+            note="max_context_tokens",
+        ),
+        Target("Redis kB, 200 steps", "redis_kb_200_steps", None, note=_long_note(figures)),
     ]
+
+
+def _of_long(figures: dict[str, Any], name: str, turn: str = "200_steps") -> float | None:
+    long = figures["details"]["long_turn"]
+    return long and long[turn][name]
+
+
+def _long_note(figures: dict[str, Any]) -> str:
+    few = _of_long(figures, "most_redis_bytes", "20_steps")
+    whole = _of_long(figures, "most_redis_bytes", "200_steps_uncompacted")
+    if few is None or whole is None:
+        return ""
+    return f"20 steps: {few / 1000:.0f}; 200 without compaction: {whole / 1000:.0f}"
 
 
 def show(figures: dict[str, Any], console: Console) -> None:

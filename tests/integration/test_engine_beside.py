@@ -226,25 +226,27 @@ def test_without_a_reflection_left_the_turn_goes_on(pumps: Pumps) -> None:
     assert {spend.kind for spend in result.spends} == {"step"}
 
 
-def test_a_worker_that_dies_while_reflecting_does_not_reflect_again(pumps: Pumps) -> None:
-    tries: list[int] = []
+def test_a_worker_that_dies_while_reflecting_does_not_reflect_again(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Watched(*LOOKS, asides=reviewer)
+    pump = pumps(failing_tool(Brain("b", model.provider, thinking="low")))
+    asides = pump.wiring.asides
+    died: list[str] = []
 
-    def dies(request: ModelRequest) -> ModelReply:
-        tries.append(request.step)
+    def dies(*_: Any) -> bool:
+        died.append("here")
         raise SystemExit  # as if the process went: nothing is committed, the lease lapses
 
-    model = Watched(*LOOKS, asides=dies)
-    pump = pumps(failing_tool(Brain("b", model.provider, thinking="low")))
     handle = pump.submit("s1", "What is there?")
-    while not tries:
-        bell = pump.take()
-        assert bell is not None
-        try:
-            pump.answer(bell)
-        except SystemExit:
-            break
+    with monkeypatch.context() as patched:
+        patched.setattr(asides, "commit_note", dies)
+        with pytest.raises(SystemExit):
+            pump.drain()
     result = pump.finish(handle)
-    assert (result.text, tries) == ("a lamp", [1])
+    assert (result.text, died) == ("a lamp", ["here"])
+    assert [spend.kind for spend in result.spends] == ["step", "lost", "step", "step"]
+    assert result.input_tokens == sum(spend.input_tokens for spend in result.spends)
 
 
 def test_a_full_context_is_compacted_and_sql_keeps_all(pumps: Pumps) -> None:
@@ -314,3 +316,107 @@ def test_a_brain_with_many_tools_shows_a_turn_the_same_few(pumps: Pumps) -> None
     assert shown[0] == shown[1]
     assert len(shown[0]) == 3
     assert {"pinned_one", "water_the_plants"} <= set(shown[0])
+
+
+def test_what_a_compaction_took_away_may_be_read_again(pumps: Pumps) -> None:
+    asked = [calls(("shelf", {"number": n})) for n in range(12)]
+    model = Watched(*asked, calls(("shelf", {"number": 0})), says("dust"), asides=lambda _: says("so far"))
+    limits = Limits(max_steps=20, max_tool_calls=20, max_context_tokens=2000)
+    brain = Brain("b", model.provider, limits=limits)
+    looked: list[int] = []
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def shelf(number: int) -> str:  # pyright: ignore[reportUnusedFunction]
+        """Look at a shelf.
+
+        Args:
+            number: which
+        """
+        looked.append(number)
+        return f"shelf {number}: " + "dust " * 200
+
+    pump = pumps(brain)
+    handle = pump.submit("s1", "Where is the lamp?")
+    assert pump.finish(handle).text == "dust"
+    assert looked.count(0) == 2
+
+
+def test_a_context_that_sql_does_not_keep_is_not_compacted(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Watched(
+        *(calls(("shelf", {"number": n})) for n in range(8)), says("dust"), asides=lambda _: says("x")
+    )
+    brain = Brain(
+        "b", model.provider, limits=Limits(max_steps=20, max_tool_calls=20, max_context_tokens=2000)
+    )
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def shelf(number: int) -> str:  # pyright: ignore[reportUnusedFunction]
+        """Look at a shelf.
+
+        Args:
+            number: which
+        """
+        return f"shelf {number}: " + "dust " * 200
+
+    pump = pumps(brain)
+
+    def away(*_: Any) -> None:
+        raise ConnectionError("SQL is away")
+
+    monkeypatch.setattr(pump.wiring.store.transcripts, "archive", away)
+    handle = pump.submit("s1", "Where is the lamp?")
+    result = pump.finish(handle)
+    assert (result.ending, result.text) == (Ending.COMPLETED, "dust")
+    assert not pump.client.state("s1", handle.turn_id).context_was_compacted
+    monkeypatch.undo()
+
+
+def test_a_memory_that_hangs_leaves_a_short_turn_time_to_answer(pumps: Pumps) -> None:
+    gate, model = threading.Event(), Watched(says("ok"))
+    pump = pumps(with_pack(Brain("b", model.provider), preferences=[], gate=gate), lease_s=5.0)
+    handle = pump.submit("s1", "hello", limits={"timeout_s": 3.0})
+    pump.drain("brainq.turns")
+    bell = pump.take()
+    assert bell is not None
+    running = threading.Thread(target=pump.answer, args=(bell,))
+    running.start()
+    try:
+        assert pump.finish(handle).ending is Ending.COMPLETED
+    finally:
+        gate.set()
+        running.join(10)
+
+
+def test_a_ranker_that_raises_leaves_the_tools_ranked_by_words(pumps: Pumps) -> None:
+    class Broken:
+        def rank(self, query: str, specs: Sequence[Any]) -> list[float]:
+            raise RuntimeError("no vectors")
+
+    model = Watched(says("ok"))
+    brain = Brain("b", model.provider, selection=Selection(max_tools_per_turn=1, ranking=Broken()))
+    for name in ("feed_the_fish", "water_the_plants"):
+        brain.tool(effect=Effect.READ_ONLY, name=name, description=name.replace("_", " "))(lambda: "ok")
+    pump = pumps(brain)
+    assert pump.finish(pump.submit("s1", "water the plants")).text == "ok"
+    assert [spec.name for spec in model.requests[0].tools] == ["water_the_plants"]
+
+
+def test_a_limit_that_is_used_up_is_said_in_the_history(pumps: Pumps) -> None:
+    used = TokenUsage(input_tokens=1000)
+    model = Watched(calls(("look", {"place": "here"}), usage=used), says("never"))
+    pump = pumps(failing_tool(Brain("b", model.provider)))
+    result = pump.finish(pump.submit("s1", "What is there?", limits={"max_total_tokens": 1050}))
+    assert (result.stop_reason, result.steps) == (StopReason.MAX_TOTAL_TOKENS, 1)
+    client: Any = pump.wiring.client
+    last = json.loads(client.lindex(pump.wiring.keys.of_session("s1", "history"), -1))
+    assert (last["role"], last["content"]) == ("assistant", result.text)
+
+
+def test_a_model_call_that_is_cut_off_is_charged_as_estimated(pumps: Pumps) -> None:
+    pump = pumps(Brain("b", ScriptedProvider([says("late")], latency_s=5.0)), lease_s=5.0)
+    result = pump.finish(pump.submit("s1", "hello", limits={"timeout_s": 0.5}))
+    assert result.ending is Ending.TIMED_OUT
+    assert [(spend.kind, spend.step) for spend in result.spends] == [("lost", 1)]
+    assert result.input_tokens == result.spends[0].input_tokens > 0

@@ -13,7 +13,7 @@ from brainq.contracts.claim import StepClaim
 from brainq.contracts.event import EventKind
 from brainq.finalize.finalizer import retry_after_s
 from brainq.finalize.ports import StepContext
-from tests.support.brains.diary import notes, order
+from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
@@ -204,3 +204,89 @@ def test_a_step_this_release_does_not_know_is_passed_over(pump: Pump) -> None:
 def test_retries_back_off_to_a_minute() -> None:
     assert [retry_after_s(tries, 0.999) for tries in (1, 2, 3, 9)] == pytest.approx([0.5, 1, 2, 60], rel=0.01)
     assert retry_after_s(1, 0.0) == 0.25
+
+
+def quickly(pump: Pump, **changed: Any) -> Any:
+    """The pump's finalizer, trying again at once."""
+    finalizer: Any = pump.wiring.finalizer
+    finalizer._chance = lambda: -0.98  # half of a hundredth of the usual wait
+    for name, value in changed.items():
+        setattr(finalizer, f"_{name}", value)
+    return finalizer
+
+
+class Away:
+    """Records of a database that is away: everything raises until it is back."""
+
+    def __init__(self, records: Any) -> None:
+        self._records = records
+        self.away = True
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any) -> Any:
+            if self.away:
+                self.asked += 1
+                raise OSError("SQL is away")
+            return getattr(self._records, name)(*args)
+
+        return call
+
+
+def test_a_step_is_not_given_up_where_nobody_could_see_it(pump: Pump) -> None:
+    """SQL is away for longer than a step's tries take: once it is back, everything is written."""
+    finalizer = quickly(pump, max_tries=3)
+    handle = pump.submit("s1", script())
+    pump.drain("brainq.turns")
+    away = finalizer._records = Away(finalizer._records)
+
+    def tried_enough() -> bool:
+        pump.drain()
+        pump.sweep()
+        return away.asked > 10
+
+    wait_until(tried_enough, "the step was tried more often than it may be")
+    away.away = False
+    pump.settle(handle)
+    once_in_sql(pump, handle)
+
+
+def test_a_step_whose_worker_dies_each_time_is_given_up(pump: Pump) -> None:
+    """Nothing is raised, as after SIGKILL: the tries alone say so, and what follows runs."""
+    finalizer = quickly(pump, max_tries=3)
+    died: list[int] = []
+
+    def dies(step: Any, claim: StepClaim) -> None:
+        if claim.step == "decision":
+            died.append(claim.tries)
+            raise SystemExit
+        type(finalizer)._run(finalizer, step, claim)
+
+    finalizer._run = dies
+    handle = pump.submit("s1", script())
+    while True:
+        try:
+            pump.settle(handle)
+            break
+        except SystemExit:
+            continue
+    assert died == [1, 2, 3]
+    states = {step.step: step for step in pump.wiring.store.steps.of(handle.turn_id)}
+    assert states["decision"].state == "dead"
+    assert "its worker died" in str(states["decision"].error)
+    assert len(notes("turn_end.end", turn=handle.turn_id)) == 1
+
+
+def test_a_callback_that_hangs_stops_no_other_turn(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brainq.finalize.finalizer.LIMIT_S", 0.05)
+    quickly(pump, max_tries=2)
+    order("usage.gate", "hung")
+    hung = pump.submit("s1", script())
+    pump.settle(hung)
+    order("usage.gate", "")
+    open_gate("hung")
+    states = {step.step: step for step in pump.wiring.store.steps.of(hung.turn_id)}
+    assert states["usage"].state == "dead"
+    assert "did not return within 0.05 s" in str(states["usage"].error)
+    assert states["log"].state == "done"
+    assert hung.result(timeout_s=1).text == "done"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.lua.rig import TID, Rig
+import json
+
+from tests.lua.rig import LEASE_MS, TID, Rig
 
 
 def test_a_reflection_is_paid_for_once_a_step(rig: Rig) -> None:
@@ -12,7 +14,7 @@ def test_a_reflection_is_paid_for_once_a_step(rig: Rig) -> None:
     assert rig.run("aside_begin", kind="reflection", mark="1") == ["DONE"]
     assert rig.client.hget(budget, "reflections_used") == "1"
     assert rig.run("aside_begin", kind="reflection", mark="2") == ["GO"]
-    assert rig.run("aside_begin", kind="reflection", mark="3") == ["SPENT"]
+    assert rig.run("aside_begin", kind="reflection", mark="3") == ["SPENT", "reflections"]
     assert rig.client.hget(budget, "reflections_used") == "2"
 
 
@@ -27,3 +29,32 @@ def test_only_the_owner_begins(rig: Rig) -> None:
     rig.owned()
     assert rig.run("aside_begin", kind="reflection", owner="w2") == ["LOST"]
     assert rig.run("aside_begin", kind="reflection", fence=0) == ["LOST"]
+
+
+def test_one_that_would_pass_the_budget_is_not_made(rig: Rig) -> None:
+    rig.owned(max_reflections=9, max_total_tokens=100, max_cost_usd=0.5)
+    assert rig.run("aside_begin", kind="reflection", mark="1", tokens=101) == ["SPENT", "tokens"]
+    assert rig.run("aside_begin", kind="reflection", mark="2", tokens=9, usd="0.6") == ["SPENT", "cost"]
+    assert rig.client.hget(rig.names(TID)["budget"], "reflections_used") is None
+    assert rig.run("aside_begin", kind="reflection", mark="3", tokens=100, usd="0.5") == ["GO"]
+
+
+def test_one_whose_worker_is_lost_is_charged(rig: Rig) -> None:
+    rig.owned()
+    rig.run("aside_begin", kind="reflection", mark="1", tokens=70, usd="0.25")
+    rig.pass_ms(LEASE_MS + 1)
+    assert rig.run("turn_claim", owner="w2")[0] == "GO"
+    assert rig.client.hmget(rig.names(TID)["budget"], "input_tokens", "cost_usd") == ["70", "0.25"]
+    (spend,) = rig.client.lrange(rig.names(TID)["spends"], 0, -1)
+    assert json.loads(spend) == {"kind": "lost", "step": 0, "input_tokens": 70, "cost_usd": 0.25}
+    rig.pass_ms(LEASE_MS + 1)
+    assert rig.run("turn_claim", owner="w3", fence=2)[0] == "GO"
+    assert rig.client.hget(rig.names(TID)["budget"], "input_tokens") == "70"
+
+
+def test_one_that_was_committed_is_not_charged_again(rig: Rig) -> None:
+    rig.owned()
+    rig.run("aside_begin", kind="reflection", mark="1", tokens=70)
+    rig.run("aside_commit", kind="reflection", input=50)
+    assert rig.run("turn_claim", owner="w2")[0] == "GO"
+    assert rig.client.hget(rig.names(TID)["budget"], "input_tokens") == "50"

@@ -56,3 +56,12 @@ def test_only_the_owner_compacts(rig: Rig) -> None:
     assert compact(rig, owner="w2") == ["LOST"]
     assert compact(rig, fence=0) == ["LOST"]
     assert names(rig) == ["a", "b", "c", "d"]
+
+
+def test_reads_that_are_gone_may_be_repeated(rig: Rig) -> None:
+    rig.owned()
+    said(rig, "a", "b", "c", "d")
+    guard = rig.names(TID)["guard"]
+    rig.client.hset(guard, mapping={"f1": 0, "f2": 0, "f3": 1})
+    assert compact(rig, forget="f1 f3") == ["COMPACTED"]
+    assert rig.client.hgetall(guard) == {"f2": "0"}

@@ -66,10 +66,9 @@ class ModelJudge:
         """The score; `method` says who gave it. Raises only what `fallback` raises."""
         try:
             return self._ask(case)
-        except ProviderError as failure:
-            log.warning(
-                "judged by rules: the model failed", turn_id=case.turn_id, judge=self.name, kind=failure.kind
-            )
+        except Exception as failure:  # a provider of one's own may raise anything
+            kind = failure.kind if isinstance(failure, ProviderError) else type(failure).__name__
+            log.warning("judged by rules: the model failed", turn_id=case.turn_id, judge=self.name, kind=kind)
         return self._fallback.judge(case)
 
     def _ask(self, case: JudgeCase) -> Judgement:
@@ -84,7 +83,14 @@ class ModelJudge:
             turn_id=case.turn_id,
         )
         score, reason = read_score(reply.text)
-        return Judgement(score=score, reason=reason, method="model", model=reply.model or self._aside.model)
+        return Judgement(
+            score=score,
+            reason=reason,
+            method="model",
+            model=reply.model or self._aside.model,
+            input_tokens=reply.usage.input_tokens,
+            output_tokens=reply.usage.output_tokens,
+        )
 
 
 def read_score(text: str) -> tuple[float, str]:

@@ -13,6 +13,7 @@ class AppendCitations:
     """Appends the list of sources, where the turn or the brain asks for it. Safe to repeat."""
 
     name = "citations"
+    limit_s: float | None = None  # no code of the brain
 
     def is_configured(self, brain: Any) -> bool:
         return True  # each turn may ask for it

@@ -31,6 +31,7 @@ class RecordDecision:
     """Writes one RuntimeDecisionRecord a turn, in one transaction with its step."""
 
     name = "decision"
+    limit_s: float | None = None  # no code of the brain
 
     def is_configured(self, brain: Any) -> bool:
         return True

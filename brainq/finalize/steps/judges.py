@@ -16,6 +16,7 @@ class ScheduleJudges:
     """
 
     name = "judges"
+    limit_s: float | None = None  # no code of the brain
 
     def is_configured(self, brain: Any) -> bool:
         return any(template.judges for template in brain.prompts.values())

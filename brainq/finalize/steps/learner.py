@@ -9,7 +9,7 @@ from brainq.contracts.memory import AutonomousResearchLearner, Observation
 from brainq.contracts.recorded import RecordedTurn
 from brainq.finalize.ports import StepContext
 from brainq.finalize.recorded import recorded_turn
-from brainq.finalize.within import within
+from brainq.providers.within import within
 
 LIMIT_S = 60.0
 
@@ -22,6 +22,7 @@ class ObserveTurn:
     """
 
     name = "learner"
+    limit_s: float | None = None  # its part has a limit of its own
 
     def __init__(self, limit_s: float = LIMIT_S) -> None:
         self._limit_s = limit_s

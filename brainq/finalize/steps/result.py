@@ -12,6 +12,7 @@ class SendResult:
     """Publishes the TurnResult. A result the sweeper sent before stays as it went out."""
 
     name = "result"
+    limit_s: float | None = None  # no code of the brain
 
     def is_configured(self, brain: Any) -> bool:
         return True

@@ -1,15 +1,19 @@
 --[[
 Begin a model call beside the steps: a reflection, or a compaction. It is marked as tried before it is made, so that
-one in which a worker dies is not tried for ever. A reflection is paid for here.
+one in which a worker dies is not tried for ever; the next claim then charges what it may have cost. One that would
+pass the tokens or the money of the turn is not made. A reflection is paid for here.
 
 KEYS   turn budget
-ARGV   owner fence:n kind mark
-REPLY  GO | DONE | SPENT | LOST
+ARGV   owner fence:n kind mark tokens:n usd
+REPLY  GO | DONE | SPENT what | LOST
 ]]
 -- @include lib/holds
 -- @include lib/budget
 if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('HGET', turn, 'aside_' .. kind) == mark then return {'DONE'} end
 redis.call('HSET', turn, 'aside_' .. kind, mark)
-if kind == 'reflection' and budget_take(budget, 'reflections', mark, 1) == 'SPENT' then return {'SPENT'} end
+local too_much = would_pass(budget, tokens, usd)
+if too_much then return {'SPENT', too_much} end
+if kind == 'reflection' and budget_take(budget, 'reflections', mark, 1) == 'SPENT' then return {'SPENT', 'reflections'} end
+redis.call('HSET', turn, 'aside_open', kind, 'aside_tokens', tokens, 'aside_usd', usd)
 return {'GO'}

@@ -3,8 +3,8 @@ Replace the oldest messages of the history by a summary: `drop` of them go, `ite
 must stay) come in front. Refused when the history is not as long as it was when the summary was written. `mark`
 is how full the context is now: it is not compacted again before it has grown.
 
-KEYS   turn session budget history events spends
-ARGV   sid tid owner fence:n expect:n drop:n input:n output:n cache_read:n cache_creation:n cost spend data mark items...
+KEYS   turn session budget history events spends guard
+ARGV   sid tid owner fence:n expect:n drop:n input:n output:n cache_read:n cache_creation:n cost spend data mark forget items...
 REPLY  COMPACTED | CHANGED | LOST
 ]]
 -- @include lib/holds
@@ -14,8 +14,10 @@ REPLY  COMPACTED | CHANGED | LOST
 if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('LLEN', history) ~= expect then return {'CHANGED'} end
 redis.call('LTRIM', history, drop, -1)
-for i = #ARGV, 15, -1 do redis.call('LPUSH', history, ARGV[i]) end
-redis.call('HINCRBY', session, 'trimmed', drop - (#ARGV - 14))
+for i = #ARGV, 16, -1 do redis.call('LPUSH', history, ARGV[i]) end
+redis.call('HINCRBY', session, 'trimmed', drop - (#ARGV - 15))
+-- The model no longer sees these results, so asking for them again is no repeat.
+for fingerprint in forget:gmatch('%S+') do redis.call('HDEL', guard, fingerprint) end
 redis.call('HSET', turn, 'compacted', '1', 'aside_compaction', mark)
 if spend ~= '' then
   add_usage(budget, input, output, cache_read, cache_creation, cost)

@@ -24,9 +24,14 @@ mark_claimed('turns', held[7])
 if redis.call('HGET', turn, 'thinking') == '1' then
   -- The owner before us died, or was cut off, in the middle of a model call: charge what it may have cost.
   redis.call('HINCRBY', turn, 'lost_attempts', 1)
-  local lost = redis.call('HMGET', turn, 'thinking_step', 'estimate')
-  charge_lost(budget, spends, lost[1], lost[2])
+  local lost = redis.call('HMGET', turn, 'thinking_step', 'estimate', 'estimate_usd')
+  charge_lost(budget, spends, lost[1], lost[2], lost[3])
   redis.call('HSET', turn, 'thinking', '0')
+end
+local aside = redis.call('HMGET', turn, 'aside_open', 'step', 'aside_tokens', 'aside_usd')
+if aside[1] and aside[1] ~= '' then
+  charge_lost(budget, spends, aside[2], aside[3], aside[4])
+  redis.call('HSET', turn, 'aside_open', '')
 end
 redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms)
 while held[3] == 'coordinator' and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end

@@ -20,7 +20,7 @@ if tail ~= '' then
 end
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 if spend ~= '' then redis.call('RPUSH', spends, spend) end
-learn_ratio(session, turn, input)
+if item ~= '' then learn_ratio(session, turn, input) end
 local held = redis.call('HMGET', turn, 'step', 'n_calls', 'absorbed')
 local step, count, freed = tonumber(held[1]), tonumber(held[2] or 0), {}
 if count > 0 and held[3] ~= held[1] then
@@ -42,7 +42,7 @@ if count > 0 and held[3] ~= held[1] then
       redis.call('RPUSH', history, known[5])
       redis.call('HDEL', trace, call .. ':msg')
     end
-    redis.call('HDEL', trace, call .. ':spec')
+    forget_work(call)
   end
   redis.call('HSET', turn, 'absorbed', step)
 end

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, bindparam, select, true, update
+from sqlalchemy import Connection, and_, bindparam, case, exists, null, select, true, update
 
 from brainq.contracts.effect import Effect
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess
 from brainq.store.database import Database, Record
 from brainq.store.rows import CallRow, VoidVerdict
 from brainq.store.statements import insert_or_ignore
-from brainq.store.tables import calls
-from brainq.store.tables.types import utc_now
+from brainq.store.tables import calls, turns
+from brainq.store.tables.types import SafeText, utc_now
 from brainq.store.text import sql_json
 
 _C = calls.c
 _INSERT = insert_or_ignore(calls)
 _HERE = and_(_C.turn_id == bindparam("turn"), _C.call_id == bindparam("call"), _C.attempt == bindparam("nth"))
 _STATE = select(_C.state, _C.outcome_json).where(_HERE)
-_RECORD = update(calls).where(_HERE, _C.state == "intent").values(state="done", ended_at=utc_now())
+# A redacted call (its intent has no arguments) keeps its outcome only while its turn lives: a rescue may need it.
+_ENDED = exists().where(turns.c.turn_id == _C.turn_id, turns.c.ended_at.is_not(None))
+_OUTCOME = case((and_(_C.args_json.is_(None), _ENDED), null()), else_=bindparam("content", type_=SafeText()))
+_RECORD = (
+    update(calls)
+    .where(_HERE, _C.state == "intent")
+    .values(state="done", ended_at=utc_now(), outcome_json=_OUTCOME)
+)
 # A definite end replaces `unknown` and `timeout`, and the late end of a call that timed out is evidence.
 _RECORD_LATE = (
     update(calls)
     .where(_HERE, _C.state == "done", _C.late.is_(False), _C.outcome_kind.in_(("unknown", "timeout")))
-    .values(late=true(), ended_at=utc_now())
+    .values(late=true(), ended_at=utc_now(), outcome_json=_OUTCOME)
 )
 _OF = select(calls).where(_C.turn_id == bindparam("turn")).order_by(_C.row)
+_FORGET = update(calls).where(_C.turn_id == bindparam("turn")).values(args_json=null(), outcome_json=null())
 _ANY = select(_C.row).where(_C.turn_id == bindparam("turn"), _C.state != "void").limit(1)
 
 
@@ -104,19 +112,24 @@ class Calls:
 
         The first end stays, but a success or failure that comes after `timeout` or `unknown` replaces it and
         is marked late. An attempt without an intent (a read, or a void) has no row to write to.
+        Of a redacted call of a turn that has ended, only the kind of its outcome is kept.
         """
         values = {
             "turn": turn_id,
             "call": call_id,
             "nth": attempt,
             "outcome_kind": outcome.kind,
-            "outcome_json": sql_json(outcome),
+            "content": sql_json(outcome),
         }
         if self._db.write(_RECORD, values | {"late": late}):
             return True
         if not isinstance(outcome, ToolSuccess | ToolFailure):
             return False
         return self._db.write(_RECORD_LATE, values) == 1
+
+    def forget(self, connection: Connection, turn_id: str) -> None:
+        """Effect: the turn's calls without arguments and results; that they ran, and how they ended, stays."""
+        connection.execute(_FORGET, {"turn": turn_id})
 
     def of(self, turn_id: str) -> list[CallRow]:
         """All rows of a turn, in the order they were written."""

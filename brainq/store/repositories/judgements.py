@@ -84,7 +84,8 @@ class Judgements:
         cost_usd: float | None = None,
     ) -> bool:
         """Write the score. False, and nothing changed, unless it was pending: the first score stays, also when
-        a try whose lease had run out comes later with another."""
+        a try whose lease had run out comes later with another. Tokens are those of `usage`, else the judgement's
+        own."""
         values = {
             "turn": turn_id,
             "by": judge,
@@ -92,8 +93,8 @@ class Judgements:
             "reason": judgement.reason,
             "method": judgement.method,
             "model": judgement.model,
-            "input_tokens": usage and usage.input_tokens,
-            "output_tokens": usage and usage.output_tokens,
+            "input_tokens": usage.input_tokens if usage else judgement.input_tokens,
+            "output_tokens": usage.output_tokens if usage else judgement.output_tokens,
             "cost_usd": cost_usd,
         }
         return self._db.write(_SETTLE, values) == 1

@@ -40,6 +40,13 @@ class Messages:
         found = self._db.first(_ROW, {"turn": turn_id, "said_by": "user", "at": 0})
         return None if found is None else int(found["row"])
 
+    def write_user(
+        self, connection: Connection, *, session_id: str, turn_id: str, content: str, redact: bool
+    ) -> bool:
+        """Effect: log the user's message of a turn that never began; False if it was logged before."""
+        values = _values(session_id, turn_id, "user", content, redact)
+        return connection.execute(self._insert, values).rowcount == 1
+
     def write_assistant(
         self, connection: Connection, *, session_id: str, turn_id: str, content: str, redact: bool = False
     ) -> bool:

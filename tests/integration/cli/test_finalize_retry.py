@@ -57,8 +57,29 @@ def test_the_command_retries_and_says_how_it_went(
     ran = brainq("finalize", "retry", turn_id)
     assert ran.code == Exit.OK
     assert "nothing to retry" in ran.err
+    ran = brainq("finalize", "retry", turn_id, "--json")
+    assert (ran.code, json.loads(ran.out)) == (Exit.OK, [])
     assert brainq("finalize", "retry", turn_id, "memory").code == Exit.USAGE
     ran = brainq("finalize", "retry", turn_id, "memroy")
     assert ran.code == Exit.USAGE
     assert "its steps are" in ran.err
     assert brainq("finalize", "retry", "01zzzz").code == Exit.NOT_FOUND
+    usage = brainq("finalize", "retry", "--help").out
+    assert "[STEP]" in usage
+    assert "[[STEP]]" not in usage
+
+
+def test_a_redacted_turn_that_redis_has_let_go_is_refused(
+    pumps: Pumps, brainq: Brainq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "parts_app.py").write_text(APP)
+    monkeypatch.setenv("BRAINQ_APP", "parts_app:brain")
+    memory = Memory(retriever=None, extractor=Extractor(times=1), learner=None)
+    pump = pump_of(pumps, brain_of(memory=memory, redact_logs=True))
+    turn_id = run_turn(pump).turn_id
+    forget(pump)
+    ran = brainq("finalize", "retry", turn_id)
+    assert ran.code == Exit.USAGE
+    assert "SQL keeps none of its content (redact_logs)" in ran.err
+    assert "BRAINQ_KEEP_TURN_S" in ran.err
+    assert pump.wiring.store.memories.of_turn(turn_id) == []

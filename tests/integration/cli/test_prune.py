@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -25,6 +27,7 @@ def old_turns(client: Client) -> list[str]:
         end_in_sql(store, turn_id, "s1")
     with store.engine.connect() as connection:
         connection.execute(text("UPDATE turns SET ended_at = '2020-01-01', accepted_at = '2020-01-01'"))
+        connection.execute(text("UPDATE finalizer_steps SET updated_at = '2020-01-01'"))
     live = client.submit("s2", "and you?")
     store.messages.log_user(store.turns.request(live.turn_id) or pytest.fail("it is there"), redact=False)
     return old
@@ -95,6 +98,30 @@ def test_old_turns_go_and_the_rest_stays(brainq: Brainq, client: Client, old_tur
             0,
         ),
     }
+
+
+def test_a_database_that_is_not_there_is_not_made(
+    brainq: Brainq, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = tmp_path / "else" / "where.db"
+    monkeypatch.setenv("BRAINQ_SQL_URL", f"sqlite:///{missing}")
+    ran = brainq("db", "prune", "--older-than", "30d", "--yes")
+    assert ran.code == Exit.SETUP
+    assert str(missing) in ran.err.replace("\n", "")
+    assert not missing.parent.exists()
+
+
+def test_an_old_schema_is_not_migrated_by_the_way(
+    brainq: Brainq, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    monkeypatch.setenv("BRAINQ_SQL_URL", f"sqlite:///{empty}")
+    ran = brainq("db", "prune", "--older-than", "30d", "--yes")
+    assert ran.code == Exit.SETUP
+    assert "brainq db upgrade" in ran.err
+    with sqlite3.connect(empty) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
 
 
 def test_without_a_terminal_it_must_be_said(brainq: Brainq, client: Client, old_turns: list[str]) -> None:

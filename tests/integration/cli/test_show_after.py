@@ -89,6 +89,7 @@ def test_the_page_says_what_it_cost_how_it_was_judged_and_what_was_learned(
     assert ["2", "step", "gpt-x", "1,300", "9", "1,200", "$0.000034"] in rows
     assert ["total", "3,800", "89", "1,200", "over", "$0.0123"] in rows
     assert any("0.83" in line and "Every claim stands" in line and "gpt-x" in line for line in lines)
+    assert any(line.startswith("faithfulness") and "5 in, 0 out" in line for line in lines)
     assert any(line.startswith("relevance") and "pending" in line and "due" in line for line in lines)
     assert any(line.startswith("style") and "at work, for 1 min" in line for line in lines)
     assert any(line.startswith("wit") and "next try in" in line and "busy" in line for line in lines)

@@ -69,7 +69,11 @@ def end_turn(store: Store, turn_id: str, session_id: str = "s1", text: str = "an
         store.messages.write_assistant(connection, session_id=session_id, turn_id=turn_id, content=text)
         store.turns.write_result(connection, outcome)
 
+    def decide(connection: Any) -> None:
+        store.decisions.write(connection, decision(turn_id))
+
     assert store.steps.run_once(turn_id, "log", f"{turn_id}:log", write)
+    assert store.steps.run_once(turn_id, "decision", f"{turn_id}:decision", decide)
 
 
 def at_once(jobs: list[Callable[[], T]]) -> list[T]:

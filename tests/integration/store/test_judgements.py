@@ -103,6 +103,16 @@ def test_of_many_one_takes_over_a_lapsed_lease(store: Store) -> None:
         lapse(store)
 
 
+def test_a_judgement_brings_its_own_tokens(store: Store) -> None:
+    plan(store, "tone")
+    store.judgements.claim("turn-1", "tone", LONG_S)
+    store.judgements.settle(
+        "turn-1", "tone", GOOD.model_copy(update={"input_tokens": 90, "output_tokens": 8})
+    )
+    row = only(store)
+    assert (row.input_tokens, row.output_tokens, row.cost_usd) == (90, 8, None)
+
+
 def test_the_first_score_stays(store: Store) -> None:
     plan(store, "tone")
     store.judgements.claim("turn-1", "tone", LONG_S)

@@ -158,6 +158,37 @@ def test_only_what_is_over_goes(store: Store) -> None:
     ]
 
 
+def test_a_turn_whose_chain_is_not_finished_stays_for_a_week(store: Store) -> None:
+    for name in ("logged", "quiet", "given-up", "decided"):
+        store.turns.accept(request(f"turn-{name}"))
+        record = StepClaim("s1", f"turn-{name}", "log", "me", 1, 1)
+        SqlRecords(store).record_answer(record, result(f"turn-{name}"), False, TurnDetails())
+    age(store, *(f"turn-{name}" for name in ("logged", "quiet", "given-up", "decided")))
+    store.steps.note_failure("turn-given-up", "decision", "k", "no room", 8, dead=True)
+    SqlRecords(store).record_decision(
+        StepClaim("s1", "turn-decided", "decision", "me", 1, 1), decision("turn-decided")
+    )
+    with store.engine.connect() as connection:
+        moved = f"UPDATE finalizer_steps SET updated_at = '{LONG_AGO}' WHERE turn_id = 'turn-quiet'"
+        connection.execute(text(moved))
+    live_turn(store)
+
+    assert prune(store, 30 * DAY_S, dry_run=True)["turns"] == 3
+    assert prune(store, 30 * DAY_S)["turns"] == 3
+    assert ids(store) == ["turn-live", "turn-logged"]
+
+
+def test_a_turn_that_ended_this_week_without_a_decision_stays(store: Store) -> None:
+    store.turns.accept(request("turn-1"))
+    record = StepClaim("s1", "turn-1", "log", "me", 1, 1)
+    SqlRecords(store).record_answer(record, result("turn-1"), False, TurnDetails())
+    age_rows(store, "finalizer_steps")
+    live_turn(store)
+    assert prune(store, -60)["turns"] == 0
+    SqlRecords(store).record_decision(StepClaim("s1", "turn-1", "decision", "me", 1, 1), decision("turn-1"))
+    assert prune(store, -60)["turns"] == 1
+
+
 def test_the_age_is_the_one_asked_for(store: Store) -> None:
     store.turns.accept(request("turn-1"))
     end_turn(store, "turn-1")

@@ -8,13 +8,14 @@ from sqlalchemy import text
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message, ToolCall
-from brainq.contracts.status import TraceStatus
+from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout
+from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnDetails
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
-from tests.integration.store.examples import at_once, end_turn, request, result
+from tests.integration.store.examples import at_once, call, end_turn, request, result, start
 
 SPENDS = (
     Spend(step=1, model="m", input_tokens=100, output_tokens=20, cache_read_tokens=5, cost_usd=0.00123),
@@ -117,6 +118,72 @@ def test_redacted_is_that_there_was_something(store: Store) -> None:
     assert len(rows) == len(details.messages)
     assert "secret" not in str(rows) + str(said)
     assert "same" not in str(rows)
+
+
+def test_redacted_calls_keep_how_they_ended_and_not_what(store: Store) -> None:
+    store.turns.accept(request())
+    for call_id in ("c1-0", "c1-1", "c1-2"):
+        store.calls.start(**call(call_id), args_json=None, idempotency_key="k")
+    store.calls.start(**call("c1-3"), args_json='{"a": "secret"}', idempotency_key="k")
+    store.calls.record_outcome("turn-1", "c1-0", 1, ToolSuccess(value="secret"), late=False)
+    store.calls.record_outcome("turn-1", "c1-1", 1, ToolTimeout(after_ms=1), late=False)
+    assert "secret" in (
+        store.calls.of("turn-1")[0].outcome_json or ""
+    )  # a rescue may need it: the turn lives
+
+    SqlRecords(store).record_answer(claim(), result(), True, TurnDetails())
+    store.calls.record_outcome("turn-1", "c1-1", 1, ToolSuccess(value="secret"), late=True)
+    store.calls.record_outcome("turn-1", "c1-2", 1, ToolFailure(error="secret"), late=False)
+
+    rows = store.calls.of("turn-1")
+    assert [(row.state, row.outcome_kind, row.late) for row in rows] == [
+        ("done", "success", False),
+        ("done", "success", True),
+        ("done", "failure", False),
+        ("intent", None, False),
+    ]
+    assert "secret" not in str(rows)
+
+
+def test_calls_that_are_not_redacted_keep_a_late_outcome(store: Store) -> None:
+    store.turns.accept(request())
+    start(store)
+    SqlRecords(store).record_answer(claim(), result(), False, TurnDetails())
+    store.calls.record_outcome("turn-1", "c1-0", 1, ToolSuccess(value="kept"), late=True)
+    assert "kept" in (store.calls.of("turn-1")[0].outcome_json or "")
+
+
+def test_of_a_redacted_error_stays_why_the_turn_stopped(store: Store) -> None:
+    store.turns.accept(request())
+    failed = result(text="", ending=Ending.FAILED, stop_reason=StopReason.MODEL_ERROR, error="my secret")
+    SqlRecords(store).record_answer(claim(), failed, True, TurnDetails())
+    row, kept = store.turns.get("turn-1"), store.turns.result("turn-1")
+    assert row is not None
+    assert kept is not None
+    assert row.error == kept.error == StopReason.MODEL_ERROR.value
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_a_turn_that_never_began_has_its_users_message(store: Store, redact: bool) -> None:
+    store.turns.accept(request(text="hello there"))
+    records = SqlRecords(store)
+    records.record_answer(claim(), result(), redact, TurnDetails(), "hello there")
+    with store.engine.connect() as connection:
+        rows = connection.execute(text("SELECT role, content, redacted FROM messages ORDER BY row")).all()
+    said = ("", "") if redact else ("hello there", "answer")
+    assert [tuple(row) for row in rows] == [("user", said[0], redact), ("assistant", said[1], redact)]
+    assert records.source_event_id("turn-1").startswith("chat_message:")
+
+
+def test_a_turn_that_began_keeps_the_message_it_logged_then(store: Store) -> None:
+    sent = request(text="as it was")
+    store.turns.accept(sent)
+    row = store.messages.log_user(sent, redact=False)
+    SqlRecords(store).record_answer(claim(), result(), False, TurnDetails(), "another")
+    assert store.messages.user_row("turn-1") == row
+    with store.engine.connect() as connection:
+        said = connection.execute(text("SELECT content FROM messages WHERE role = 'user'")).scalars().all()
+    assert said == ["as it was"]
 
 
 def test_the_source_event_is_the_row_of_the_users_message(store: Store) -> None:

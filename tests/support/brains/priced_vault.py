@@ -6,6 +6,7 @@ Loaded with OPENAI_API_KEY and BRAINQ_MODEL set, so that the example chooses `op
 from __future__ import annotations
 
 import json
+import os
 
 from brainq import ScriptedProvider, Selection
 from brainq.contracts.model import ModelReply, ModelRequest
@@ -47,9 +48,13 @@ def aside(request: ModelRequest) -> ModelReply:
             return says(json.dumps({"score": 0.9, "reason": "It keeps to the notes."}))
 
 
-register_provider("openai", lambda: ScriptedProvider(rules=step, asides=aside, name="openai", latency_s=0.3))
+if os.environ.get("BRAINQ_APP", "").startswith(__name__):  # in its workers alone, not where a test imports it
+    register_provider(
+        "openai", lambda: ScriptedProvider(rules=step, asides=aside, name="openai", latency_s=0.3)
+    )
 
 from examples.vault.app import brain  # noqa: E402 - it chooses its model when it is loaded
 
-brain.selection = Selection(max_tools_per_turn=5, pinned=("delete_note",))
+if os.environ.get("BRAINQ_APP", "").startswith(__name__):
+    brain.selection = Selection(max_tools_per_turn=5, pinned=("delete_note",))
 __all__ = ["brain"]

@@ -6,6 +6,7 @@ order("memory.after", gate)     it waits once the effect is committed, before th
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from brainq import Brain, Callbacks, Effect, Memory, PromptTemplate, ScriptedProvider
@@ -87,5 +88,6 @@ def _hold(step: Any) -> None:
     step.run = held
 
 
-for made in steps.steps_of(brain):
-    _hold(type(made))
+if os.environ.get("BRAINQ_APP", "").startswith(__name__):  # in its workers alone, not where a test imports it
+    for made in steps.steps_of(brain):
+        _hold(type(made))

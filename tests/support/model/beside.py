@@ -24,7 +24,7 @@ class RandomBeside:
         self._asides = asides
 
     def reflect(self, claim: TurnClaim, view: TurnView) -> str:
-        word = self._asides.begin(claim, "reflection", str(view.step))
+        word = self._asides.begin(claim, "reflection", str(view.step), 3, None)
         if word != "GO":
             return "lost" if word == "LOST" else ""
         note = Message(role="user", content="look again", turn=claim.turn_id, step=view.step)
@@ -53,7 +53,7 @@ def open_wave(rng: Random, asides: RedisAsides, claim: TurnClaim) -> RungAgain |
 def compact(asides: RedisAsides, claim: TurnClaim, view: TurnView) -> str:
     """What came before this turn gives way to one message."""
     before = next((place for place, message in enumerate(view.history) if message.turn == claim.turn_id), 0)
-    if before == 0 or asides.begin(claim, "compaction", str(before)) != "GO":
+    if before == 0 or asides.begin(claim, "compaction", str(before), 2, None) != "GO":
         return ""
     summary = Message(role="user", content="so far", extra={"note": "summary"})
     return asides.compact(
@@ -64,4 +64,5 @@ def compact(asides: RedisAsides, claim: TurnClaim, view: TurnView) -> str:
         spend=Spend(kind="compaction", step=view.step, input_tokens=2),
         data={},
         mark=str(before),
+        forget=(),
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from brainq.contracts.claim import CallRef
+from tests.support.model.rules import require
 from tests.support.model.state import Known
 from tests.support.model.thinker import MOST_CALLS
 
@@ -66,7 +67,7 @@ class Faults:
 
     def _end_call_lease(self) -> None:
         running = [
-            (key, known, f"c{place // MOST_CALLS + 1}-{place % MOST_CALLS}")
+            (key, known, f"c{place // MOST_CALLS}-{place % MOST_CALLS}")
             for key, known in self._at.rules.turns.items()
             for place, status in enumerate(known.statuses)
             if status == "running"
@@ -74,6 +75,8 @@ class Faults:
         if running:
             key, known, call = self._rng.choice(running)
             holder = CallRef(known.session_id, known.turn_id, call).holder
+            status = self._at.client.many([("HGET", key + ":trace", call + ":status")])[0]
+            require(status == "running", "the fault missed: the call does not run", call, status)
             self._at.functions.freeze(holder)
             self._do("the lease ends of call", holder, "HSET", key + ":trace", call + ":lease", 0)
 

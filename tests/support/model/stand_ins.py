@@ -124,6 +124,8 @@ class Accepted:
 class Step:
     """A finalizer step: does `act`, or fails when `fails` says so."""
 
+    limit_s = None  # a time limit would take another thread, which no schedule decides about
+
     def __init__(self, name: str, fails: Callable[[], bool], act: Callable[[Any], None]) -> None:
         self.name = name
         self._fails = fails

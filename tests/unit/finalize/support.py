@@ -184,7 +184,9 @@ class Rows:
         self.done[claim.step] = what
         return True
 
-    def record_answer(self, claim: StepClaim, result: TurnResult, redact: bool, details: TurnDetails) -> bool:
+    def record_answer(
+        self, claim: StepClaim, result: TurnResult, redact: bool, details: TurnDetails, user_message: str = ""
+    ) -> bool:
         return self._once(claim, result)
 
     def record_memories(self, claim: StepClaim, scope: str, items: Sequence[MemoryItem]) -> bool:

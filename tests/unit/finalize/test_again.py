@@ -11,7 +11,7 @@ from brainq.beats import Beats
 from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.judgement import Judgement
 from brainq.contracts.message import Message
-from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.contracts.turn import NOT_KEPT, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.finalize.again import Again, StepRetrier
@@ -75,13 +75,13 @@ class Sql:
 
     tried: list[Any] = field(default_factory=list[Any])
     kept_result: TurnResult | None = RESULT
-    kept_messages: tuple[Message, ...] = ()
+    redacted: bool = False
 
     def of(self, turn_id: str) -> Any:
         return self.tried
 
     def request(self, turn_id: str) -> TurnRequest | None:
-        return REQUEST
+        return REQUEST.model_copy(update={"user_message": NOT_KEPT}) if self.redacted else REQUEST
 
     def result(self, turn_id: str) -> TurnResult | None:
         return self.kept_result
@@ -131,10 +131,11 @@ class Stage:
     judgements: Judging = field(default_factory=Judging)
     judges: tuple[Any, ...] = ()
     rows: Rows = field(default_factory=Rows)
+    redacted: bool = False
 
     def __post_init__(self) -> None:
         self.chain = LiveChain(self.live, out=self.out)
-        sql = Sql(self.tried, self.result)
+        sql = Sql(self.tried, self.result, self.redacted)
         said = Conversation(talk(("user", "Where?")))
         recall = Recall(self.chain, sql, said, Empty(), NoDecision())
         self.retrier = StepRetrier(
@@ -279,6 +280,29 @@ def test_before_the_result_went_out_its_text_may_change() -> None:
     stage = Stage(AppendCitations(), [Row("citations", "failed")], live=LIVE, result=None)
     stage.run("citations")
     assert stage.chain.texts == ["All is well.\n\nSources:\n- a.md"]
+
+
+REDACTED = RESULT.model_copy(update={"text": "", "context_pack_json": None})
+
+
+@pytest.mark.parametrize("name", ["own", "judge:tone"])
+def test_a_turn_whose_content_is_nowhere_is_refused(name: str) -> None:
+    stage = Stage(
+        tried=[Row("own", "dead")], result=REDACTED, redacted=True, judgements=Judging({"tone": "dead"})
+    )
+    with pytest.raises(InvalidInput, match=r"SQL keeps none of its content \(redact_logs\)"):
+        stage.run(name)
+    assert stage.step.seen == []
+    assert stage.rows.failures == []
+    assert stage.judgements.states == {"tone": "dead"}
+
+
+def test_a_redacted_turn_that_redis_still_has_is_run_and_sent_as_it_was() -> None:
+    stage = Stage(tried=[Row("own", "dead")], live=LIVE, result=REDACTED, redacted=True)
+    assert stage.run() == Again("own", "done")
+    stage = Stage(SendResult(), [Row("result", "failed")], live=LIVE, result=REDACTED, redacted=True)
+    assert stage.run("result") == Again("result", "done")
+    assert [sent.text for sent in stage.chain.sent] == ["All is well."]
 
 
 def test_a_dead_judgement_is_judged() -> None:

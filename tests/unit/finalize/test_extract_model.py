@@ -24,6 +24,11 @@ def extract(reply: Any, user: str = "I prefer tea", text: str = "Noted.") -> lis
     return [item.text for item in extractor.extract_turn(recorded(user, text))]
 
 
+def unkind(_: ModelRequest) -> ModelReply:
+    """What a provider of one's own may do."""
+    raise KeyError("choices")
+
+
 def items(*texts: str, kind: str = "fact") -> dict[str, Any]:
     return {"items": [{"kind": kind, "text": text} for text in texts]}
 
@@ -47,6 +52,9 @@ def test_finding_nothing_is_an_answer() -> None:
     [
         fails("server"),
         fails("timeout"),
+        unkind,
+        "[" * 3900,
+        '{"items": ' + "9" * 5000 + "}",
         fails("rate_limited"),
         "I am sorry, I cannot do that.",
         "",
@@ -61,7 +69,7 @@ def test_finding_nothing_is_an_answer() -> None:
         {"items": [{"kind": ["fact"], "text": "x"}]},
         {"items": [None]},
     ],
-    ids=repr,
+    ids=lambda reply: getattr(reply, "__name__", repr(reply)[:60]),
 )
 def test_anything_else_goes_by_the_rules_and_is_logged(reply: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "brainq.finalize"):

@@ -43,6 +43,11 @@ def case(
     )
 
 
+def unkind(_: ModelRequest) -> ModelReply:
+    """What a provider of one's own may do."""
+    raise KeyError("choices")
+
+
 def faithful(answer: str, *facts: str, transcript: str = "") -> float:
     return RuleFaithfulness().judge(case(answer, facts=facts, transcript=transcript)).score
 
@@ -129,7 +134,11 @@ def judged(reply: Any) -> Judgement:
 
 def test_the_models_score_is_taken() -> None:
     judgement = judged({"score": 0.75, "reason": "Kind\nenough."})
-    assert judgement == Judgement(score=0.75, reason="Kind enough.", method="model", model="small-model")
+    assert (judgement.input_tokens or 0) > 0
+    assert (judgement.output_tokens or 0) > 0
+    assert judgement.model_copy(update={"input_tokens": None, "output_tokens": None}) == Judgement(
+        score=0.75, reason="Kind enough.", method="model", model="small-model"
+    )
     assert judged({"score": 1, "reason": "x" * 5000}).score == 1
     assert judged({"score": 0}).reason == ""
 
@@ -139,6 +148,9 @@ def test_the_models_score_is_taken() -> None:
     [
         fails("server"),
         fails("timeout"),
+        unkind,
+        "[" * 3900,
+        '{"score": ' + "9" * 5000 + "}",
         "It is good.",
         "",
         {},
@@ -154,7 +166,7 @@ def test_the_models_score_is_taken() -> None:
         {"score": 0.5, "reason": ["x"]},
         {"score": [0.5], "reason": "x"},
     ],
-    ids=repr,
+    ids=lambda reply: getattr(reply, "__name__", repr(reply)[:60]),
 )
 def test_anything_else_is_judged_by_rules_and_logged(reply: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "brainq.finalize"):

@@ -183,12 +183,37 @@ def test_a_redacting_brain_keeps_scores_and_no_words() -> None:
     assert job.error == "ValueError"
 
 
-def test_a_store_that_is_away_leaves_the_row_to_its_lease() -> None:
+def test_a_turn_that_cannot_be_read_is_tried_again() -> None:
     class Away(Kept):
         def recorded(self, session_id: str, turn_id: str, step_key: str) -> RecordedTurn | None:
             raise ConnectionError("no Redis")
 
     job = Job()
-    with pytest.raises(ConnectionError):
-        runner(job, OwnJudge(), conversations=Away(None)).run("s1", "turn-1", "tone")
-    assert (job.state, job.held) == ("pending", True)
+    assert runner(job, OwnJudge(), conversations=Away(None)).run("s1", "turn-1", "tone") == "failed"
+    assert (job.state, job.held, job.error) == ("pending", False, "ConnectionError: no Redis")
+
+
+def test_a_judge_whose_worker_dies_each_time_is_given_up() -> None:
+    job = Job(tries=8)
+    assert runner(job, OwnJudge()).run("s1", "turn-1", "tone") == "dead"
+    assert "died, or was cut off, in each of 8 tries" in job.error
+
+
+def test_no_more_judges_at_once_than_places() -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        name = "tone"
+
+        def judge(self, case: JudgeCase) -> Judgement:
+            inside.set()
+            assert go_on.wait(10)
+            return Judgement(score=1, reason="")
+
+    made = runner(Job(), Slow(), places=1)
+    first = threading.Thread(target=made.run, args=("s1", "turn-1", "tone"))
+    first.start()
+    assert inside.wait(10)
+    assert made.run("s1", "turn-2", "tone") == "later"
+    go_on.set()
+    first.join(10)

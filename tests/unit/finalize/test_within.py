@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from brainq.finalize.within import within
+from brainq.providers.within import within
 
 
 def test_it_returns_and_raises_what_the_function_does() -> None:

@@ -49,9 +49,9 @@ def test_a_sample_is_what_was_added_between_two_steps(tmp_path: Path) -> None:
         tmp_path / "sessions.gz", {"model": "m", "turns": turns}, {"model": "cached", "turns": shrinking}
     )
     samples, left_out = usage_samples(path)
-    # 4 a message; `look` and `{}` are a token each; 94 characters of result are 24; 40 of text are 10
+    # 4 a message; `look` and `{}` are a token each; 94 characters of JSON are 34; 40 of text are 10
     assert samples == {
-        ("m", "tool results"): [Sample(4 + 1 + 1 + 4 + 24, 50)],
+        ("m", "tool results"): [Sample(4 + 1 + 1 + 4 + 34, 50)],
         ("m", "prose"): [Sample(4 + 10 + 4 + 10, 40)],
     }
     assert left_out == ["cached"]
@@ -62,6 +62,6 @@ def test_texts_are_counted_by_kind_and_short_ones_left_out(tmp_path: Path) -> No
     path = recording(tmp_path / "sessions.gz", {"model": "m", "turns": turns})
     found = text_samples(path, lambda text: 10)
     assert found["English prose"] == [Sample(10, 10)]
-    assert found["JSON tool results"] == [Sample(24, 10)]
+    assert found["JSON tool results"] == [Sample(34, 10)]
     assert len(found["Python code"]) > 50
     assert found["Chinese"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.turn.tracker import HIGHEST_RATIO, LOWEST_RATIO, ContextTracker, level_of
+from brainq.turn.tracker import HIGHEST_RATIO, LOWEST_RATIO, STEADY_TOKENS, ContextTracker, level_of
 from tests.unit.turn.conversations import unhurried
 
 
@@ -25,10 +25,10 @@ def test_without_a_report_the_estimate_counts() -> None:
 
 
 def test_a_report_corrects_the_estimates_after_it() -> None:
-    tracker = ContextTracker.of(1000, (600, 400))
-    assert (tracker.ratio, tracker.tokens(400), tracker.tokens(500)) == (1.5, 600, 750)
-    assert (tracker.level(400), tracker.level(600)) == ("ok", "critical")
-    assert tracker.after(300, 600).tokens(600) == 300
+    tracker = ContextTracker.of(10_000, (6000, 4000))
+    assert (tracker.ratio, tracker.tokens(4000), tracker.tokens(5000)) == (1.5, 6000, 7500)
+    assert (tracker.level(4000), tracker.level(6000)) == ("ok", "critical")
+    assert tracker.after(3000, 6000).tokens(6000) == 3000
 
 
 def test_a_wrong_report_is_believed_only_so_far() -> None:
@@ -37,7 +37,7 @@ def test_a_wrong_report_is_believed_only_so_far() -> None:
 
 
 def test_a_reset_forgets_the_report_but_not_how_estimates_are_off() -> None:
-    fresh = ContextTracker.of(1000, (600, 400)).reset()
+    fresh = ContextTracker.of(10_000, (6000, 4000)).reset()
     assert (fresh.reported, fresh.estimated, fresh.tokens(100), fresh.level(100)) == (0, 0, 150, "ok")
 
 
@@ -47,5 +47,10 @@ def test_counting_both_ways(reported: int, estimated: int, tokens: int) -> None:
     tracker = ContextTracker.of(200_000, (reported, estimated))
     assert LOWEST_RATIO <= tracker.ratio <= HIGHEST_RATIO
     assert tracker.tokens(tracker.estimate_for(tokens)) <= tokens + 1
-    if reported and LOWEST_RATIO <= reported / estimated <= HIGHEST_RATIO:
+    if reported and estimated >= STEADY_TOKENS and LOWEST_RATIO <= reported / estimated <= HIGHEST_RATIO:
         assert abs(tracker.tokens(estimated) - reported) <= 1
+
+
+def test_a_tiny_request_says_little_about_text() -> None:
+    """What a service adds of its own weighs much in it."""
+    assert ContextTracker.of(200_000, (450, 88)).tokens(60_000) == 60_000

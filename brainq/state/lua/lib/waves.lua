@@ -12,7 +12,7 @@ local function absorb(step, count)
       redis.call('RPUSH', history, redis.call('HGET', trace, call .. ':msg'))
       redis.call('HDEL', trace, call .. ':msg')
     end
-    redis.call('HDEL', trace, call .. ':spec')
+    forget_work(call)
   end
   redis.call('HSET', turn, 'absorbed', step)
 end
