@@ -26,7 +26,7 @@ demo: $(READY) ## real agent turns through real worker pools, over a folder of n
 	@$(BIN)/python -m examples.vault.demo
 
 test: $(READY) check ## lint, types and every test but the long ones (under 15 minutes)
-	@$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile $(TESTS)
+	@$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 test-full: $(READY) $(AIMOCK) $(SMALL_MODEL) check ## everything, with thousandfold races and the full replays (about 15 minutes)
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 $(TESTS)

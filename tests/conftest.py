@@ -8,6 +8,16 @@ import pytest
 
 from tests.support.server import RedisServer
 
+# Files that take long begin first, so that none is left to one worker at the end.
+LONG = ("tests/lua/test_model.py", "tests/acceptance/")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(
+        key=lambda item: next((i for i, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG))
+    )
+
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:

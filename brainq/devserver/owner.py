@@ -26,7 +26,9 @@ def tell_ready() -> None:
     """Create the file that BRAINQ_READY_FILE names, if any: a readiness probe for supervisors."""
     path = os.environ.get(READY_FILE)
     if path:
-        Path(path).write_text(str(os.getpid()))
+        made = Path(f"{path}.{os.getpid()}")
+        made.write_text(str(os.getpid()))
+        made.replace(path)  # whoever looks for it never finds it empty
 
 
 def _watch(pipe: int) -> None:

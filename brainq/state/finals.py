@@ -22,7 +22,7 @@ from brainq.tools.opening import opened_pack
 LOOK_AGAIN_MS = 1000
 OPENING_CALLS = "c0-"
 _EXPIRING = ("spec", "budget", "trace", "guard", "events", "sources", "blocked", "spends", "result")
-JUDGE_RUNG_MS = 30_000  # a judge is not rung more often than this
+JUDGE_RUNG_MS = 5_000  # a judge is not rung more often than this
 
 
 class RedisFinals:
