@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -106,6 +106,7 @@ class Thinker:
         self._price = price
         self._preparer = preparer or TurnPreparer()
         self._pause = pause
+        self._tool_tokens: dict[str, int] = {}
 
     def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool]) -> Asked:
         request = view.request
@@ -138,7 +139,7 @@ class Thinker:
                 return RungAgain(opened) if opened != "lost" else None
         limits = request.limits.over(self._brain.limits)
         specs = self._tools(view)
-        tools_estimate = estimate_tools(specs)
+        tools_estimate = self._tools_estimate(specs)
         tracker = ContextTracker.of(limits.max_context_tokens, view.known)
         memory, pack_json = opened_memory(view.opening), opened_pack(view.opening)
         prepared = self._preparer.prepare(
@@ -162,6 +163,14 @@ class Thinker:
         worst = TokenUsage(input_tokens=tracker.tokens(estimate), output_tokens=limits.max_output_tokens or 0)
         asking = Asking(provider, model, prepared.messages, specs, limits.max_output_tokens, estimate, worst)
         return self._attempts(claim, view, asking, lost)
+
+    def _tools_estimate(self, specs: Sequence[ToolSpec]) -> int:
+        """`estimate_tools`, each tool of the brain looked at once: their schemas do not change."""
+        known = self._tool_tokens
+        for spec in specs:
+            if spec.name not in known:
+                known[spec.name] = estimate_tools((spec,))
+        return sum(known[spec.name] for spec in specs)
 
     def _tools(self, view: TurnView) -> tuple[ToolSpec, ...]:
         """The tools this turn's model sees: chosen before the first step, and the same ones at each later one."""
