@@ -25,15 +25,16 @@ class EventLogger:
     def warning(self, event: str, **fields: Any) -> None:
         self._write(logging.WARNING, event, fields)
 
-    def error(self, event: str, *, failure: BaseException | None = None, **fields: Any) -> None:
-        """Log a failure by its type and place. Its message may quote what a user wrote: only DEBUG shows it."""
-        if failure is not None:
-            fields = {**fields, "why": type(failure).__name__, "where": _place(failure)}
+    def error(self, event: str, **fields: Any) -> None:
         self._write(logging.ERROR, event, fields)
-        if failure is not None and self._log.isEnabledFor(logging.DEBUG):
-            self._log.debug(event, exc_info=failure)
 
     def _write(self, level: int, event: str, fields: dict[str, Any]) -> None:
+        """A `failure` is logged by its type and place. Its message may quote what a user wrote: only DEBUG shows it."""
+        failure = fields.pop("failure", None)
+        if isinstance(failure, BaseException):
+            fields = {**fields, "why": type(failure).__name__, "where": _place(failure)}
+            if self._log.isEnabledFor(logging.DEBUG):
+                self._log.debug(event, exc_info=failure)
         if self._log.isEnabledFor(level):
             said = " ".join(f"{name}={value}" for name, value in fields.items())
             self._log.log(level, "%s %s", event, said, extra={"brainq": {"event": event, **fields}})

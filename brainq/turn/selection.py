@@ -105,9 +105,7 @@ class SemanticToolSelector:
             return _weighted(self._ranker, query, specs, context)
         except Exception as failure:
             # A turn with other tools than the best is better than none.
-            log.warning(
-                "ranker failed, ranking by words instead", why=type(failure).__name__, failure=failure
-            )
+            log.warning("ranker failed, ranking by words instead", failure=failure)
             return _weighted(BY_WORDS, query, specs, context)
 
 
