@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from pydantic import ValidationError
@@ -9,9 +10,10 @@ from pydantic import ValidationError
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.limits import Limits
 from brainq.contracts.turn import LimitsOverride, TurnRequest
-from brainq.errors import InvalidInput
+from brainq.errors import InvalidInput, SessionBusy
 
 LOOK_AFTER_S = 5.0  # when the sweeper first looks at a new turn
+HAD_WRITTEN = "Redis lost this turn after it had begun to write; see its calls for what was started"
 
 
 class AcceptedTurn(Protocol):
@@ -27,12 +29,19 @@ class AcceptedTurn(Protocol):
 
 class AcceptedTurns(Protocol):
     def accept(self, request: TurnRequest) -> AcceptedTurn: ...
+    def refuse(self, turn_id: str, reason: str) -> bool: ...
 
 
 class Queue(Protocol):
     def submit(
-        self, request: TurnRequest, limits: Limits, *, look_after_s: float, lost_reason: str = ""
-    ) -> tuple[str, int]: ...
+        self,
+        request: TurnRequest,
+        limits: Limits,
+        *,
+        look_after_s: float,
+        lost_reason: str = "",
+        children: int = 0,
+    ) -> tuple[str, str]: ...
 
 
 def read_request(fields: dict[str, Any]) -> TurnRequest:
@@ -54,31 +63,70 @@ def read_request(fields: dict[str, Any]) -> TurnRequest:
 
 
 class Admission:
-    """Accepts requests. Doing it again with the same request is harmless, at any point of it."""
+    """Accepts requests. Doing it again with the same request is harmless, at any point of it.
 
-    def __init__(self, accepted: AcceptedTurns, queue: Queue, limits: Limits) -> None:
+    children   how many child turns each turn may start
+    wrote      whether a turn has begun to write, as SQL knows it
+    """
+
+    def __init__(
+        self,
+        accepted: AcceptedTurns,
+        queue: Queue,
+        limits: Limits,
+        *,
+        children: int = 0,
+        wrote: Callable[[str], bool] | None = None,
+    ) -> None:
         self._accepted = accepted
         self._queue = queue
         self._limits = limits
+        self._children = children
+        self._wrote = wrote
 
     def admit(self, request: TurnRequest) -> AcceptedTurn:
         """Accept and queue. A request_key seen before gives the first turn of that key.
 
-        Raises SubmitConflict when the key or the turn id was used with other content.
+        Raises SubmitConflict when the key or the turn id was used with other content, SessionBusy when the request says
+        `reject` and the session has a live turn.
         """
         accepted = self._accepted.accept(request)
         if accepted.turn_id != request.turn_id or accepted.ended:
             return accepted  # the first one was queued by whoever sent it, or will be by the sweeper
-        self.queue(request)
+        if accepted.created:
+            self.queue(request)
+        else:
+            self.queue_again(request)
         return accepted
 
     def queue(self, request: TurnRequest) -> None:
-        """Make an accepted turn known to Redis, if it is not."""
-        self._queue.submit(request, self.limits_of(request), look_after_s=LOOK_AFTER_S)
+        """Make an accepted turn known to Redis, if it is not. Raises SessionBusy like `admit`."""
+        word, detail = self._submit(request, "")
+        if word == "BUSY":
+            busy = SessionBusy(request.session_id, detail)
+            self._accepted.refuse(request.turn_id, str(busy))
+            raise busy
+
+    def queue_again(self, request: TurnRequest) -> None:
+        """`queue` for a turn that was accepted some time ago: Redis may have known it, and lost it. One that had begun
+        to write is ended, for to begin it again could write twice. Raises SessionBusy like `admit`."""
+        if self._wrote is not None and self._wrote(request.turn_id):
+            self.end_as_lost(request, HAD_WRITTEN)
+        else:
+            self.queue(request)
 
     def end_as_lost(self, request: TurnRequest, why: str) -> None:
         """Let a turn that must not begin again run straight to a failed ending."""
-        self._queue.submit(request, self.limits_of(request), look_after_s=LOOK_AFTER_S, lost_reason=why)
+        self._submit(request.model_copy(update={"on_busy": "enqueue"}), why)
 
     def limits_of(self, request: TurnRequest) -> Limits:
         return request.limits.over(self._limits)
+
+    def _submit(self, request: TurnRequest, lost_reason: str) -> tuple[str, str]:
+        return self._queue.submit(
+            request,
+            self.limits_of(request),
+            look_after_s=LOOK_AFTER_S,
+            lost_reason=lost_reason,
+            children=self._children,
+        )

@@ -42,7 +42,8 @@ class Beats:
         self._holds: set[Hold] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._stop = threading.Event()
+        self._woken = threading.Event()
+        self._stopped = False
 
     def hold(self, beat: Callable[[], str], on_lost: Callable[[str], None]) -> Hold:
         """Renew with `beat` until the returned hold is released or `beat` answers anything but `OK`."""
@@ -54,15 +55,25 @@ class Beats:
                 self._thread.start()
         return hold
 
+    def beat_now(self) -> None:
+        """Have the thread renew every lease at once, so that what is no longer wanted is told now. Does not wait."""
+        self._woken.set()
+
     def stop(self) -> None:
-        self._stop.set()
+        self._stopped = True
+        self._woken.set()
 
     def _release(self, hold: Hold) -> None:
         with self._lock:
             self._holds.discard(hold)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._every_s):
+        while True:
+            self._woken.wait(self._every_s)
+            # Cleared before the round, so that one asked for in the middle of it follows it.
+            self._woken.clear()
+            if self._stopped:
+                return
             with self._lock:
                 holds = list(self._holds)
             for hold in holds:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
+from brainq.brain_fields import (
+    SystemPrompt,
+    by_name,
+    checked_callback,
+    checked_level,
+    checked_model,
+    checked_part,
+    checked_prompt,
+    read_callbacks,
+)
 from brainq.contracts.callbacks import (
-    CALLBACK_NAMES,
     Callbacks,
     PostToolUse,
     PreToolAnswer,
@@ -25,20 +33,20 @@ from brainq.contracts.effect import Effect
 from brainq.contracts.ids import check_id
 from brainq.contracts.judgement import Judge
 from brainq.contracts.limits import Limits
-from brainq.contracts.parts import Context, Memory, Selection
+from brainq.contracts.parts import Approvals, Children, Context, Memory, Selection
 from brainq.contracts.prompt import PromptTemplate
 from brainq.contracts.reflection import ThinkLevel
 from brainq.errors import InvalidInput, SetupError
 from brainq.providers.base import Provider
 from brainq.tools.registry import ToolRegistry
-from brainq.tools.tool import DEFAULT_TIMEOUT_S, Tool, make_tool
+from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule, Tool, make_tool
 
 F = TypeVar("F", bound=Callable[..., Any])
-V = TypeVar("V")
-SystemPrompt = str | Callable[[TurnInfo], str]
 DEFAULT_ATTR = "brain"
 DEFAULT_CONTEXT = Context()
 DEFAULT_SELECTION = Selection()
+DEFAULT_APPROVALS = Approvals()
+DEFAULT_CHILDREN = Children()
 
 
 class Brain:
@@ -59,6 +67,8 @@ class Brain:
     prompts          PromptTemplates that turns name by `prompt_id`
     judges           judges of your own that prompt templates may name
     aside_model      what reflects, summarises, extracts and judges; by default the brain's model
+    approvals        which effects need a person's approval in all tools, and how long a call waits for one
+    children         how many turns in other sessions a turn may start, and how deep
     final_steps      finalizer steps of your own (`finalize.ports.Step`), run before the turn-end callback
 
     Raises InvalidInput naming the field, or ToolSchemaError naming the tool.
@@ -83,24 +93,28 @@ class Brain:
         prompts: Iterable[PromptTemplate] = (),
         judges: Iterable[Judge] = (),
         aside_model: str | Provider | None = None,
+        approvals: Approvals = DEFAULT_APPROVALS,
+        children: Children = DEFAULT_CHILDREN,
         final_steps: Iterable[Any] = (),
     ) -> None:
         self.name = check_id("name", name)
-        self.model = _checked_model(model)
-        self.system_prompt = _checked_prompt(system_prompt)
+        self.model = checked_model(model)
+        self.system_prompt = checked_prompt(system_prompt)
         self.tools = ToolRegistry(tool if isinstance(tool, Tool) else make_tool(tool) for tool in tools)
-        self.callbacks = _read_callbacks(callbacks)
+        self.callbacks = read_callbacks(callbacks)
         self.limits = Limits() if limits is None else limits
         self.parallel_tools = parallel_tools
         self.show_citations = show_citations
         self.redact_logs = redact_logs
         self.memory = memory
         self.context = context
-        self.thinking = _checked_level(thinking)
+        self.thinking = checked_level(thinking)
         self.selection = selection
-        self.prompts = _by_name("prompts", prompts, lambda template: template.id)
-        self.judges = _by_name("judges", judges, lambda judge: check_id("judges", judge.name))
-        self.aside_model = None if aside_model is None else _checked_model(aside_model)
+        self.prompts = by_name("prompts", prompts, lambda template: template.id)
+        self.judges = by_name("judges", judges, lambda judge: check_id("judges", judge.name))
+        self.aside_model = None if aside_model is None else checked_model(aside_model)
+        self.approvals = checked_part("approvals", approvals, Approvals)
+        self.children = checked_part("children", children, Children)
         self.final_steps = tuple(final_steps)
 
     @overload
@@ -119,6 +133,7 @@ class Brain:
         isolation: str = ...,
         name: str | None = ...,
         description: str | None = ...,
+        approval: ApprovalRule = ...,
     ) -> Callable[[F], F]: ...
 
     def tool(
@@ -134,6 +149,7 @@ class Brain:
         isolation: str = "thread",
         name: str | None = None,
         description: str | None = None,
+        approval: ApprovalRule = None,
     ) -> F | Callable[[F], F]:
         """Make a function a tool of this brain, and return it unchanged; bare `@brain.tool` is DESTRUCTIVE.
 
@@ -143,6 +159,8 @@ class Brain:
         idempotent   True: a call whose worker was lost may run again, with the same idempotency key
         lane         one more resource, such as `global`
         isolation    `thread`: abandoned at its deadline; `process`: killed, with all it started
+        approval     True, a reason, or a plain function of the arguments that returns one of them: such a call
+                     waits until a person approves it. False: never, whatever the brain's `approvals` say
 
         Raises ToolSchemaError, or InvalidInput if the name is taken.
         """
@@ -159,6 +177,7 @@ class Brain:
                     isolation=isolation,
                     name=name,
                     description=description,
+                    approval=approval,
                 )
             )
             return function
@@ -198,7 +217,7 @@ class Brain:
     def _set(self, name: str, callback: F) -> F:
         if getattr(self.callbacks, name) is not None:
             raise InvalidInput(name, f"brain {self.name!r} already has one; call both from one function")
-        self.callbacks = replace(self.callbacks, **{name: _checked_callback(name, callback)})
+        self.callbacks = replace(self.callbacks, **{name: checked_callback(name, callback)})
         return callback
 
 
@@ -233,68 +252,3 @@ def load_brain(reference: str) -> Brain:
             "make it with brain = Brain('name', model)"
         )
     return found
-
-
-def _checked_model(model: object) -> str | Provider:
-    if isinstance(model, str):
-        if not model.strip():
-            raise InvalidInput(
-                "model", "it is empty; use provider:model, such as 'openai:gpt-5', or a Provider"
-            )
-        return model
-    if not isinstance(model, Provider):
-        raise InvalidInput(
-            "model",
-            f"a {type(model).__name__} is none; use provider:model, such as 'openai:gpt-5', or a Provider",
-        )
-    return model
-
-
-def _by_name(field: str, given: Iterable[V], name_of: Callable[[V], str]) -> dict[str, V]:
-    found: dict[str, V] = {}
-    for item in given:
-        if name_of(item) in found:
-            raise InvalidInput(field, f"{name_of(item)!r} is there twice; give each a name of its own")
-        found[name_of(item)] = item
-    return found
-
-
-def _checked_level(level: ThinkLevel | str) -> ThinkLevel:
-    try:
-        return ThinkLevel(level)
-    except ValueError:
-        levels = ", ".join(ThinkLevel)
-        raise InvalidInput("thinking", f"{level!r} is no level; use one of {levels}") from None
-
-
-def _checked_prompt(prompt: object) -> SystemPrompt:
-    if not isinstance(prompt, str) and not callable(prompt):
-        raise InvalidInput(
-            "system_prompt", f"a {type(prompt).__name__}; use a text or a function of TurnInfo"
-        )
-    return cast("SystemPrompt", prompt)
-
-
-def _read_callbacks(given: object) -> Callbacks:
-    if given is None:
-        return Callbacks()
-    if isinstance(given, Mapping):
-        found = dict(cast("Mapping[str, object]", given))
-    else:
-        named = set(CALLBACK_NAMES) | {name for name in dir(given) if name.startswith("on_")}
-        found = {name: getattr(given, name, None) for name in sorted(named)}
-    unknown = sorted(set(found) - set(CALLBACK_NAMES))
-    if unknown:
-        raise InvalidInput(
-            "callbacks", f"{', '.join(unknown)} is unknown; the callbacks are {', '.join(CALLBACK_NAMES)}"
-        )
-    checked = {name: _checked_callback(name, value) for name, value in found.items() if value is not None}
-    return Callbacks(**checked)
-
-
-def _checked_callback(name: str, callback: F | object) -> F:
-    if not callable(callback):
-        raise InvalidInput(name, f"a {type(callback).__name__} cannot be called; use a function")
-    if inspect.iscoroutinefunction(callback):
-        raise InvalidInput(name, "it is async; callbacks are plain functions")
-    return cast("F", callback)

@@ -5,6 +5,10 @@ BrainqError
 ├─ TurnNotFound          no turn has this id, in Redis or in SQL
 ├─ TurnRejected          a foreign submit was refused; carries the reason kept in SQL
 ├─ ResultTimeout         `handle.result(timeout_s=...)` ran out; the turn itself goes on
+├─ SessionBusy           on_busy="reject": the session has a live turn; names it
+├─ StaleTurn             expected_turn_id is no longer the live turn; names the one that is
+├─ ApprovalDecided       an approval was decided the other way, has expired, or is for other arguments
+├─ TokenRefused          complete_call or fail_call: no call waits for this token, or it was used before
 ├─ SubmitConflict        this request_key or turn_id was used before with other content
 ├─ ToolSchemaError       a tool's signature cannot become a JSON schema
 ├─ ProviderError         the model service failed; carries a Failure
@@ -45,6 +49,43 @@ class ResultTimeout(BrainqError, TimeoutError):
 
 class SubmitConflict(BrainqError):
     """A request_key or turn_id was used before, with other content."""
+
+
+class SessionBusy(BrainqError):
+    """The session has a live turn and the submit said `on_busy="reject"`. Nothing was queued."""
+
+    def __init__(self, session_id: str, live_turn_id: str) -> None:
+        super().__init__(
+            f"session {session_id!r} is busy with turn {live_turn_id!r}; wait for it, or submit with another on_busy"
+        )
+        self.session_id = session_id
+        self.live_turn_id = live_turn_id
+
+
+class StaleTurn(BrainqError):
+    """Input was meant for a turn that is not the live one. Nothing was sent."""
+
+    def __init__(self, expected_turn_id: str, live_turn_id: str) -> None:
+        live = f"turn {live_turn_id!r} is live" if live_turn_id else "no turn is live"
+        super().__init__(
+            f"turn {expected_turn_id!r} is not live, {live}; look at it, then send the input again "
+            "without expected_turn_id, or with that of the live turn"
+        )
+        self.expected_turn_id = expected_turn_id
+        self.live_turn_id = live_turn_id
+
+
+class ApprovalDecided(BrainqError):
+    """An approval cannot be decided like this any more. `state` is how it stands."""
+
+    def __init__(self, approval_id: str, state: str, problem: str) -> None:
+        super().__init__(f"approval {approval_id}: {problem}")
+        self.approval_id = approval_id
+        self.state = state
+
+
+class TokenRefused(BrainqError, LookupError):
+    """No call waits for this token (any more). The message says why, and never shows the token."""
 
 
 class ToolSchemaError(BrainqError, TypeError):

@@ -83,6 +83,9 @@ class Settings(BaseSettings):
     keep_session_s: float = Field(default=7 * 86400.0, ge=1, le=365 * 86400)
     """How long an idle session's history stays in Redis; after that it is read from SQL."""
 
+    cancel_grace_s: float = Field(default=2.0, gt=0, le=60)
+    """How long the calls of a cancelled turn have to end by themselves; a function may use three quarters of it."""
+
     result_after_failing_s: float = Field(default=5.0, ge=0, le=60)
     """The result goes out after finalizer steps failed for this long."""
 

@@ -6,4 +6,8 @@
 
 Whichever of the function's end and the cut comes first decides the outcome; what comes second is reported to
 `on_late` and changes nothing.
+
+A function may also return that its call is to wait for somebody outside (`Pending`, `ChildTurn`): then the call parks,
+and holds no worker and no lane until the result comes. A cancel of the turn reaches every running call through
+`Stops`; each has its grace, and is then cut.
 """

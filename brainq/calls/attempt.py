@@ -9,11 +9,14 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from brainq.calls.ended import Ended, plain_child
 from brainq.calls.values import jsonable, one_line
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.partial import Partial
+from brainq.tools.pending import Pending
 
 OnLate = Callable[[ToolOutcome], None]
 
@@ -27,7 +30,7 @@ _log = logging.getLogger("brainq.calls")
 class Attempt:
     """The first of `end` and `cut` decides; an `end` that comes second goes to `on_late`, once."""
 
-    __slots__ = ("_context", "_cut", "_lock", "_on_late", "_outcome", "_signals", "_started", "_token")
+    __slots__ = ("_context", "_cut", "_ended", "_lock", "_on_late", "_signals", "_started", "_token")
 
     def __init__(self, context: RunContext, token: DeadlineToken, on_late: OnLate | None) -> None:
         self._context = context
@@ -35,7 +38,7 @@ class Attempt:
         self._on_late = on_late
         self._signals: SimpleQueue[None] = SimpleQueue()
         self._lock = threading.Lock()
-        self._outcome: ToolOutcome | None = None
+        self._ended: Ended | None = None
         self._cut = False
         self._started = time.monotonic()
 
@@ -47,6 +50,10 @@ class Attempt:
         """The function returned. Called in its thread: making JSON of the value counts as its time."""
         partial = isinstance(value, Partial)
         try:
+            if isinstance(value, Pending):
+                return self._end(value)
+            if isinstance(value, ChildTurn):
+                return self._end(plain_child(value))
             plain = jsonable(value.value if isinstance(value, Partial) else value)
             self._end(
                 ToolSuccess(
@@ -68,52 +75,55 @@ class Attempt:
             retryable=getattr(error, "retryable", False) is True,
             block_tool=self._context.outputs().block_tool,
         )
-        self._end(failure, gave_up=self._token.is_expired)
+        if self._token.is_expired:
+            # At least 1 ms: 0 says that it was never started.
+            self._end(
+                ToolTimeout(after_ms=max(1, failure.latency_ms), latency_ms=failure.latency_ms), failure
+            )
+        else:
+            self._end(failure)
 
     def wake(self) -> None:
         """Let a waiting `wait_until_expiry` look at the token again."""
         self._signals.put(None)
 
-    def wait_until_expiry(self) -> ToolOutcome | None:
-        """The outcome, or None once the token has expired first."""
-        while self._outcome is None:
+    def wait_until_expiry(self) -> Ended | None:
+        """How it ended, or None once the token has expired first."""
+        while self._ended is None:
             remaining_s = self._token.remaining_s
             if remaining_s <= 0:
                 break
             self._wait(remaining_s)
-        return self._outcome
+        return self._ended
 
-    def wait_at_most(self, timeout_s: float) -> ToolOutcome | None:
-        """The outcome, or None if the function did not end within `timeout_s`."""
+    def wait_at_most(self, timeout_s: float) -> Ended | None:
+        """How it ended, or None if the function did not end within `timeout_s`."""
         ends_at = time.monotonic() + timeout_s
-        while self._outcome is None and (left_s := ends_at - time.monotonic()) > 0:
+        while self._ended is None and (left_s := ends_at - time.monotonic()) > 0:
             self._wait(left_s)
-        return self._outcome
+        return self._ended
 
-    def cut(self) -> ToolOutcome:
-        """End it now: the function's outcome if it just ended, else a timeout of one that still runs."""
+    def cut(self) -> Ended:
+        """End it now: as the function did if it just ended, else a timeout of one that still runs."""
         with self._lock:
-            if self._outcome is not None:
-                return self._outcome
+            if self._ended is not None:
+                return self._ended
             self._cut = True
         self._context.seal()
         elapsed_ms = self.elapsed_ms
-        return ToolTimeout(after_ms=elapsed_ms, still_running=True, latency_ms=elapsed_ms)
+        return ToolTimeout(after_ms=max(1, elapsed_ms), still_running=True, latency_ms=elapsed_ms)
 
-    def _end(self, outcome: ToolOutcome, *, gave_up: bool = False) -> None:
+    def _end(self, ended: Ended, if_late: ToolOutcome | None = None) -> None:
+        """`if_late` is what is told of an end that comes after the cut, where that is another."""
         with self._lock:
             late = self._cut
             if not late:
-                self._outcome = (
-                    ToolTimeout(after_ms=outcome.latency_ms, latency_ms=outcome.latency_ms)
-                    if gave_up
-                    else outcome
-                )
+                self._ended = ended
         if not late:
             self._signals.put(None)
         elif self._on_late is not None:
             try:
-                self._on_late(outcome)
+                self._on_late(if_late or self._late(ended))
             except Exception as error:
                 _log.error(
                     "a late outcome was not recorded turn_id=%s call_id=%s error=%s",
@@ -121,6 +131,12 @@ class Attempt:
                     self._context.call_id,
                     one_line(error),
                 )
+
+    def _late(self, ended: Ended) -> ToolOutcome:
+        # Nobody waits for an outside result of a call that was given up: that its function has ended is all.
+        if isinstance(ended, Pending | ChildTurn):
+            return ToolTimeout(after_ms=max(1, self.elapsed_ms), latency_ms=self.elapsed_ms)
+        return ended
 
     def _wait(self, timeout_s: float) -> None:
         try:

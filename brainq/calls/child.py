@@ -18,11 +18,13 @@ from typing import Any
 
 from brainq.brain import load_brain
 from brainq.calls.attempt import Attempt
+from brainq.calls.ended import Ended, dump_ended
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame
 from brainq.calls.values import one_line
-from brainq.contracts.outcome import ToolFailure, ToolOutcome
+from brainq.contracts.outcome import ToolFailure
 from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.turn import Citation
+from brainq.tools.changes import Change
 from brainq.tools.context import RunContext, SideOutputs
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.registry import ToolRegistry
@@ -54,10 +56,8 @@ class _Server:
         with self._runner:
             while True:
                 request, token = self._requests.get()
-                outcome, outputs = self._run(request, token)
-                send_frame(
-                    self._sock, {"outcome": outcome.model_dump(mode="json"), "outputs": dump_outputs(outputs)}
-                )
+                ended, outputs = self._run(request, token)
+                send_frame(self._sock, dump_ended(ended) | {"outputs": dump_outputs(outputs)})
 
     def _read(self) -> None:
         """Take what comes; end this process and all it started when the other side is gone."""
@@ -73,7 +73,7 @@ class _Server:
                     token.cancel(frame["reason"])
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
-    def _run(self, request: dict[str, Any], token: DeadlineToken) -> tuple[ToolOutcome, SideOutputs]:
+    def _run(self, request: dict[str, Any], token: DeadlineToken) -> tuple[Ended, SideOutputs]:
         tool = self._tools.get(request["tool"])
         if tool is None:
             missing = ToolFailure(
@@ -112,6 +112,7 @@ def dump_outputs(outputs: SideOutputs) -> dict[str, Any]:
         "web": [citation.model_dump() for citation in outputs.web_citations],
         "rendered": list(outputs.rendered_paths),
         "block_tool": outputs.block_tool,
+        "changes": [change.row() for change in outputs.changes],
     }
 
 
@@ -122,4 +123,5 @@ def load_outputs(body: dict[str, Any]) -> SideOutputs:
         tuple(Citation.model_validate(citation) for citation in body["web"]),
         tuple(body["rendered"]),
         body["block_tool"],
+        tuple(Change.of_row(row) for row in body["changes"]),
     )

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from brainq.calls.attempt import COOPERATIVE_GRACE_S, GRACE_S, Attempt, OnLate
+from brainq.calls.ended import Ended
+from brainq.calls.grace import Grace
 from brainq.calls.isolation import ToolProcesses
 from brainq.calls.loop import tool_loop
 from brainq.calls.threads import ToolThreads
-from brainq.contracts.outcome import ToolOutcome, ToolTimeout
+from brainq.contracts.outcome import ToolTimeout
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.tool import Tool
@@ -20,12 +22,14 @@ from brainq.tools.tool import Tool
 class BoundedToolExecutor:
     """One a process; `run` may be called from many threads at once.
 
-    brain_ref   `module:attr` of the brain: tools with `isolation="process"` are loaded from it in the child
+    brain_ref        `module:attr` of the brain: tools with `isolation="process"` are loaded from it in the child
+    cancel_grace_s   how long a call has to end by itself once its turn is cancelled
     """
 
-    def __init__(self, *, brain_ref: str = "") -> None:
+    def __init__(self, *, brain_ref: str = "", cancel_grace_s: float = COOPERATIVE_GRACE_S) -> None:
         self._threads = ToolThreads()
-        self._processes = ToolProcesses(brain_ref)
+        self._grace = Grace(cancel_grace_s)
+        self._processes = ToolProcesses(brain_ref, self._grace)
 
     def run(
         self,
@@ -35,15 +39,16 @@ class BoundedToolExecutor:
         token: DeadlineToken,
         *,
         on_late: OnLate | None = None,
-    ) -> ToolOutcome:
+    ) -> Ended:
         """Call the tool and say how it ended; never raises for what the tool does.
 
         token     the one in `context`: the call ends when it expires or is cancelled. A tool that takes a
                   RunContext has 0.25 s more to return what it has, another one 0.05 s
         on_late   called once, in the function's thread, with how an abandoned function ended in the end
 
-        `still_running` of a ToolTimeout says that the function was abandoned: its lanes must stay taken until
-        `on_late`. What it left in `context` is complete when this returns; nothing is added later.
+        A function may also return `Pending` or `ChildTurn`: then its call is to wait for somebody outside.
+        A ToolTimeout after 0 ms says that it never started; `still_running`, that it was abandoned: its lanes must
+        stay taken until `on_late`. What it left in `context` is complete when this returns; nothing is added later.
         """
         if token.is_expired:
             return ToolTimeout(after_ms=0)
@@ -53,7 +58,7 @@ class BoundedToolExecutor:
         stop_listening = token.on_cancel(attempt.wake)
         try:
             if tool.is_async:
-                return _run_async(tool, arguments, context, attempt)
+                return self._run_async(tool, arguments, context, attempt)
             return self._run_plain(tool, arguments, context, attempt)
         finally:
             stop_listening()
@@ -65,7 +70,7 @@ class BoundedToolExecutor:
 
     def _run_plain(
         self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, attempt: Attempt
-    ) -> ToolOutcome:
+    ) -> Ended:
         # The caller's context variables go along, so that a tool's spans hang under the call's.
         variables = contextvars.copy_context()
 
@@ -81,38 +86,41 @@ class BoundedToolExecutor:
             self._threads.start(work)
         except RuntimeError as error:  # the system gives no more threads
             attempt.raised(error)
-        return attempt.wait_until_expiry() or attempt.wait_at_most(_grace_s(tool)) or attempt.cut()
+        return (
+            attempt.wait_until_expiry()
+            or attempt.wait_at_most(self._grace.of(tool, context.token))
+            or attempt.cut()
+        )
 
+    def _run_async(
+        self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, attempt: Attempt
+    ) -> Ended:
+        loop = tool_loop()
+        variables = contextvars.copy_context()
+        tasks: list[asyncio.Task[Any]] = []
 
-def _run_async(
-    tool: Tool, arguments: Mapping[str, Any], context: RunContext, attempt: Attempt
-) -> ToolOutcome:
-    loop = tool_loop()
-    variables = contextvars.copy_context()
-    tasks: list[asyncio.Task[Any]] = []
+        def begin() -> None:
+            if context.token.is_expired:  # another tool blocked the loop until now
+                attempt.raised(TimeoutError("the event loop was too busy to start it"))
+                return
+            try:
+                coroutine = variables.run(_call, tool, arguments, context)
+            except Exception as error:  # arguments that do not fit the annotations
+                attempt.raised(error)
+                return
+            task = loop.create_task(coroutine, context=variables)
+            tasks.append(task)
+            # Not a try around the await: a task that is cancelled before its first step never gets there.
+            task.add_done_callback(lambda done: _report(done, attempt))
 
-    def begin() -> None:
-        if context.token.is_expired:  # another tool blocked the loop until now
-            attempt.raised(TimeoutError("the event loop was too busy to start it"))
-            return
-        try:
-            coroutine = variables.run(_call, tool, arguments, context)
-        except Exception as error:  # arguments that do not fit the annotations
-            attempt.raised(error)
-            return
-        task = loop.create_task(coroutine, context=variables)
-        tasks.append(task)
-        # Not a try around the await: a task that is cancelled before its first step never gets there.
-        task.add_done_callback(lambda done: _report(done, attempt))
-
-    loop.call_soon_threadsafe(begin)
-    outcome = attempt.wait_until_expiry()
-    if outcome is None and tool.context_param is not None:
-        outcome = attempt.wait_at_most(COOPERATIVE_GRACE_S)
-    if outcome is None:
-        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
-        outcome = attempt.wait_at_most(GRACE_S)
-    return outcome or attempt.cut()
+        loop.call_soon_threadsafe(begin)
+        outcome = attempt.wait_until_expiry()
+        if outcome is None and (grace_s := self._grace.of(tool, context.token)) > GRACE_S:
+            outcome = attempt.wait_at_most(grace_s)
+        if outcome is None:
+            loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+            outcome = attempt.wait_at_most(GRACE_S)
+        return outcome or attempt.cut()
 
 
 def _report(task: asyncio.Task[Any], attempt: Attempt) -> None:
@@ -129,7 +137,3 @@ def _call(tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Any:
     if tool.context_param is not None:
         keywords[tool.context_param] = context
     return tool.function(**keywords)
-
-
-def _grace_s(tool: Tool) -> float:
-    return GRACE_S if tool.context_param is None else COOPERATIVE_GRACE_S

@@ -14,22 +14,21 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from brainq.calls.attempt import COOPERATIVE_GRACE_S, GRACE_S
 from brainq.calls.child import load_outputs
+from brainq.calls.ended import Ended, load_ended
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame
+from brainq.calls.grace import Grace
 from brainq.calls.guard import ProcessGuard
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolTimeout
+from brainq.contracts.outcome import ToolFailure, ToolTimeout
 from brainq.errors import SetupError
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.tool import Tool
 
-_OUTCOMES: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[3]); "
     "from brainq.calls.child import main; main(int(sys.argv[1]), sys.argv[2])"
@@ -41,15 +40,16 @@ _HELLO_S = 10.0  # for the rest of a first frame that has begun to come
 class ToolProcesses:
     """The children of this process: as many as were needed at once, started when first needed."""
 
-    def __init__(self, brain_ref: str) -> None:
+    def __init__(self, brain_ref: str, grace: Grace | None = None) -> None:
         self._brain_ref = brain_ref
+        self._grace = grace or Grace()
         self._idle: list[_Child] = []
         self._guard = ProcessGuard()
         self._pid = os.getpid()
 
     def run(
         self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken
-    ) -> ToolOutcome:
+    ) -> Ended:
         """Run the call in a child; kill the child and all it started if it is not back in time."""
         if not self._brain_ref:
             return _setup_failure(
@@ -63,9 +63,11 @@ class ToolProcesses:
         try:
             if not child.wait_ready(token):
                 keep = True  # it goes on importing the brain, for the next call
-                return _timed_out(started)
+                return ToolTimeout(after_ms=0, latency_ms=_ms_since(started))
             started = time.monotonic()
-            reply = child.ask(_request(tool, arguments, context, token), token, _grace_s(tool))
+            reply = child.ask(
+                _request(tool, arguments, context, token), token, partial(self._grace.of, tool, token)
+            )
             if reply is None:
                 return _timed_out(started)
             keep = True
@@ -80,7 +82,7 @@ class ToolProcesses:
             else:
                 child.kill()
         context.absorb(load_outputs(reply["outputs"]))
-        return _OUTCOMES.validate_python(reply["outcome"])
+        return load_ended(reply)
 
     def close(self) -> None:
         """Kill the idle children and end the guard, which kills the busy ones."""
@@ -129,7 +131,7 @@ class _Child:
         """
         if self._is_ready:
             return True
-        if not self._readable(token, 0.0):
+        if not self._readable(token, _no_grace):
             return False
         hello = receive_frame(self._sock, time.monotonic() + _HELLO_S)
         if "error" in hello:
@@ -137,7 +139,9 @@ class _Child:
         self._is_ready = True
         return True
 
-    def ask(self, request: dict[str, Any], token: DeadlineToken, grace_s: float) -> dict[str, Any] | None:
+    def ask(
+        self, request: dict[str, Any], token: DeadlineToken, grace_s: Callable[[], float]
+    ) -> dict[str, Any] | None:
         """Its reply, or None if that did not come until `grace_s` after the expiry."""
         self._number += 1
         self._sock.settimeout(max(0.001, token.remaining_s))
@@ -145,7 +149,7 @@ class _Child:
             send_frame(self._sock, request | {"number": self._number})
             if not self._readable(token, grace_s):
                 return None
-            return receive_frame(self._sock, time.monotonic() + max(token.remaining_s, grace_s))
+            return receive_frame(self._sock, time.monotonic() + max(token.remaining_s, grace_s()))
         except TimeoutError:
             return None
 
@@ -176,14 +180,14 @@ class _Child:
         except subprocess.TimeoutExpired:
             return 0
 
-    def _readable(self, token: DeadlineToken, grace_s: float) -> bool:
+    def _readable(self, token: DeadlineToken, grace_s: Callable[[], float]) -> bool:
         """True when something has come, False when nothing did until `grace_s` after the expiry."""
         while (remaining_s := token.remaining_s) > 0:
             if self._poll(min(remaining_s, _LONGEST_WAIT_S)):
                 return True
         if token.is_cancelled and self._is_ready:
             send_frame(self._sock, {"cancel": self._number, "reason": token.reason})
-        ends_at = time.monotonic() + grace_s
+        ends_at = time.monotonic() + grace_s()
         while (left_s := ends_at - time.monotonic()) > 0:
             if self._poll(left_s):
                 return True
@@ -216,12 +220,14 @@ def _request(
             "budget": None if context.budget is None else context.budget.model_dump(mode="json"),
             "cwd": context.cwd,
             "metadata": context.metadata,
+            # A child has no way to note the token it would make.
+            "outside_token": "" if tool.context_param is None else context.outside_token(),
         },
     }
 
 
-def _grace_s(tool: Tool) -> float:
-    return GRACE_S if tool.context_param is None else COOPERATIVE_GRACE_S
+def _no_grace() -> float:
+    return 0.0
 
 
 def _died(child: _Child, started: float, error: Exception) -> ToolFailure:
@@ -237,7 +243,8 @@ def _died(child: _Child, started: float, error: Exception) -> ToolFailure:
 
 
 def _timed_out(started: float) -> ToolTimeout:
-    return ToolTimeout(after_ms=_ms_since(started), latency_ms=_ms_since(started))
+    elapsed_ms = _ms_since(started)
+    return ToolTimeout(after_ms=max(1, elapsed_ms), latency_ms=elapsed_ms)
 
 
 def _setup_failure(problem: str) -> ToolFailure:

@@ -1,23 +1,32 @@
-"""What running a call needs of the world. `wiring.py` fits Redis, SQL and the brain in."""
+"""What running a call needs of the world. `wiring/` fits Redis, SQL and the brain in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Literal, Protocol
 
-from brainq.contracts.claim import CallClaim, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.status import TraceStatus
+from brainq.tools.child_turn import ChildTurn
 
 
 class Calls(Protocol):
-    """Call state in Redis; every write is fenced by owner and attempt."""
+    """Call state in Redis; every write is fenced by owner and attempt.
 
-    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | str: ...
+    dispatch   `DISPATCHED`, `ALREADY`, `SETTLED` (leave its lanes) or `HELD` (let them lapse); `wants` now wait for
+               lanes, where a hold denied the call
+    park       `PARKED`, `SETTLED` (the outside result was there before), `LATE` or `LOST`
+    give_token   notes that the call gives a token away: that one, or the one an earlier attempt gave. Returns it
+    """
+
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallHeld | str: ...
     def beat(self, claim: CallClaim) -> str: ...
+    def give_token(self, claim: CallClaim, token: str) -> str: ...
     def settle(
         self,
         claim: CallClaim,
@@ -29,18 +38,35 @@ class Calls(Protocol):
         sources: Sequence[Mapping[str, str]] = (),
         block_tool: bool = False,
         notice: Message | None = None,
+        changes: Sequence[Mapping[str, str]] = (),
     ) -> SettleReply: ...
-    def dispatch(self, ref: CallRef) -> str: ...
+    def park(
+        self,
+        claim: CallClaim,
+        *,
+        park: Literal["outside", "child"],
+        token: str,
+        timeout_s: float,
+        sources: Sequence[Mapping[str, str]] = (),
+        block_tool: bool = False,
+        changes: Sequence[Mapping[str, str]] = (),
+    ) -> SettleReply: ...
+    def dispatch(self, ref: CallRef) -> SettleReply: ...
     def lanes_of(self, ref: CallRef) -> tuple[str, ...]: ...
 
 
 class Lanes(Protocol):
-    """Lanes: lines of calls, one holder each."""
+    """Lanes: lines of calls, one holder each.
+
+    lapse   let the lane lease of a parked call lapse now: the sweeper frees its lanes once it has seen that the call
+            still is parked. Harmless for a call that has no lanes, or runs again meanwhile
+    """
 
     def take(self, ref: CallRef, lanes: Sequence[str]) -> bool: ...
     def free(self, ref: CallRef) -> list[CallRef]: ...
     def reap(self, ref: CallRef, mark: str) -> list[CallRef]: ...
     def beat(self, ref: CallRef) -> str: ...
+    def lapse(self, ref: CallRef) -> object: ...
 
 
 class Intents(Protocol):
@@ -67,3 +93,36 @@ class Intents(Protocol):
 
 class Budgets(Protocol):
     def snapshot(self, session_id: str, turn_id: str) -> BudgetSnapshot: ...
+
+
+class Stops(Protocol):
+    """Who is told, and how soon, that a turn was cancelled. `callback` gets the reason, at most once a message."""
+
+    def watch(
+        self, session_id: str, turn_id: str, callback: Callable[[str], None]
+    ) -> AbstractContextManager[object]: ...
+
+
+class Holds(Protocol):
+    def is_ready(self, session_id: str, turn_id: str) -> bool: ...
+
+
+class Outside(Protocol):
+    """Tokens of the tools' own making.
+
+    register   that `token` stands for `ref`, for `keep_s` at least. True also if it does already; False if another
+               call has it
+    """
+
+    def register(self, token: str, ref: CallRef, keep_s: float) -> bool: ...
+
+
+class Children(Protocol):
+    """Turns that calls start.
+
+    start   (`STARTED`, child turn id) or (`REFUSED`, why). The same call again is the same child
+    stop    the call could not park, because its turn no longer wants it: nor does anybody want the child
+    """
+
+    def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]: ...
+    def stop(self, claim: CallClaim, child_turn_id: str) -> object: ...

@@ -20,7 +20,11 @@ from brainq.contracts.outcome import (
 from brainq.contracts.status import TraceStatus
 from brainq.tools.context import SideOutputs
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.outcome_text import outcome_text
+from brainq.tools.outcome_text import cancelled_text, edited_note, outcome_text
+
+NEVER_STARTED = ToolFailure(
+    error="never started: the call was no longer wanted when its turn came", error_type="NotStarted"
+)
 
 
 def status_of(outcome: ToolOutcome) -> TraceStatus:
@@ -61,7 +65,7 @@ def message_of(claim: CallClaim, outcome: ToolOutcome) -> Message:
     text, is_error = outcome_text(outcome)
     return Message(
         role="tool",
-        content=text,
+        content=(edited_note(claim.arguments) if claim.edited else "") + text,
         call_id=claim.call_id,
         name=claim.tool,
         is_error=is_error,
@@ -83,21 +87,47 @@ def report_of(claim: CallClaim, outcome: ToolOutcome) -> Report:
     return Report(status_of(outcome), message_of(claim, outcome), detail_of(outcome))
 
 
-def was_cancelled(outcome: ToolOutcome, token: DeadlineToken) -> bool:
-    """Whether the call was cut off because its turn no longer wants it, not because its time was up."""
-    return isinstance(outcome, ToolTimeout) and token.is_cancelled
+def is_cut_by_cancel(outcome: ToolOutcome, token: DeadlineToken) -> bool:
+    """Whether the call was cut off, or gave up, because its turn no longer wants it; not because its time was up."""
+    return token.is_cancelled and (
+        isinstance(outcome, ToolTimeout)
+        # A child process that died of the cancel, before it could say anything.
+        or (isinstance(outcome, ToolFailure) and outcome.error_type == "ProcessDied")
+    )
 
 
-def cancelled(claim: CallClaim, outcome: ToolOutcome) -> Report:
-    """The report of a call that was cut off by a cancel."""
-    effect = "" if claim.effect.is_read else "; whether it took effect is not known"
-    said = f"Cancelled after {outcome.latency_ms / 1000:.1f} s{effect}."
-    message = message_of(claim, outcome).model_copy(update={"content": said})
-    return Report(TraceStatus.CANCELLED, message, detail_of(outcome))
+def ending_of(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> tuple[ToolOutcome, Report]:
+    """The outcome that is recorded, and its report.
+
+    A call that returned in spite of a cancel has completed. One that was cut off is `cancelled` if it surely changed
+    nothing; a write that had begun is `unknown`, and never guessed.
+    """
+    if not is_cut_by_cancel(outcome, token):
+        return outcome, report_of(claim, outcome)
+    after_ms = outcome.after_ms if isinstance(outcome, ToolTimeout) else max(1, outcome.latency_ms)
+    said = cancelled_text(after_ms, is_read=claim.effect.is_read)
+    if after_ms == 0:
+        return (outcome if claim.effect.is_read else NEVER_STARTED), never_started(claim)
+    if claim.effect.is_read:
+        return outcome, _cancelled(claim, said, detail_of(outcome))
+    unknown = ToolUnknown(message=said, latency_ms=outcome.latency_ms)
+    return unknown, Report(TraceStatus.UNKNOWN, message_of(claim, unknown), "cancelled")
 
 
-def notice_of(claim: CallClaim, outcome: ToolOutcome) -> Message:
-    """What the model reads when a write ends after it was given up."""
+def never_started(claim: CallClaim) -> Report:
+    """The report of a call that a cancel reached before its function began."""
+    return _cancelled(claim, cancelled_text(0, is_read=claim.effect.is_read), "")
+
+
+def _cancelled(claim: CallClaim, said: str, detail: str) -> Report:
+    # An unknown outcome's text is its message, so it serves for any text that is none of an outcome's own.
+    return Report(TraceStatus.CANCELLED, message_of(claim, ToolUnknown(message=said)), detail)
+
+
+def notice_of(claim: CallClaim, outcome: ToolOutcome) -> Message | None:
+    """What the model reads when a write ends after it was given up; None for an outcome that says no more."""
+    if claim.effect.is_read or not isinstance(outcome, ToolSuccess | ToolFailure):
+        return None
     text, _ = outcome_text(outcome)
     arguments = json.dumps(claim.arguments, ensure_ascii=False)[:500]
     word = "succeeded" if isinstance(outcome, ToolSuccess) else "ended with an error"
@@ -109,6 +139,11 @@ def notice_of(claim: CallClaim, outcome: ToolOutcome) -> Message:
         ),
         extra={"note": "late write"},
     )
+
+
+def changes_of(outputs: SideOutputs) -> list[Mapping[str, str]]:
+    """Changes as the rows kept with the turn: path, and before and after where there was something."""
+    return [change.row() for change in outputs.changes]
 
 
 def sources_of(outputs: SideOutputs) -> list[Mapping[str, str]]:

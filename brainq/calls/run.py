@@ -5,34 +5,50 @@ from __future__ import annotations
 import itertools
 import json
 from contextlib import ExitStack
+from functools import partial
 
 from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.lanes import LaneKeeper
 from brainq.calls.memory import memory_tool
-from brainq.calls.ports import Budgets, Calls, Intents, Lanes
-from brainq.calls.report import Report, cancelled, notice_of, report_of, sources_of, was_cancelled
+from brainq.calls.parking import Parker
+from brainq.calls.ports import Budgets, Calls, Children, Holds, Intents, Lanes, Outside, Stops
+from brainq.calls.report import (
+    NEVER_STARTED,
+    Report,
+    changes_of,
+    ending_of,
+    never_started,
+    notice_of,
+    report_of,
+    sources_of,
+)
+from brainq.calls.stopping import StopLatch
 from brainq.contracts.callbacks import PostToolUse
-from brainq.contracts.claim import CallClaim, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.observe.logs import logger
+from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.opening import MEMORY_TOOL
+from brainq.tools.pending import Pending
 from brainq.tools.tool import Tool
 
 log = logger("brainq.calls")
 
-NEVER_STARTED = ToolFailure(
-    error="never started: the call was no longer wanted when its turn came", error_type="NotStarted"
-)
-
 
 class CallRunner:
-    """Runs calls in a worker of the parallel or the serial pool."""
+    """Runs calls in a worker of the parallel or the serial pool.
+
+    stops      tells of a cancel at once; without it a call learns of one from its next beat
+    holds      lets tools wait until their turn is ready
+    outside    keeps tokens of the tools' own making
+    children   starts child turns
+    """
 
     def __init__(
         self,
@@ -47,6 +63,10 @@ class CallRunner:
         beats: Beats,
         executor: BoundedToolExecutor,
         retriever: MemoryRetriever | None = None,
+        stops: Stops | None = None,
+        holds: Holds | None = None,
+        outside: Outside | None = None,
+        children: Children | None = None,
     ) -> None:
         self._owner = owner
         self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/advance.py
@@ -58,15 +78,29 @@ class CallRunner:
         self._budgets = budgets
         self._beats = beats
         self._executor = executor
+        self._stops = stops
+        self._holds = holds
+        self._parker = Parker(calls, outside, children)
         self._memory = None if retriever is None else memory_tool(retriever)
 
     def run(self, session_id: str, turn_id: str, call_id: str, attempt: int) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
         ref = CallRef(session_id, turn_id, call_id)
-        claim = self._calls.claim(ref, attempt, f"{next(self._numbers)}@{self._owner}")
-        if isinstance(claim, str):
-            log.debug("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim)
-            return f"dropped: {claim}"
+        latch = StopLatch()
+        with ExitStack() as held:
+            if self._stops is not None:
+                held.enter_context(self._stops.watch(session_id, turn_id, latch.stop))
+            claim = self._calls.claim(ref, attempt, f"{next(self._numbers)}@{self._owner}")
+            if isinstance(claim, str):
+                log.debug("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim)
+                return f"dropped: {claim}"
+            if isinstance(claim, CallHeld):
+                self._lanes.lapse(ref)
+                self._keeper.enter_all(session_id, turn_id, claim.wants)
+                return "held"
+            return self._claimed(claim, latch, held)
+
+    def _claimed(self, claim: CallClaim, latch: StopLatch, held: ExitStack) -> str:
         tool = (
             self._memory
             if claim.tool == MEMORY_TOOL and claim.step == 0
@@ -80,11 +114,11 @@ class CallRunner:
             self._leave_after(claim, self._settle(claim, None, outcome, None, report_of(claim, outcome)))
             return "not loaded"
         token = DeadlineToken(min(claim.cap_ms, claim.remaining_ms) / 1000)
-        with ExitStack() as holds:
-            holds.enter_context(self._beats.hold(lambda: self._calls.beat(claim), token.cancel))
-            if not claim.effect.is_read and not self._may_start(claim):
-                return "not started"
-            return self._run(claim, tool, token)
+        latch.guard(token)
+        held.enter_context(self._beats.hold(lambda: self._calls.beat(claim), token.cancel))
+        if not claim.effect.is_read and not self._may_start(claim):
+            return "not started"
+        return self._run(claim, tool, token)
 
     def _may_start(self, claim: CallClaim) -> bool:
         """To start is to insert the intent, then to check the lease once more."""
@@ -112,10 +146,12 @@ class CallRunner:
             return True
         self._record(claim, NEVER_STARTED, late=False)
         if word == "CLOSED":  # LOST: the lanes are the next attempt's, or were left by whoever gave it up
-            self._leave(claim)
+            # A turn that is being cancelled waits for its calls: this one is over.
+            self._leave_after(claim, self._settle(claim, None, NEVER_STARTED, None, never_started(claim)))
         return False
 
     def _run(self, claim: CallClaim, tool: Tool, token: DeadlineToken) -> str:
+        holds = self._holds
         context = RunContext(
             session_id=claim.session_id,
             turn_id=claim.turn_id,
@@ -126,6 +162,8 @@ class CallRunner:
             budget=self._budgets.snapshot(claim.session_id, claim.turn_id) if tool.context_param else None,
             cwd=claim.cwd,
             metadata=claim.metadata,
+            is_ready=partial(holds.is_ready, claim.session_id, claim.turn_id) if holds is not None else None,
+            give_token=partial(self._calls.give_token, claim),
         )
         lanes_held = self._beats.hold(lambda: self._lanes.beat(_ref(claim)), _ignore) if claim.lanes else None
 
@@ -140,13 +178,22 @@ class CallRunner:
                     lanes_held.release(lanes_held)
                 self._leave_after(claim, reply)
 
-        outcome = self._executor.run(tool, claim.arguments, context, token, on_late=ended_late)
-        abandoned = isinstance(outcome, ToolTimeout) and outcome.still_running
+        ended = self._executor.run(tool, claim.arguments, context, token, on_late=ended_late)
+        abandoned = isinstance(ended, ToolTimeout) and ended.still_running
         reply: SettleReply | None = None
         try:
-            self._record(claim, outcome, late=False)
-            report = cancelled(claim, outcome) if was_cancelled(outcome, token) else report_of(claim, outcome)
-            reply = self._settle(claim, tool, outcome, context, report)
+            if isinstance(ended, Pending | ChildTurn):
+                ended = self._parker.park(claim, ended, context.outputs())
+            if isinstance(ended, SettleReply):
+                # A write's intent stays open: its outcome is what comes from outside.
+                reply = ended
+                self._keeper.enter_all(claim.session_id, claim.turn_id, reply.wants)
+            else:
+                outcome, report = ending_of(claim, ended, token)
+                self._record(claim, outcome, late=False)
+                reply = self._settle(claim, tool, outcome, context, report)
+                if reply.word == "LATE":
+                    self._record(claim, outcome, late=True)
             return reply.word.lower()
         finally:
             if not abandoned:
@@ -185,10 +232,10 @@ class CallRunner:
             latency_ms=outcome.latency_ms,
             sources=sources_of(outputs) if outputs else (),
             block_tool=asked_block or bool(outputs and outputs.block_tool),
-            notice=None if claim.effect.is_read else notice_of(claim, outcome),
+            notice=notice_of(claim, outcome),
+            changes=changes_of(outputs) if outputs else (),
         )
-        for call_id in reply.wants:
-            self._keeper.enter(CallRef(claim.session_id, claim.turn_id, call_id))
+        self._keeper.enter_all(claim.session_id, claim.turn_id, reply.wants)
         return reply
 
     def _post_hook(self, claim: CallClaim, tool: Tool, outcome: ToolOutcome) -> None:

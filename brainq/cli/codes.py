@@ -5,10 +5,13 @@ from __future__ import annotations
 from enum import IntEnum
 
 from brainq.errors import (
+    ApprovalDecided,
     BrainqError,
     InvalidInput,
     ResultTimeout,
+    SessionBusy,
     SetupError,
+    StaleTurn,
     SubmitConflict,
     TurnNotFound,
 )
@@ -23,6 +26,7 @@ class Exit(IntEnum):
     NOT_FOUND = 5
     SETUP = 6
     WAITED_OUT = 7
+    REFUSED = 8
     BUG = 70
     INTERRUPTED = 130
 
@@ -33,9 +37,11 @@ MEANINGS = {
     Exit.USAGE: "wrong usage or input",
     Exit.TIMED_OUT: "the turn timed out",
     Exit.CANCELLED: "the turn was cancelled",
-    Exit.NOT_FOUND: "no such turn",
+    Exit.NOT_FOUND: "no such turn, approval or hold",
     Exit.SETUP: "Redis, SQL, the brain or an extra is missing",
     Exit.WAITED_OUT: "--timeout-s ran out; the turn goes on",
+    Exit.REFUSED: "the session is busy, another turn is live, or the approval is decided otherwise",
+    Exit.BUG: "a bug in brainq; BRAINQ_TRACEBACK=1 shows where",
     Exit.INTERRUPTED: "Ctrl+C",
 }
 
@@ -62,6 +68,8 @@ def of_error(error: BrainqError) -> Exit:
             return Exit.USAGE
         case TurnNotFound():
             return Exit.NOT_FOUND
+        case SessionBusy() | StaleTurn() | ApprovalDecided():
+            return Exit.REFUSED
         case SetupError():
             return Exit.SETUP
         case ResultTimeout():

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from brainq.cli import (
+    approvals,
     cancel,
     codes,
     db,
@@ -20,7 +21,9 @@ from brainq.cli import (
     finalize,
     flower,
     listing,
+    session,
     show,
+    steer,
     submit,
     tail,
     up,
@@ -47,6 +50,15 @@ for name, command in {
     "list": listing.list_turns,
     "show": show.show,
     "cancel": cancel.cancel,
+    "steer": steer.steer,
+    "hold": steer.hold,
+    "release": steer.release,
+    "approvals": approvals.approvals,
+    "approve": approvals.approve,
+    "deny": approvals.deny,
+    "session": session.session,
+    "pause": session.pause,
+    "resume": session.resume,
     "doctor": doctor.doctor,
     "up": up.up,
     "worker": worker.worker,
@@ -86,6 +98,12 @@ def root(
       brainq show 01k...                                one turn: what happened, what happens next
       brainq tail 01k...                                its events, live
       brainq doctor                                     what is wrong with this setup
+    \b
+    Talk to what runs:
+      brainq steer 01k... "Use the blue one"            input for its next step
+      brainq approvals                                  calls that wait for a person
+      brainq hold 01k...                                keep it from changing anything
+      brainq session s1                                 what is live, and what waits
     \b
     Settings come from the environment:
       BRAINQ_APP         module:variable of the brain (or -A)

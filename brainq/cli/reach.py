@@ -59,6 +59,15 @@ def producer() -> Generator[Client]:
         yield client
 
 
+@contextmanager
+def operator() -> Generator[Client]:
+    """A Client for what asks nothing of the brain's code: it need not be here. Raises SetupError without Redis."""
+    with observer() as seen:
+        if seen.client is None:
+            raise SetupError(seen.why)
+        yield seen.client
+
+
 @dataclass(frozen=True)
 class Observed:
     """What a command that only looks may use. `client` is None when Redis is away; `why` says so."""

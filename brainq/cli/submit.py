@@ -33,6 +33,14 @@ def submit(
             "--limits", metavar="NAME=VALUE", help="A limit of this turn, such as max_steps=3; repeatable."
         ),
     ] = None,
+    on_busy: Annotated[
+        str,
+        typer.Option(
+            "--on-busy",
+            metavar="WORD",
+            help="When the session has a live turn: enqueue, steer, interrupt, replace, reject or merge.",
+        ),
+    ] = "enqueue",
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
@@ -41,12 +49,23 @@ def submit(
     The answer goes to stdout, a line about the turn to stderr.
 
     \b
+    A session with a live turn (--on-busy):
+      enqueue     wait in order
+      steer       go into the live turn as follow-up input
+      interrupt   cancel the live turn, and run next
+      replace     the same, and drop the turns that wait
+      reject      refuse, with exit code 8
+      merge       go into the newest turn that waits
+    With steer and merge the answer is that of the turn the message went into.
+
+    \b
     Examples:
       brainq submit s1 "What is on my list?"
       brainq submit s1 "Tidy my notes" --follow
       brainq submit s1 "Tidy my notes" --no-wait           prints the turn's id
       brainq submit s1 "Charge order 4711" --request-key order-4711
       brainq submit s1 "Research this" --limits max_steps=3 --limits timeout_s=60
+      brainq submit s1 "No, the blue one" --on-busy steer
       brainq submit s1 - < question.txt
     """
     from brainq.cli.submitting import submit_and_wait
@@ -60,6 +79,7 @@ def submit(
         request_key=request_key,
         model=model,
         limits=limits or [],
+        on_busy=on_busy,
         as_json=as_json,
     )
     raise typer.Exit(code)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from typing import Any, cast
 
 from rich.text import Text
 
@@ -12,9 +14,14 @@ from brainq.cli.follow import follow as follow_events
 from brainq.cli.output import print_json, say, stderr, stdout
 from brainq.cli.reach import producer
 from brainq.cli.style import STATUS_STYLES, clean, counted, duration
+from brainq.cli.turn_people import receipt_in_words
 from brainq.client.handle import TurnHandle
-from brainq.contracts.turn import LimitsOverride, TurnResult
+from brainq.contracts.status import TurnState
+from brainq.contracts.turn import LimitsOverride, OnBusy, TurnResult
 from brainq.errors import InvalidInput, ResultTimeout
+from brainq.turn.explain import explain
+
+LOOK_EVERY_S = 2.0
 
 
 def submit_and_wait(
@@ -27,6 +34,7 @@ def submit_and_wait(
     request_key: str | None,
     model: str | None,
     limits: list[str],
+    on_busy: str,
     as_json: bool,
 ) -> Exit:
     """Submit, wait as asked, print; the exit code. Raises BrainqError."""
@@ -34,12 +42,23 @@ def submit_and_wait(
     if message == "-":
         message = sys.stdin.read()
     with producer() as client:
-        handle = client.submit(session, message, request_key=request_key, model=model, limits=overrides)
+        handle = client.submit(
+            session,
+            message,
+            request_key=request_key,
+            model=model,
+            limits=overrides,
+            on_busy=cast("OnBusy", on_busy),
+        )
+        if handle.joined is not None:
+            say(
+                f"input {handle.joined.client_message_id} of turn {handle.joined.turn_id} "
+                f"{receipt_in_words(handle.joined)}",
+                style="dim",
+            )
         if not wait and not follow:
             if as_json:
-                print_json(
-                    {"turn_id": handle.turn_id, "session_id": handle.session_id, "created": handle.created}
-                )
+                print_json(_ids(handle))
             else:
                 sys.stdout.write(handle.turn_id + "\n")
             return Exit.OK
@@ -50,7 +69,9 @@ def submit_and_wait(
                     client, handle.session_id, handle.turn_id, as_json=as_json, timeout_s=timeout_s
                 )
                 shown = followed.text
-            result = handle.result(0 if follow and timeout_s is not None else timeout_s)
+                result = handle.result(None if timeout_s is None else 0)
+            else:
+                result = _wait(handle, timeout_s)
         except ResultTimeout as error:
             raise ResultTimeout(f"{error}: `brainq tail {handle.turn_id}`") from None
         except KeyboardInterrupt:
@@ -59,8 +80,28 @@ def submit_and_wait(
     if as_json:
         print_json(result.model_dump(mode="json"))
     else:
-        _print(result, shown, created=handle.created)
+        _print(result, shown, created=handle.created or handle.joined is not None)
     return codes.of_ending(result.ending.value)
+
+
+def _wait(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
+    """The result; while the turn is parked, what it waits for is said once. Raises ResultTimeout."""
+    until = None if timeout_s is None else time.monotonic() + timeout_s
+    said = ""
+    while True:
+        left = LOOK_EVERY_S if until is None else until - time.monotonic()
+        try:
+            return handle.result(max(0.0, min(LOOK_EVERY_S, left)))
+        except ResultTimeout:
+            if left <= 0:
+                raise ResultTimeout(
+                    f"turn {handle.turn_id!r} has no result after {timeout_s:g} s; it goes on, ask again later"
+                ) from None
+        snapshot = handle.snapshot()
+        waits = explain(snapshot) if snapshot and snapshot.state is TurnState.PARKED else ""
+        if waits and waits != said:
+            say(f"parked: {waits}; `brainq show {handle.turn_id}` says how it goes on", style="yellow")
+        said = waits
 
 
 def read_limits(pairs: list[str]) -> dict[str, int | float] | None:
@@ -102,6 +143,11 @@ def _print(result: TurnResult, shown: str, *, created: bool) -> None:
     ]
     line.append(" · " + " · ".join(facts), style="dim")
     stderr().print(line, soft_wrap=True)
+
+
+def _ids(handle: TurnHandle) -> dict[str, Any]:
+    ids = {"turn_id": handle.turn_id, "session_id": handle.session_id, "created": handle.created}
+    return ids if handle.joined is None else ids | {"receipt": handle.joined.model_dump(mode="json")}
 
 
 def _say_goes_on(handle: TurnHandle) -> None:

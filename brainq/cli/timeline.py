@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, clean, counted, duration, short, styled
+from brainq.cli.timeline_people import Details, call_details, describe
 from brainq.contracts.effect import Effect
 from brainq.contracts.event import EventKind, TurnEvent
 
@@ -24,8 +25,6 @@ _SUBJECT_WIDTH = 8
 _GUTTER = "│ "
 _PIECE = re.compile(r"\n|[^\S\n]+|\S+")
 _WHOLE_WORDS = re.compile(r"(?s).*\S(?=\s)")
-
-Details = list[str | Text]
 
 
 class Timeline:
@@ -96,6 +95,9 @@ class Timeline:
         return " " * (_TIME_WIDTH - len(_GUTTER)) + _GUTTER + (self._label + "  " if self._label else "")
 
     def _describe(self, kind: EventKind, data: dict[str, Any]) -> tuple[str, Text, Details]:
+        said = describe(kind, data)
+        if said is not None:
+            return said
         match kind:
             case EventKind.TURN_QUEUED:
                 return "turn", _status("queued"), [f"behind {counted(data['ahead'], 'turn')} of its session"]
@@ -157,6 +159,9 @@ class Timeline:
         return Text("asks"), [counted(data.get("calls", 0), "call"), *asked, Text(tokens, style="dim")]
 
     def _call(self, kind: EventKind, data: dict[str, Any]) -> tuple[Text, Details]:
+        if kind is EventKind.APPROVAL_REQUESTED and "tool" in data:
+            # It comes before the plan of its step.
+            self._name(str(data["call"]), str(data["tool"]), str(data["effect"]))
         tool, effect = self._tools.get(str(data.get("call")), ("", ""))
         named: Details = []
         if tool:
@@ -166,6 +171,9 @@ class Timeline:
             ]
         if data.get("attempt", 1) > 1:
             named.append(Text(f"attempt {data['attempt']}", style="yellow"))
+        said = call_details(kind, data)
+        if said is not None:
+            return said[0], [*named, *said[1]]
         if kind is not EventKind.CALL_ENDED:
             return _status(kind.value.split(".")[1]), named
         if data.get("latency_ms"):

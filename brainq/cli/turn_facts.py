@@ -6,11 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from brainq.cli.reach import Observed, find_turn
+from brainq.contracts.approval import Approval
+from brainq.contracts.hold import StandingHold
+from brainq.contracts.mailbox import Receipt
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
-from brainq.store.rows import CallRow, JudgementRow, MemoryRow, ObservationRow, StepRow, TurnRow
+from brainq.store.rows import CallRow, InputRow, JudgementRow, MemoryRow, ObservationRow, StepRow, TurnRow
 from brainq.turn.explain import explain
 
 
@@ -20,6 +23,7 @@ class TurnFacts:
 
     trace, spends             from SQL, which has them from the finalizer's `log` step on
     memories, observations    those first seen in this turn
+    inputs                    what was sent into it, and what became of each
     """
 
     row: TurnRow
@@ -33,6 +37,9 @@ class TurnFacts:
     judgements: list[JudgementRow]
     memories: list[MemoryRow]
     observations: list[ObservationRow]
+    approvals: list[Approval]
+    holds: list[StandingHold]
+    inputs: list[tuple[InputRow, Receipt]]
     next: str
 
     @property
@@ -58,6 +65,14 @@ class TurnFacts:
             "judgements": [asdict(judgement) for judgement in self.judgements],
             "memories": [asdict(memory) for memory in self.memories],
             "observations": [asdict(observation) for observation in self.observations],
+            "approvals": [approval.model_dump(mode="json") for approval in self.approvals],
+            "holds": [hold.model_dump(mode="json") for hold in self.holds],
+            "inputs": [
+                {"text": row.text, "readiness": row.readiness, "merged": row.merged}
+                | {"accepted_at": row.accepted_at.isoformat()}
+                | receipt.model_dump(mode="json")
+                for row, receipt in self.inputs
+            ],
         }
 
 
@@ -81,8 +96,40 @@ def collect_facts(seen: Observed, sought: str) -> TurnFacts:
         judgements=seen.store.judgements.of(row.turn_id),
         memories=seen.store.memories.of_turn(row.turn_id),
         observations=seen.store.observations.of_turn(row.turn_id),
+        approvals=_approvals(seen, row.turn_id),
+        holds=_holds(seen, snapshot),
+        inputs=_inputs(seen, row),
         next=_next(seen, row, snapshot),
     )
+
+
+def _approvals(seen: Observed, turn_id: str) -> list[Approval]:
+    if seen.client is None:
+        return seen.store.approvals.of(turn_id)
+    return list(seen.client.wiring.approval_desk.of(turn_id))
+
+
+def _holds(seen: Observed, snapshot: TurnSnapshot | None) -> list[StandingHold]:
+    """None of a turn that is over: there is nothing left to let go."""
+    if seen.client is None or snapshot is None or snapshot.ending is not None:
+        return []
+    return list(seen.client.wiring.holds.of(snapshot.session_id, snapshot.turn_id))
+
+
+def _inputs(seen: Observed, row: TurnRow) -> list[tuple[InputRow, Receipt]]:
+    """Redis knows first what was consumed; SQL is told at the turn's end."""
+    rows = seen.store.inputs.of(row.turn_id)
+    told: dict[str, str] = {}
+    if rows and seen.client is not None:
+        told = seen.client.wiring.mailbox.receipts(row.session_id, row.turn_id)
+    found: list[tuple[InputRow, Receipt]] = []
+    for sent in rows:
+        receipt = sent.receipt
+        word, _, step = told.get(sent.client_message_id, "").partition(" ")
+        if receipt.state == "accepted" and word == "consumed":
+            receipt = receipt.model_copy(update={"state": "consumed", "step": int(step)})
+        found.append((sent, receipt))
+    return found
 
 
 def _next(seen: Observed, row: TurnRow, snapshot: TurnSnapshot | None) -> str:

@@ -17,6 +17,8 @@ from brainq.cli.turn_after import (
     step_section,
 )
 from brainq.cli.turn_facts import TurnFacts
+from brainq.cli.turn_people import approval_section, awaited_lines, hold_section, input_section, waits_for
+from brainq.contracts.approval import Approval
 from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
 from brainq.contracts.status import TurnState
 from brainq.contracts.trace import ToolTraceEntry
@@ -33,9 +35,17 @@ def print_page(console: Console, facts: TurnFacts) -> None:
     if snapshot is not None:
         _section(console, "budget", _budget(snapshot.budget, ended=snapshot.state.is_final))
         if snapshot.trace:
-            _section(console, "calls", _trace(snapshot.trace, snapshot.now_ms))
+            _section(console, "calls", _trace(snapshot.trace, snapshot.now_ms, facts.approvals))
+            for line in awaited_lines(snapshot.turn_id, snapshot.trace):
+                console.print(line, soft_wrap=True)
     elif facts.trace:
-        _section(console, "calls, from SQL", _trace(facts.trace, 0))
+        _section(console, "calls, from SQL", _trace(facts.trace, 0, facts.approvals))
+    if facts.approvals:
+        _section(console, "approvals", approval_section(facts.approvals))
+    if facts.holds:
+        _section(console, "holds", hold_section(facts.row.turn_id, facts.holds))
+    if facts.inputs:
+        _section(console, "inputs", input_section(facts.inputs))
     if facts.spends:
         _section(console, "cost", cost_section(facts.spends))
     if facts.intents:
@@ -126,9 +136,11 @@ def _bar(used: float, most: float | None) -> Text:
     return Text("█" * full, style).append("░" * (BAR_WIDTH - full), "dim")
 
 
-def _trace(trace: Sequence[ToolTraceEntry], now_ms: int) -> Table:
+def _trace(trace: Sequence[ToolTraceEntry], now_ms: int, approvals: Sequence[Approval]) -> Table:
     table = plain_table("call", "tool", "effect", "wave", "status", "took", "attempt", "lane", "detail")
     for entry in trace:
+        parked = waits_for(entry)
+        detail = parked or entry.detail or (entry.owner if not entry.status.is_settled else "")
         table.add_row(
             entry.call_id,
             short(entry.tool, 40),
@@ -138,7 +150,7 @@ def _trace(trace: Sequence[ToolTraceEntry], now_ms: int) -> Table:
             _took(entry, now_ms),
             Text(str(entry.attempt), "yellow" if entry.attempt > 1 else ""),
             short(", ".join(entry.lanes), 40),
-            Text(short(entry.detail or (entry.owner if not entry.status.is_settled else ""), 60), "dim"),
+            Text(short(detail, 60), "yellow" if parked else "dim"),
         )
     return table
 

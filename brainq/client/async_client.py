@@ -3,63 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from brainq.brain import Brain
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.client.async_session import AsyncSession
 from brainq.client.client import Client
-from brainq.client.handle import POLL_S, TurnHandle
-from brainq.contracts.event import TurnEvent
-from brainq.contracts.snapshot import TurnSnapshot
-from brainq.contracts.turn import TurnResult
-from brainq.errors import ResultTimeout
+from brainq.contracts.approval import Approval
+from brainq.people.outside import Taken
 from brainq.settings import Settings
-
-
-class AsyncTurnHandle:
-    """A TurnHandle whose waiting does not hold the event loop. Each wait takes a thread for up to 2 s at a time."""
-
-    def __init__(self, handle: TurnHandle) -> None:
-        self._handle = handle
-        self.session_id = handle.session_id
-        self.turn_id = handle.turn_id
-        self.created = handle.created
-
-    async def result(self, timeout_s: float | None = None) -> TurnResult:
-        """See `TurnHandle.result`."""
-        loop = asyncio.get_running_loop()
-        until = None if timeout_s is None else loop.time() + timeout_s
-        while True:
-            left = POLL_S if until is None else min(POLL_S, until - loop.time())
-            try:
-                return await asyncio.to_thread(self._handle.result, max(0.0, left))
-            except ResultTimeout:
-                if until is not None and loop.time() >= until:
-                    raise
-
-    async def events(self, after: int = 0, timeout_s: float | None = None) -> AsyncIterator[TurnEvent]:
-        """See `TurnHandle.events`."""
-        loop = asyncio.get_running_loop()
-        quiet_since = loop.time()
-        while True:
-            batch, over = await asyncio.to_thread(self._handle.next_events, after)
-            for event in batch:
-                yield event
-            if over:
-                return
-            if batch:
-                after, quiet_since = batch[-1].seq, loop.time()
-            elif timeout_s is not None and loop.time() - quiet_since >= timeout_s:
-                raise ResultTimeout(f"turn {self.turn_id!r}: no event for {timeout_s:g} s")
-
-    async def snapshot(self) -> TurnSnapshot | None:
-        """See `TurnHandle.snapshot`."""
-        return await asyncio.to_thread(self._handle.snapshot)
-
-    async def cancel(self, reason: str = "") -> str:
-        """See `TurnHandle.cancel`."""
-        return await asyncio.to_thread(self._handle.cancel, reason)
 
 
 class AsyncClient:
@@ -80,7 +34,46 @@ class AsyncClient:
         """See `Client.handle`."""
         return AsyncTurnHandle(await asyncio.to_thread(self._client.handle, turn_id))
 
+    def session(self, session_id: str) -> AsyncSession:
+        """See `Client.session`."""
+        return AsyncSession(self._client.session(session_id))
+
+    async def approvals(
+        self, session: str | None = None, state: str | None = "pending", limit: int = 50
+    ) -> tuple[Approval, ...]:
+        """See `Client.approvals`."""
+        return await asyncio.to_thread(self._client.approvals, session, state, limit)
+
+    async def approval(self, approval_id: str) -> Approval:
+        """See `Client.approval`."""
+        return await asyncio.to_thread(self._client.approval, approval_id)
+
+    async def approve(self, approval_id: str, by: str = "", args_hash: str | None = None) -> Approval:
+        """See `Client.approve`."""
+        return await asyncio.to_thread(self._client.approve, approval_id, by, args_hash)
+
+    async def deny(self, approval_id: str, reason: str = "", by: str = "") -> Approval:
+        """See `Client.deny`."""
+        return await asyncio.to_thread(self._client.deny, approval_id, reason, by)
+
+    async def edit(self, approval_id: str, arguments: Mapping[str, Any], by: str = "") -> Approval:
+        """See `Client.edit`."""
+        return await asyncio.to_thread(self._client.edit, approval_id, arguments, by)
+
+    async def complete_call(self, token: str, result: Any, *, partial: bool = False) -> Taken:
+        """See `Client.complete_call`."""
+        return await asyncio.to_thread(self._client.complete_call, token, result, partial=partial)
+
+    async def fail_call(self, token: str, error: str) -> Taken:
+        """See `Client.fail_call`."""
+        return await asyncio.to_thread(self._client.fail_call, token, error)
+
+    async def cancel(self, session_id: str, turn_id: str, reason: str = "") -> str:
+        """See `Client.cancel`."""
+        return await asyncio.to_thread(self._client.cancel, session_id, turn_id, reason)
+
     async def close(self) -> None:
+        """See `Client.close`."""
         await asyncio.to_thread(self._client.close)
 
     async def __aenter__(self) -> Self:

@@ -1,16 +1,22 @@
-"""Client: submits turns and finds them again."""
+"""Client: submits turns, finds them again, and decides what people are asked."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from brainq.admission import read_request
 from brainq.brain import Brain, load_brain
+from brainq.client import checks
 from brainq.client.handle import TurnHandle
+from brainq.client.session import Session
+from brainq.contracts.approval import Approval
+from brainq.contracts.ids import check_id
 from brainq.contracts.limits import Limits
-from brainq.contracts.turn import LimitsOverride
-from brainq.errors import InvalidInput, TurnNotFound
+from brainq.contracts.turn import LimitsOverride, OnBusy, TurnKind
+from brainq.errors import InvalidInput, SessionBusy, TurnNotFound
+from brainq.people.outside import Taken
 from brainq.settings import Settings, load_settings
 from brainq.turn.runtime_state import TurnRuntimeState
 from brainq.wiring import Wiring
@@ -49,15 +55,25 @@ class Client:
         prompt_version: str | None = None,
         prompt_tags: tuple[str, ...] | list[str] = (),
         metadata: dict[str, Any] | None = None,
+        on_busy: OnBusy = "enqueue",
+        kind: TurnKind = "chat",
+        seed: Literal["session", "empty"] = "session",
     ) -> TurnHandle:
-        """Accept a turn and queue it behind its session's others; returns once SQL has it.
+        """Accept a turn; returns once SQL has it.
 
         request_key   the same key again is the same turn: nothing is submitted twice
         limits        overrides of the brain's limits for this turn
+        on_busy       when the session has a live turn: `enqueue` behind the others; `steer` into the live one;
+                      `interrupt` it and run next; `replace` it and drop those that wait; `reject` with
+                      SessionBusy; `merge` into the newest that waits. Where the message went into another turn,
+                      the handle is that turn's, and its `joined` is the receipt
+        kind          `review`: a turn with a history of its own, which only its outcome leaves; `compact`: the
+                      session's older messages are replaced by a summary
+        seed          what a review begins with: the `session`'s conversation so far, or `empty`
         The other arguments override the brain for this turn.
 
-        Raises InvalidInput naming the field, before anything is stored, and SubmitConflict when the
-        request_key or turn_id was used with other content.
+        Raises InvalidInput naming the field, before anything is stored; SubmitConflict when the
+        request_key or turn_id was used with other content; SessionBusy.
         """
         request = read_request(
             {
@@ -77,10 +93,15 @@ class Client:
                 "prompt_version": prompt_version,
                 "prompt_tags": prompt_tags,
                 "metadata": metadata,
+                "on_busy": on_busy,
+                "kind": kind,
+                "seed": seed,
             }
         )
-        accepted = self.wiring.admission.admit(request)
-        return TurnHandle(self, accepted.session_id, accepted.turn_id, created=accepted.created)
+        entered = self.wiring.door.enter(request)
+        return TurnHandle(
+            self, entered.session_id, entered.turn_id, created=entered.created, joined=entered.receipt
+        )
 
     def handle(self, turn_id: str) -> TurnHandle:
         """The handle of a turn submitted earlier, by anybody. Raises TurnNotFound."""
@@ -89,23 +110,109 @@ class Client:
             raise TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
         return TurnHandle(self, row.session_id, turn_id)
 
+    def session(self, session_id: str) -> Session:
+        """A session, to look at its queue, pause it, or speak into whatever is live. Raises InvalidInput."""
+        return Session(self, check_id("session_id", session_id))
+
+    def approvals(
+        self, session: str | None = None, state: str | None = "pending", limit: int = 50
+    ) -> tuple[Approval, ...]:
+        """Calls that people are, or were, asked to approve, the newest first.
+
+        state   pending, approved, denied, expired, void (its turn ended first); None or `all`: any
+        """
+        return self.wiring.approval_desk.list(
+            None if session is None else check_id("session", session),
+            checks.approval_state(state),
+            checks.limit(limit),
+        )
+
+    def approval(self, approval_id: str) -> Approval:
+        """One approval as it stands. Raises TurnNotFound."""
+        return self.wiring.approval_desk.get(checks.approval(approval_id))
+
+    def approve(self, approval_id: str, by: str = "", args_hash: str | None = None) -> Approval:
+        """Let a call run. Doing it again changes nothing, and gives the approval as it stands.
+
+        by          who decides, for the record
+        args_hash   `approval.args_hash` as it was shown: a decision for other arguments is then refused
+
+        Raises ApprovalDecided when it was denied, has expired, or its turn is over; TurnNotFound.
+        """
+        return self.wiring.approval_desk.approve(
+            checks.approval(approval_id),
+            by=_name(by),
+            args_hash=None if args_hash is None else checks.said("args_hash", args_hash, 200),
+        )
+
+    def deny(self, approval_id: str, reason: str = "", by: str = "") -> Approval:
+        """Refuse a call; the model reads `reason`, and the turn goes on. Raises as `approve`."""
+        return self.wiring.approval_desk.deny(
+            checks.approval(approval_id),
+            reason=checks.said("reason", reason, checks.MAX_COMMENT_CHARS),
+            by=_name(by),
+        )
+
+    def edit(self, approval_id: str, arguments: Mapping[str, Any], by: str = "") -> Approval:
+        """Let a call run with these arguments in place of the model's; the model is told which.
+
+        Raises InvalidInput when they do not fit the tool's schema, else as `approve`.
+        """
+        return self.wiring.approval_desk.edit(checks.approval(approval_id), arguments, by=_name(by))
+
+    def complete_call(self, token: str, result: Any, *, partial: bool = False) -> Taken:
+        """Give a call that returned `Pending(token)` its result: JSON, once, from any process.
+
+        Returns `settled`; `early`, when the tool has not returned yet; or `late`, when nobody waits any more.
+        Raises TokenRefused for a token no call waits for, or that was used before; InvalidInput.
+        """
+        return self.wiring.outside_desk.complete(token, result, partial=partial)
+
+    def fail_call(self, token: str, error: str) -> Taken:
+        """Tell a call that returned `Pending(token)` that it failed; the model reads `error`. As `complete_call`."""
+        return self.wiring.outside_desk.fail(token, error)
+
     def cancel(self, session_id: str, turn_id: str, reason: str = "") -> str:
         """See `TurnHandle.cancel`."""
-        word = self._cancel(session_id, turn_id, reason)
-        if word == "GONE" and self._is_accepted(turn_id):
-            # SQL knew it first, and Redis does not know it yet: the mark needs something to stand on.
-            request = self.wiring.store.turns.request(turn_id)
-            if request is not None:
-                self.wiring.admission.queue(request)
-                word = self._cancel(session_id, turn_id, reason)
+        return self.stop(session_id, turn_id, reason, queued_only=False)
+
+    def stop(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool) -> str:
+        """Cancel a turn; with `queued_only` not if it is `live`. See `TurnHandle.cancel`, `Session.drop`."""
+
+        def ask() -> str:
+            first = self.wiring.order.first
+            return self.wiring.turns.cancel(
+                session_id, turn_id, reason[:500], first, queued_only=queued_only
+            )[0]
+
+        word = ask()
+        if word == "GONE" and self.queue_again(session_id, turn_id):
+            word = ask()
         return "ended" if word == "GONE" else word.lower()
 
-    def _cancel(self, session_id: str, turn_id: str, reason: str) -> str:
-        return self.wiring.turns.cancel(session_id, turn_id, reason[:500], self.wiring.order.first)[0]
+    def queue_again(self, session_id: str, turn_id: str) -> bool:
+        """Make a turn known to Redis that only SQL knows yet: what is done to it needs something to stand on.
 
-    def _is_accepted(self, turn_id: str) -> bool:
+        False when it has ended, or nobody knows it.
+        """
         row = self.wiring.store.turns.get(turn_id)
-        return row is not None and row.ended_at is None
+        request = (
+            None if row is None or row.ended_at is not None else self.wiring.store.turns.request(turn_id)
+        )
+        if request is None or request.session_id != session_id:
+            return False
+        try:
+            self.wiring.admission.queue_again(request)
+            self.wiring.inputs.restore(turn_id)
+        except SessionBusy:  # it is refused, which is an end
+            return False
+        return True
+
+    def release_hold(self, session_id: str, turn_id: str, hold_id: str) -> bool:
+        """See `Hold.release`."""
+        word, wants = self.wiring.holds.release(session_id, turn_id, hold_id)
+        self.wiring.keeper.enter_all(session_id, turn_id, wants)
+        return word == "RELEASED"
 
     def state(self, session_id: str, turn_id: str) -> TurnRuntimeState:
         """The turn's shared state, attached to by its ids."""
@@ -128,6 +235,10 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _name(by: object) -> str:
+    return checks.said("by", by, checks.MAX_NAME_CHARS)
 
 
 def _override(limits: Limits | LimitsOverride | dict[str, Any] | None) -> dict[str, Any] | None:

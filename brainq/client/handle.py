@@ -6,10 +6,16 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from brainq.client import checks
+from brainq.client.hold import Hold
+from brainq.contracts.approval import Approval
 from brainq.contracts.event import TurnEvent
+from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
+from brainq.contracts.ids import check_id
+from brainq.contracts.mailbox import Receipt
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.turn import TurnResult
-from brainq.errors import ResultTimeout, TurnNotFound, TurnRejected
+from brainq.errors import InvalidInput, ResultTimeout, TurnNotFound, TurnRejected
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
@@ -18,14 +24,24 @@ POLL_S = 2.0
 
 
 class TurnHandle:
-    """Follows one turn. Make it with `client.submit(...)` or `client.handle(turn_id)`."""
+    """Follows one turn, and talks to it. Make it with `client.submit(...)` or `client.handle(turn_id)`."""
 
-    def __init__(self, client: Client, session_id: str, turn_id: str, *, created: bool = False) -> None:
+    def __init__(
+        self,
+        client: Client,
+        session_id: str,
+        turn_id: str,
+        *,
+        created: bool = False,
+        joined: Receipt | None = None,
+    ) -> None:
         self._client = client
         self.session_id = session_id
         self.turn_id = turn_id
         self.created = created
         """False when this request_key had been submitted before: the handle is the first turn's."""
+        self.joined = joined
+        """The receipt of the message where `on_busy` put it into another turn, whose handle this then is."""
 
     def __repr__(self) -> str:
         return f"TurnHandle(session_id={self.session_id!r}, turn_id={self.turn_id!r})"
@@ -83,9 +99,75 @@ class TurnHandle:
     def cancel(self, reason: str = "") -> str:
         """Ask for the turn to be cancelled; outlives this process and every worker.
 
+        A turn whose last answer is already there may still complete.
+
         Returns `cancelled` (it had not begun), `requested`, or `ended` (nothing to cancel).
         """
         return self._client.cancel(self.session_id, self.turn_id, reason)
+
+    def steer(
+        self,
+        text: str,
+        *,
+        client_message_id: str | None = None,
+        readiness: bool | None = None,
+        expected_turn_id: str | None = None,
+    ) -> Receipt:
+        """Send follow-up input into the turn; the model reads it at its next step, and its task still stands.
+
+        client_message_id   the same one again, in this session, is the same message: give one to send safely again
+        readiness           True lifts the turn's readiness hold, False sets one, None leaves it; with it the text
+                            may be empty
+        expected_turn_id    send it only if this is the session's live turn
+
+        The receipt says `accepted`; later `receipt(...)` says `consumed`, and by which step, or `bounced`: the turn
+        ended first, and the input became the turn it names. Raises InvalidInput, StaleTurn, and SubmitConflict
+        when the id was used for other input.
+        """
+        return self._client.wiring.inputs.send(
+            self.session_id,
+            self.turn_id,
+            checks.turn_input(text, client_message_id, readiness),
+            expected_turn_id=checks.expected_turn(expected_turn_id),
+        )
+
+    def receipt(self, client_message_id: str) -> Receipt:
+        """What became of an input of this session. Raises TurnNotFound when nobody sent it."""
+        return self._client.wiring.inputs.receipt(
+            self.session_id, check_id("client_message_id", client_message_id)
+        )
+
+    def hold(
+        self, reason: str = "", timeout_s: float = DEFAULT_HOLD_S, on_timeout: HoldPolicy = "deny"
+    ) -> Hold:
+        """Keep calls that change something from starting until the hold is released; reads go on.
+
+        reason       for people; events show it
+        timeout_s    seconds it may stand at most
+        on_timeout   then: `deny` the calls that wait, `release` them, or `cancel` the turn
+
+        It does not use up the turn's time. Raises InvalidInput, also when the turn has ended.
+        """
+        spec = checks.hold("hold", reason, timeout_s, on_timeout)
+        holds = self._client.wiring.holds
+        word = holds.place(self.session_id, self.turn_id, spec)
+        if word == "GONE" and self._client.queue_again(self.session_id, self.turn_id):
+            word = holds.place(self.session_id, self.turn_id, spec)
+        if word in ("ENDED", "GONE"):
+            raise InvalidInput("turn_id", f"turn {self.turn_id!r} has ended; there is nothing left to hold")
+        return Hold(self._client, self.session_id, self.turn_id, spec.id)
+
+    def holds(self) -> tuple[StandingHold, ...]:
+        """The holds that stand on the turn, its readiness flag among them."""
+        return self._client.wiring.holds.of(self.session_id, self.turn_id)
+
+    def release(self, hold_id: str) -> bool:
+        """Release a hold that was placed elsewhere. False when it did not stand."""
+        return self._client.release_hold(self.session_id, self.turn_id, check_id("hold_id", hold_id))
+
+    def approvals(self) -> tuple[Approval, ...]:
+        """Every call of the turn that people are, or were, asked about, in the order they were asked."""
+        return self._client.wiring.approval_desk.of(self.turn_id)
 
     def _known_result(self) -> TurnResult | None:
         body = self._client.wiring.events.result(self.session_id, self.turn_id)

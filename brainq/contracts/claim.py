@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from brainq.contracts.approval import ApprovalAsk
 from brainq.contracts.effect import Effect
 
 
@@ -17,6 +18,22 @@ class TurnClaim:
     owner: str
     fence: int
     now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """What ending a turn left to be done.
+
+    next_turn   the session's next turn, which is live now; "" where none waits
+    freed       calls whose lanes are to be left
+    bounced     inputs no step has read: they become turns of their own
+    children    child turns nobody waits for any more
+    """
+
+    next_turn: str = ""
+    freed: tuple[str, ...] = ()
+    bounced: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +58,18 @@ class CallClaim:
     lanes: tuple[str, ...] = ()
     cwd: str | None = None
     metadata: dict[str, Any] | None = None
+    edited: bool = False
 
     @property
     def idempotency_key(self) -> str:
         return f"{self.turn_id}:{self.call_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallHeld:
+    """In place of a CallClaim: a hold stands, so the call was parked, or denied. `wants` now wait for lanes."""
+
+    wants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +128,12 @@ class PlannedCall:
     repairs: int = 0
     denied: str = ""
     message_json: str = ""
+    ask: ApprovalAsk | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SettleReply:
-    """What recording a call's end did: `SETTLED`, `LATE` or `LOST`; `wants` are calls that now wait for lanes."""
+    """What recording a call's end did: `SETTLED`, `PARKED`, `LATE` or `LOST`; `wants` now wait for lanes."""
 
     word: str
     status: str = ""

@@ -19,17 +19,30 @@ class EventKind(StrEnum):
     CALL_WAITING = "call.waiting"
     CALL_DISPATCHED = "call.dispatched"
     CALL_RUNNING = "call.running"
+    CALL_PARKED = "call.parked"  # call, why: approval, hold, outside or child
     CALL_ENDED = "call.ended"  # status, latency_ms
+    APPROVAL_REQUESTED = "approval.requested"  # call, tool, effect, reason, expires_in_ms
+    APPROVAL_DECIDED = "approval.decided"  # call, decision (approved, denied, expired), edited
+    HOLD_PLACED = "hold.placed"  # hold, reason, kind: hold or readiness
+    HOLD_RELEASED = "hold.released"  # hold
+    INPUT_ACCEPTED = "input.accepted"  # input
+    INPUT_CONSUMED = "input.consumed"  # input, step
+    INPUT_BOUNCED = "input.bounced"  # input
+    TURN_PARKED = "turn.parked"  # awaits: people or outside; the deadline stands still
+    TURN_RESUMED = "turn.resumed"  # parked_ms
+    TURN_CANCELLING = "turn.cancelling"  # a cancel was asked for
     BUDGET = "budget"  # spent: steps, tokens or cost
     REFLECTION = "reflection"  # step, stub: why there was none
     COMPACTION = "compaction"  # dropped, method, tokens_before, tokens_after
     NOTICE = "notice"  # a warning about the turn, such as a late write
+    TURN_DIFF = "turn.diff"  # diff: one unified diff of all changes; once, before the ending
     TURN_CLOSING = "turn.closing"  # ending, stop_reason
     RESULT = "result"  # the one final event; after it nothing comes
 
 
 class TurnEvent(Wire):
-    """One event. `data` never holds prompts, arguments or results; text deltas are the model's words."""
+    """One event. `data` never holds prompts, arguments or results; text deltas are the model's words, and
+    a turn's diff is what its tools changed."""
 
     seq: int
     kind: EventKind

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
+from brainq.contracts.effect import Effect
 from brainq.contracts.memory import AutonomousResearchLearner, MemoryExtractor, MemoryRetriever
 from brainq.contracts.tool import ToolSpec
+from brainq.errors import InvalidInput
+
+MAX_APPROVAL_S = 31_536_000.0  # a year
+MAX_CHILD_DEPTH = 100
+MAX_CHILD_TURNS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +70,68 @@ class Context:
     pack_tool: str | None = "get_context_pack"
     opening_s: float = 10.0
     auto_compact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """Which calls of a brain a person must let through before they start, beside what its tools say themselves.
+
+    effects     every call with one of these effects needs an approval; a tool with `approval=False` is exempt
+    timeout_s   how long a call waits for a person, seconds; then it is denied. It counts for calls that need
+                an approval because of their tool, too, and is no part of the turn's time limit
+
+    Raises InvalidInput.
+    """
+
+    effects: tuple[Effect, ...] = ()
+    timeout_s: float = 3_600.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "effects", _checked_effects(self.effects))
+        object.__setattr__(self, "timeout_s", _checked_wait(self.timeout_s))
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """How far a turn may start turns in other sessions.
+
+    max_depth   how deep: 1 lets a turn start children, but no child one of its own; 0: no children
+    max_turns   how many one turn may start; 0: none
+
+    Raises InvalidInput.
+    """
+
+    max_depth: int = 3
+    max_turns: int = 8
+
+    def __post_init__(self) -> None:
+        _check_number("max_depth", self.max_depth, MAX_CHILD_DEPTH)
+        _check_number("max_turns", self.max_turns, MAX_CHILD_TURNS)
+
+
+def _checked_effects(given: object) -> tuple[Effect, ...]:
+    # An Effect is a text itself, and would be taken apart into letters.
+    if isinstance(given, str) or not isinstance(given, tuple | list):
+        raise InvalidInput(
+            "effects", f"{given!r} is no tuple of Effects; use one such as (Effect.DESTRUCTIVE,)"
+        )
+    for effect in cast("tuple[object, ...]", given):
+        if not isinstance(effect, Effect):
+            known = ", ".join(f"Effect.{member.name}" for member in Effect)
+            raise InvalidInput("effects", f"{effect!r} is not an Effect; use some of {known}")
+    return tuple(dict.fromkeys(cast("tuple[Effect, ...]", given)))
+
+
+def _checked_wait(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise InvalidInput("timeout_s", f"{given!r} is not a number of seconds; use one such as 3600.0")
+    if not (math.isfinite(given) and 0 < given <= MAX_APPROVAL_S):
+        raise InvalidInput(
+            "timeout_s", f"{given!r} must be above 0 and at most {MAX_APPROVAL_S:.0f} seconds (a year)"
+        )
+    return float(given)
+
+
+def _check_number(field: str, given: object, most: int) -> None:
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= most:
+        raise InvalidInput(field, f"{given!r} must be a whole number from 0 to {most}")

@@ -26,7 +26,11 @@ class BudgetSnapshot(Wire):
 
 
 class TurnSnapshot(Wire):
-    """A turn as Redis knows it. `awaits` says who is to act: coordinator, calls, people, finalizer, nobody."""
+    """A turn as Redis knows it.
+
+    awaits      who is to act: coordinator, calls, people, outside (both: it is parked), finalizer, nobody
+    parked_ms   how long it has waited for people and outside results so far
+    """
 
     turn_id: str
     session_id: str
@@ -45,6 +49,8 @@ class TurnSnapshot(Wire):
     finalizer_step: str = ""
     finalizer_tries: int = 0
     text: str = ""
+    kind: str = "chat"
+    parked_ms: int = 0
     waiting_behind: int = 0
     created_at_ms: int = 0
     now_ms: int = 0

@@ -103,9 +103,27 @@ _STOPPED = frozenset({TraceStatus.DENIED, TraceStatus.TIMED_OUT, TraceStatus.CAN
 
 TRACE_MOVES: dict[TraceStatus, frozenset[TraceStatus]] = {
     TraceStatus.PLANNED: _STOPPED | {TraceStatus.WAITING, TraceStatus.DISPATCHED, TraceStatus.PARKED},
-    TraceStatus.PARKED: _STOPPED | {TraceStatus.PLANNED, TraceStatus.COMPLETED, TraceStatus.FAILED},
-    TraceStatus.WAITING: _STOPPED | {TraceStatus.DISPATCHED},
-    TraceStatus.DISPATCHED: _STOPPED | {TraceStatus.RUNNING, TraceStatus.FAILED},
+    TraceStatus.PARKED: _STOPPED
+    | {
+        TraceStatus.WAITING,
+        TraceStatus.DISPATCHED,
+        TraceStatus.COMPLETED,
+        TraceStatus.FAILED,
+        TraceStatus.UNKNOWN,  # a write whose result was to come from outside
+    },
+    TraceStatus.WAITING: _STOPPED
+    | {
+        TraceStatus.DISPATCHED,
+        TraceStatus.PARKED,
+        TraceStatus.UNKNOWN,  # an attempt of it was lost, and the next one was held back or not wanted any more
+    },
+    TraceStatus.DISPATCHED: _STOPPED
+    | {
+        TraceStatus.RUNNING,
+        TraceStatus.FAILED,
+        TraceStatus.PARKED,
+        TraceStatus.UNKNOWN,  # as above
+    },
     TraceStatus.RUNNING: frozenset(
         {
             TraceStatus.COMPLETED,

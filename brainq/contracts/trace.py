@@ -8,7 +8,10 @@ from brainq.contracts.status import TraceStatus
 
 
 class ToolTraceEntry(Wire):
-    """One call's trace. Instants are Redis time in ms; 0 means not yet."""
+    """One call's trace. Instants are Redis time in ms; 0 means not yet.
+
+    park   what a parked call waits for: approval, hold, outside or child; empty for any other
+    """
 
     call_id: str
     tool: str
@@ -26,3 +29,4 @@ class ToolTraceEntry(Wire):
     owner: str = ""
     repairs: int = 0
     detail: str = ""
+    park: str = ""

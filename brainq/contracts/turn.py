@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
@@ -15,6 +15,19 @@ from brainq.contracts.usage import Spend
 
 MAX_MESSAGE_CHARS = 1_000_000
 MAX_EXTRA_CHARS = 1_000_000
+
+OnBusy = Literal["enqueue", "steer", "interrupt", "replace", "reject", "merge"]
+"""What a submit does to a session with a live turn.
+
+enqueue     wait in order
+steer       go into the live turn's mailbox
+interrupt   stop the live turn, then run, before those that wait
+replace     the same, and drop those that wait
+reject      refuse with SessionBusy
+merge       join the newest turn that waits into one; where none waits, wait
+"""
+
+TurnKind = Literal["chat", "review", "compact"]
 
 NOT_KEPT = "[not kept: redact_logs]"
 """Stands in SQL for the user's message of an ended turn whose content is kept out."""
@@ -38,12 +51,25 @@ class LimitsOverride(Wire):
         return base if not changed else Limits.model_validate(base.model_dump() | changed)
 
 
+class ParentCall(Wire):
+    """The call that started a turn and waits for its result. `depth` counts from 1 for its children."""
+
+    session_id: str
+    turn_id: str
+    call_id: str
+    depth: int = Field(default=1, ge=1)
+
+
 class TurnRequest(Wire):
     """One user message to one session, with the overrides of this turn.
 
     turn_id        chosen by the producer, or made by the client
     request_key    sending the same key again is the same turn; defaults to turn_id
     metadata       small JSON of the producer's; comes back in callbacks, never read by brainq
+    on_busy        what to do when the session has a live turn; see `OnBusy`
+    kind           `review` and `compact` turns do not enter the session's history, only their outcome does
+    seed           what a review begins with: the session's conversation so far, or nothing
+    parent         the call that started this turn, for a child turn
     """
 
     turn_id: str
@@ -62,6 +88,10 @@ class TurnRequest(Wire):
     prompt_version: str | None = Field(default=None, max_length=200)
     prompt_tags: tuple[str, ...] = ()
     metadata: dict[str, JsonValue] | None = None
+    on_busy: OnBusy = "enqueue"
+    kind: TurnKind = "chat"
+    seed: Literal["session", "empty"] = "session"
+    parent: ParentCall | None = None
 
     @field_validator("output_schema", "metadata", mode="before")
     @classmethod
@@ -106,6 +136,9 @@ class TurnResult(Wire):
     cost_usd                 None where the price of the model is not known
     spends                   what each model call of the turn used, in order
     error                    one line, for `failed`
+    last_agent_message       the last the model said, where that is not `text`: a turn that was cut off
+    diff                     one unified diff of all changes the tools reported; None where there were none
+    parked_ms                how long the turn waited for people and outside results; no part of its time limit
     """
 
     turn_id: str
@@ -128,3 +161,6 @@ class TurnResult(Wire):
     tool_calls: int = 0
     error: str | None = None
     elapsed_ms: int = 0
+    last_agent_message: str | None = None
+    diff: str | None = None
+    parked_ms: int = 0

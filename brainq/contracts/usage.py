@@ -6,7 +6,7 @@ from typing import Literal
 
 from brainq.contracts.base import Wire
 
-SpendKind = Literal["step", "lost", "reflection", "compaction"]
+SpendKind = Literal["step", "lost", "reflection", "compaction", "child"]
 
 
 class TokenUsage(Wire):
@@ -33,7 +33,8 @@ class TokenUsage(Wire):
 class Spend(Wire):
     """What one model call of a turn used.
 
-    kind       `step`; `lost`: an attempt that broke off, charged as an estimate; or a call beside the steps
+    kind       `step`; `lost`: an attempt that broke off, charged as an estimate; `child`: all of a child
+               turn; or a call beside the steps
     cost_usd   None where the price of the model is not known
     """
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from brainq.contracts.approval import AskState
+from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason, TurnState
 from brainq.contracts.trace import ToolTraceEntry
@@ -25,6 +27,9 @@ class TurnView:
     compaction_tried_at   tokens of the context when a compaction was tried last; 0: not in this turn
     known           (input tokens reported, estimated) of the session's last model call; (0, 0): none yet
     shown           the tools chosen for this turn; empty: all, or not chosen yet
+    compacted       its history was compacted in this turn
+    flagged         it took a readiness flag of its session when it became live
+    inputs          follow-up input that no step has read yet, oldest first
     history_length  messages of the whole history; `history` may hold only the newest of them
     """
 
@@ -59,6 +64,9 @@ class TurnView:
     known: tuple[int, int] = (0, 0)
     history_length: int = 0
     shown: frozenset[str] = frozenset()
+    inputs: tuple[TurnInput, ...] = ()
+    compacted: bool = False
+    flagged: bool = False
 
     @property
     def remaining_ms(self) -> int:
@@ -100,11 +108,19 @@ class EndedTurn:
     notes: tuple[str, ...] = ()
     spends: tuple[Spend, ...] = ()
     context_pack_json: str | None = None
+    last_agent_message: str | None = None
+    diff: str | None = None
+    parked_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TurnDetails:
-    """What SQL keeps of an ended turn beside its answer: its conversation, and the trace of its calls."""
+    """What SQL keeps of an ended turn beside its answer: its conversation, the trace of its calls, what became of its
+    inputs (client_message_id -> word), how its approvals stand (by call), and how its changes ended that were completed
+    from outside (by call: `success` or `failure`)."""
 
     messages: tuple[Message, ...] = ()
     trace: tuple[ToolTraceEntry, ...] = ()
+    receipts: Mapping[str, str] = field(default_factory=dict[str, str])
+    asks: Mapping[str, AskState] = field(default_factory=dict[str, AskState])
+    outside: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -12,7 +12,7 @@ from brainq.errors import InvalidInput, TurnNotFound
 from brainq.finalize.judging import JudgeRunner
 from brainq.finalize.order import StepOrder
 from brainq.finalize.parts import FinalParts
-from brainq.finalize.ports import Chain, Records, StepContext
+from brainq.finalize.ports import Chain, Parents, Records, StepContext
 from brainq.finalize.recall import Recall
 from brainq.finalize.sent_chain import SentChain
 from brainq.observe.logs import logger
@@ -81,6 +81,7 @@ class StepRetrier:
         recall: Recall,
         judges: JudgeRunner,
         parts: FinalParts | None,
+        parents: Parents | None = None,
     ) -> None:
         self._brain = brain
         self._order = order
@@ -91,6 +92,7 @@ class StepRetrier:
         self._recall = recall
         self._judges = judges
         self._parts = parts
+        self._parents = parents
 
     def wanted(self, turn_id: str, name: str | None) -> list[str]:
         """What to run: every dead step and judgement of the turn (None), or what `name` says.
@@ -144,7 +146,11 @@ class StepRetrier:
         tries = 1 if row is None else row.tries + 1
         claim = StepClaim(session_id, turn_id, name, OWNER, fence=0, tries=tries, sent=True)
         try:
-            step.run(StepContext(claim, lambda: turn, self._chain, self._records, self._brain, self._parts))
+            step.run(
+                StepContext(
+                    claim, lambda: turn, self._chain, self._records, self._brain, self._parts, self._parents
+                )
+            )
         except Exception as failure:
             log.error("step failed again", failure=failure, turn_id=turn_id, step=name, tries=tries)
             redact = bool(getattr(self._brain, "redact_logs", False))

@@ -11,7 +11,7 @@ from brainq.contracts.claim import StepClaim
 from brainq.finalize.ended import EndedTurns
 from brainq.finalize.order import StepOrder
 from brainq.finalize.parts import FinalParts
-from brainq.finalize.ports import Chain, Records, Step, StepContext
+from brainq.finalize.ports import Chain, Parents, Records, Step, StepContext
 from brainq.finalize.result import result_of
 from brainq.observe.logs import logger
 from brainq.providers.within import within
@@ -44,6 +44,7 @@ class TurnFinalizer:
         records: Records,
         beats: Beats,
         parts: FinalParts | None = None,
+        parents: Parents | None = None,
         max_tries: int = MAX_TRIES,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -55,6 +56,7 @@ class TurnFinalizer:
         self._beats = beats
         self._max_tries = max_tries
         self._parts = parts
+        self._parents = parents
         self._chance = chance
         self._read = EndedTurns(chain)
 
@@ -86,7 +88,13 @@ class TurnFinalizer:
 
     def _run(self, step: Step, claim: StepClaim) -> None:
         context = StepContext(
-            claim, lambda: self._read.turn(claim), self._chain, self._records, self._brain, self._parts
+            claim,
+            lambda: self._read.turn(claim),
+            self._chain,
+            self._records,
+            self._brain,
+            self._parts,
+            self._parents,
         )
         limit_s: float | None = getattr(step, "limit_s", LIMIT_S)
         if limit_s is None:

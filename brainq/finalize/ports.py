@@ -1,4 +1,4 @@
-"""What the finalizer needs of the world. `wiring.py` fits Redis, SQL and the brain in."""
+"""What the finalizer needs of the world. `wiring/` fits Redis, SQL and the brain in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from brainq.contracts.claim import StepClaim
 from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Message
-from brainq.contracts.turn import TurnResult
+from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.finalize.parts import FinalParts
 
@@ -34,7 +34,13 @@ class Records(Protocol):
     """The finalizer's rows in SQL. Each `record_*` runs once: it commits with the step's own row."""
 
     def record_answer(
-        self, claim: StepClaim, result: TurnResult, redact: bool, details: TurnDetails, user_message: str = ""
+        self,
+        claim: StepClaim,
+        result: TurnResult,
+        redact: bool,
+        details: TurnDetails,
+        user_message: str = "",
+        answer: str | None = None,
     ) -> bool: ...
     def record_memories(self, claim: StepClaim, scope: str, items: Sequence[MemoryItem]) -> bool: ...
     def record_observations(
@@ -50,6 +56,12 @@ class Records(Protocol):
     def note_done(self, claim: StepClaim) -> None: ...
 
 
+class Parents(Protocol):
+    """Brings a child turn's result to the call that waits for it."""
+
+    def deliver(self, request: TurnRequest, result: TurnResult) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class StepContext:
     """What a step is given: the ended turn, read when first asked for, and the ports."""
@@ -60,6 +72,7 @@ class StepContext:
     records: Records
     brain: Any
     parts: FinalParts | None = None
+    parents: Parents | None = None
 
     @property
     def turn(self) -> EndedTurn:

@@ -44,6 +44,9 @@ def result_of(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
         tool_calls=turn.tool_calls,
         error=turn.error or None if turn.ending is not Ending.COMPLETED else None,
         elapsed_ms=turn.elapsed_ms,
+        last_agent_message=turn.last_agent_message,
+        diff=turn.diff,
+        parked_ms=turn.parked_ms,
     )
 
 

@@ -29,6 +29,7 @@ class RedisAsides:
         key = self._keys.turn(claim.session_id, claim.turn_id)
         reply = self._run.turn_open(
             turn=key,
+            budget=key + ":budget",
             trace=key + ":trace",
             history=self._keys.of_session(claim.session_id, "history"),
             events=key + ":events",
@@ -48,6 +49,7 @@ class RedisAsides:
         key = self._keys.turn(session_id, turn_id)
         reply = self._run.opening_skip(
             turn=key,
+            budget=key + ":budget",
             trace=key + ":trace",
             history=self._keys.of_session(session_id, "history"),
             events=key + ":events",

@@ -108,10 +108,18 @@ class Client(redis.Redis):
             pool: Any = self.connection_pool
             line.connection = pool.connection_class(**pool.connection_kwargs)
             line.connection.connect()
-        elif time.monotonic() - line.used > CHECK_AFTER_IDLE_S and line.connection.can_read():
-            # Something to read on an idle connection is its end: the server, or a proxy, has hung up.
+        elif time.monotonic() - line.used > CHECK_AFTER_IDLE_S and _is_over(line.connection):
             line.connection.disconnect()
         return line.connection
+
+
+def _is_over(connection: Any) -> bool:
+    """Something to read on an idle connection is its end: the server, or a proxy, has hung up."""
+    try:
+        return bool(connection.can_read())
+    except (redis.ConnectionError, redis.TimeoutError, OSError):
+        # Some versions say it so. It must not get out: the line would be tried, and found dead, for ever.
+        return True
 
 
 def as_mapping(reply: Any) -> dict[str, str]:

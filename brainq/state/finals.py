@@ -11,17 +11,21 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.state.approvals import asks_of
 from brainq.state.connection import as_mapping
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.scripts import Scripts
-from brainq.state.trace_rows import read_trace
+from brainq.state.trace_rows import outside_of, read_trace
 from brainq.state.turn_view import opening_of, opening_reads, usage_of
 from brainq.tools.opening import opened_pack
 
 LOOK_AGAIN_MS = 1000
 OPENING_CALLS = "c0-"
-_EXPIRING = ("spec", "budget", "trace", "guard", "events", "sources", "blocked", "spends", "result")
+_EXPIRING = (
+    *("spec", "budget", "trace", "guard", "events", "sources", "blocked", "spends", "result"),
+    *("mailbox", "receipts", "changes", "history"),
+)
 JUDGE_RUNG_MS = 5_000  # a judge is not rung more often than this
 
 
@@ -123,23 +127,38 @@ class RedisFinals:
             notes=tuple(json.loads(turn.get("notes", "[]"))),
             spends=tuple(Spend.model_validate_json(spend) for spend in spends),
             context_pack_json=opened_pack(opening_of(opening)),
+            last_agent_message=turn.get("last_agent_message"),
+            diff=turn.get("diff"),
+            parked_ms=int(turn.get("parked_ms") or 0),
         )
 
     def details(self, session_id: str, turn_id: str) -> TurnDetails:
         """The turn's conversation as far as the session's history still holds it, and its calls."""
         key, session = self._keys.turn(session_id, turn_id), self._keys.of_session(session_id, "session")
-        (begin_at, end_at), trimmed, trace = self._run.client.many(
-            [("HMGET", key, "begin_at", "end_at"), ("HGET", session, "trimmed"), ("HGETALL", key + ":trace")]
+        (begin_at, end_at, isolated, own_trimmed), trimmed, trace, receipts = self._run.client.many(
+            [
+                ("HMGET", key, "begin_at", "end_at", "isolated", "trimmed"),
+                ("HGET", session, "trimmed"),
+                ("HGETALL", key + ":trace"),
+                ("HGETALL", key + ":receipts"),
+            ]
         )
+        history = self._keys.of_session(session_id, "history")
+        if isolated == "1":
+            history, trimmed = key + ":history", own_trimmed
         items: list[str] = []
         if begin_at and end_at:
             first, last = int(begin_at) - int(trimmed or 0), int(end_at) - int(trimmed or 0) - 1
             if last >= 0:
-                history = self._keys.of_session(session_id, "history")
                 items = cast(list[str], self._run.client.lrange(history, max(0, first), last))
         said = (Message.model_validate_json(item) for item in items)
+        calls = as_mapping(trace)
         return TurnDetails(
-            tuple(message for message in said if message.turn == turn_id), read_trace(as_mapping(trace))
+            tuple(message for message in said if message.turn == turn_id),
+            read_trace(calls),
+            as_mapping(receipts),
+            asks_of(calls),
+            outside_of(calls),
         )
 
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> str:

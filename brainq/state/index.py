@@ -32,6 +32,7 @@ class RedisIndex:
         rering_s: float,
         failing_s: float,
         unserved_s: float,
+        grace_s: float = 2.0,
     ) -> None:
         self._run = scripts
         self._keys = keys
@@ -39,6 +40,7 @@ class RedisIndex:
         self._rering_ms = int(rering_s * 1000)
         self._failing_ms = int(failing_s * 1000)
         self._unserved_ms = int(unserved_s * 1000)
+        self._grace_ms = int(grace_s * 1000)
 
     def due(self, most: int, hold_s: float) -> list[tuple[str, str]]:
         """Up to `most` (session, turn) that are due; no other sweeper gets them for `hold_s`."""
@@ -57,6 +59,7 @@ class RedisIndex:
             rering_ms=self._rering_ms,
             failing_ms=self._failing_ms,
             unserved_ms=self._unserved_ms,
+            grace_ms=self._grace_ms,
         )
         self._outbox.flush(session_id)
         if reply[0] != "LOOK":

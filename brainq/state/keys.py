@@ -2,10 +2,12 @@
 
 Keys of a session and its turns share the hash tag `{session}`, so every script stays in one cluster slot.
 
-    {session}:session         hash    live (turn id or empty), turns, trimmed, known_*      session lifetime
+    {session}:session         hash    live (turn id or empty), paused, turns, known_*, ...  session lifetime
     {session}:waiting         list    ids of turns that wait for the live one               empties itself
     {session}:history         list    messages as JSON, append-only: what the model saw     session lifetime
     {session}:notices         list    messages for the model's next step (late writes)      session lifetime
+    {session}:flags           hash    readiness flag -> JSON                                session lifetime
+    {session}:readiness       list    flags no turn has taken yet, oldest first             session lifetime
     {session}:outbox          list    doorbells to publish (outbox mode only)               empties itself
     {session}:t:TURN          hash    state, awaits, fence, owner, lease_until, step, ...   turn lifetime
     {session}:t:TURN:spec     string  the TurnRequest as JSON                               turn lifetime
@@ -17,12 +19,18 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {session}:t:TURN:spends   list    what each model call used, as JSON                    turn lifetime
     {session}:t:TURN:rung:J   string  judge J was rung a moment ago                         seconds
     {session}:t:TURN:blocked  set     tools blocked for the rest of the turn                turn lifetime
+    {session}:t:TURN:mailbox  list    input no step has read yet, as JSON                   turn lifetime
+    {session}:t:TURN:receipts hash    client_message_id -> what became of the input         turn lifetime
+    {session}:t:TURN:changes  list    what its calls changed, as JSON                       turn lifetime
+    {session}:t:TURN:history  list    messages of a turn with a history of its own          turn lifetime
     {session}:t:TURN:result   string  the TurnResult as JSON                                turn lifetime
     {lanes}:holders           hash    holder -> its lines as JSON                           empties itself
     {lanes}:leases            zset    holder -> lease end, of those that hold their lanes   empties itself
     {lanes}:line:NAME         list    who holds the lane (first) and who waits              empties itself
     index                     zset    "session turn" -> when the sweeper looks next         empties itself
     bells                     hash    queue -> when its newest claimed doorbell was rung    1 day
+    outside:TOKEN             string  "session turn call" that waits for this token         as long as it may wait
+    stops                     channel "session turn" of a turn that is to stop              -
     sweeping                  string  who compares SQL with Redis just now                  seconds
     brainq.*                  list    the broker's queues                                   the broker's
 
@@ -33,6 +41,14 @@ none while a turn is live; `keep_session_s` after the last one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+_OF_SESSION = frozenset({"session", "waiting", "history", "notices", "flags", "readiness"})
+_OF_TURN = frozenset(
+    {
+        *("spec", "budget", "trace", "guard", "events", "sources", "spends", "blocked"),
+        *("mailbox", "receipts", "changes", "result"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +65,23 @@ class Keys:
 
     def turn(self, session_id: str, turn_id: str) -> str:
         return f"{self.prefix}{{{session_id}}}:t:{turn_id}"
+
+    def named(self, name: str, session_id: str, turn_id: str) -> str:
+        """The key that scripts call `name`, for this session and turn. Raises KeyError for a name they do not share."""
+        if name == "turn":
+            return self.turn(session_id, turn_id)
+        if name in _OF_TURN:
+            return f"{self.turn(session_id, turn_id)}:{name}"
+        if name in _OF_SESSION:
+            return self.of_session(session_id, name)
+        return {"holders": self.holders, "leases": self.lane_leases, "index": self.index}[name]
+
+    def outside(self, token_digest: str) -> str:
+        return f"{self.prefix}outside:{token_digest}"
+
+    @property
+    def stops(self) -> str:
+        return f"{self.prefix}stops"
 
     def lane(self, name: str) -> str:
         return f"{self.prefix}{{lanes}}:line:{name}"

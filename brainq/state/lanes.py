@@ -32,6 +32,10 @@ class RedisLanes:
         )
         return reply[0] == "GRANTED"
 
+    def lapse(self, ref: CallRef) -> None:
+        """Let the lease of a parked call lapse now: a sweeper leaves its lanes, unless it wants them again."""
+        self._run.lane_lapse(leases=self._keys.lane_leases, holder=ref.holder)
+
     def free(self, ref: CallRef) -> list[CallRef]:
         """Leave all lines; the calls that hold their lanes because of it."""
         reply = self._run.lane_free(

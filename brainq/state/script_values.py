@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from brainq.contracts.claim import PlannedCall
+from brainq.contracts.hold import HoldSpec
 from brainq.contracts.usage import Spend
 
 
@@ -44,4 +45,19 @@ def _planned(call: PlannedCall) -> dict[str, Any]:
         "repairs": call.repairs,
         "denied": call.denied,
         "message": call.message_json,
+        **(
+            {}
+            if call.ask is None
+            else {"ask_ms": int(call.ask.timeout_s * 1000), "ask_reason": call.ask.reason}
+        ),
+    }
+
+
+def hold_values(hold: HoldSpec) -> dict[str, Any]:
+    """A hold as scripts read it."""
+    return {
+        "id": hold.id,
+        "timeout_ms": int(hold.timeout_s * 1000),
+        "policy": hold.on_timeout,
+        "reason": hold.reason,
     }

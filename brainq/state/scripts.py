@@ -27,6 +27,7 @@ from redis.exceptions import NoScriptError
 
 from brainq.errors import ScriptError
 from brainq.state.connection import Client
+from brainq.state.keys import Keys
 
 LUA = Path(__file__).parent / "lua"
 _HEADER = re.compile(r"\A--\[\[(.*?)\]\]\n", re.DOTALL)
@@ -173,6 +174,15 @@ class Script:
         if reply[0] not in sig.replies:
             raise ScriptError(f"{sig.name}: replied {reply[0]!r}, its header declares {sorted(sig.replies)}")
         return reply
+
+    def on(self, keys: Keys, session_id: str, turn_id: str, **given: Any) -> list[str]:
+        """Run it on a session and a turn: their keys and ids are filled in."""
+        sig = self.signature
+        named = {name: keys.named(name, session_id, turn_id) for name in sig.keys if name not in given}
+        ids = {"sid": session_id, "tid": turn_id}
+        return self(
+            **named, **{name: ids[name] for name in sig.args if name in ids and name not in given}, **given
+        )
 
     def _run(self, keys: list[Any], args: list[Any]) -> list[str]:
         run = self._client.execute_command

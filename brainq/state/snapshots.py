@@ -44,7 +44,11 @@ class RedisSnapshots:
             ending=Ending(turn["ending"]) if "ending" in turn else None,
             stop_reason=StopReason(turn["stop_reason"]) if "stop_reason" in turn else None,
             cancel_requested=turn.get("cancel") == "1",
-            budget=budget_snapshot(budget, now_ms),
+            # A parked turn's deadline stands still.
+            budget=budget_snapshot(budget, int(turn["parked_at"]) if turn["state"] == "parked" else now_ms),
+            kind=turn.get("kind", "chat"),
+            parked_ms=int(turn.get("parked_ms") or 0)
+            + (now_ms - int(turn["parked_at"]) if turn["state"] == "parked" else 0),
             trace=self._calls.trace(session_id, turn_id),
             finalizer_step=turn.get("fin_step", ""),
             finalizer_tries=int(turn.get("fin_tries") or 0),

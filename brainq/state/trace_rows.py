@@ -38,4 +38,16 @@ def _entry(call: str, row: Mapping[str, str]) -> ToolTraceEntry:
         owner=row.get("owner", ""),
         repairs=int(row.get("repairs", 0)),
         detail=row.get("detail", ""),
+        park=row.get("park", "") if row["status"] == TraceStatus.PARKED else "",
     )
+
+
+def outside_of(fields: Mapping[str, str]) -> dict[str, str]:
+    """How the non-read calls ended that somebody outside completed: call -> `success` or `failure`."""
+    calls = [field.removesuffix(":completed_by") for field in fields if field.endswith(":completed_by")]
+    kinds = {TraceStatus.COMPLETED: "success", TraceStatus.FAILED: "failure"}
+    return {
+        call: kinds[TraceStatus(fields[f"{call}:status"])]
+        for call in calls
+        if fields[f"{call}:status"] in kinds and fields[f"{call}:effect"] != Effect.READ_ONLY
+    }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from brainq.contracts.claim import TurnClaim
+from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.message import Message
 from brainq.contracts.status import TurnState
 from brainq.contracts.turn import TurnRequest
@@ -14,6 +16,8 @@ from brainq.contracts.view import TurnView
 from brainq.state.connection import Client, as_mapping
 from brainq.state.keys import Keys
 
+MOST_INPUTS = 100  # read by one step; the next one reads what is left
+MOST_DELTAS = 5_000
 HISTORY_READ = 2000  # newest messages a step looks at; what fits the window of a model is chosen from them
 
 _TURN_FIELDS = [
@@ -36,6 +40,9 @@ _TURN_FIELDS = [
     "aside_compaction",
     "shown",
     "number",
+    "isolated",
+    "compacted",
+    "flag",
 ]
 _BUDGET_FIELDS = [
     "deadline",
@@ -62,13 +69,20 @@ def read_view(client: Client, keys: Keys, claim: TurnClaim) -> TurnView:
             ("SMEMBERS", key + ":blocked"),
             ("HMGET", keys.of_session(sid, "session"), "turns", "known_input", "known_estimate"),
             ("LLEN", keys.of_session(sid, "history")),
+            ("LRANGE", key + ":mailbox", 0, MOST_INPUTS - 1),
+            ("LRANGE", key + ":history", -HISTORY_READ, -1),
+            ("LLEN", key + ":history"),
             *opening_reads(key),
         ]
     )
-    turn_row, budget_row, spec, history, guard, blocked, (number, *known), length, *opening = found
+    turn_row, budget_row, spec, history, guard, blocked, (number, *known), length = found[:8]
+    inputs, own, own_length, *opening = found[8:]
     turn = dict(zip(_TURN_FIELDS, turn_row, strict=True))
     budget = dict(zip(_BUDGET_FIELDS, budget_row, strict=True))
     begun = turn["begun"] == "1"
+    if turn["isolated"] == "1":
+        # A review begins with what the session has said so far, where it is to be seen.
+        history, length = (own, own_length) if begun else (history, 0)
     return TurnView(
         request=TurnRequest.model_validate_json(spec),
         state=TurnState(turn["state"]),
@@ -101,7 +115,22 @@ def read_view(client: Client, keys: Keys, claim: TurnClaim) -> TurnView:
         known=(int(known[0] or 0), int(known[1] or 0)),
         history_length=length,
         shown=frozenset((turn["shown"] or "").split()),
+        compacted=turn["compacted"] == "1",
+        flagged=turn["flag"] is not None,
+        inputs=tuple(TurnInput.model_validate_json(item) for item in inputs),
     )
+
+
+def read_said(client: Client, keys: Keys, claim: TurnClaim) -> str:
+    """The text of the newest attempt at a step, as far as readers were told of it; "" once the step ended."""
+    events = keys.named("events", claim.session_id, claim.turn_id)
+    told: list[str] = []
+    for _, fields in cast("list[tuple[str, dict[str, str]]]", client.xrevrange(events, count=MOST_DELTAS)):
+        if fields["kind"] in ("step.started", "step.ended"):
+            break
+        if fields["kind"] == "text.delta":
+            told.append(json.loads(fields["data"])["text"])
+    return "".join(reversed(told))
 
 
 MOST_OPENING_CALLS = 2  # memory and the context pack

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
+from typing import cast
 
-from brainq.contracts.claim import PlannedCall, TurnClaim
+from brainq.contracts.claim import PlannedCall, TurnClaim, TurnEnded
+from brainq.contracts.hold import HoldSpec
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
+from brainq.state.attention import look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import plan_json
+from brainq.state.script_values import hold_values, plan_json
 from brainq.state.script_values import used as _used
 from brainq.state.scripts import Scripts
-from brainq.state.turn_view import read_view
+from brainq.state.turn_view import read_said, read_view
+
+LOOKED_AT_ANYWAY_S = 5.0  # a sweeper looks at a turn that has just parked this soon
 
 
 class RedisTurns:
     """The turn operations over one Redis, each one script."""
 
     def __init__(
-        self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float, keep_session_s: float
+        self,
+        scripts: Scripts,
+        keys: Keys,
+        outbox: Outbox,
+        *,
+        lease_s: float,
+        keep_session_s: float,
+        grace_s: float = 2.0,
+        first_step: str = "log",
     ) -> None:
         self._run = scripts
         self._client = scripts.client
@@ -32,28 +46,42 @@ class RedisTurns:
         self._outbox = outbox
         self._lease_ms = int(lease_s * 1000)
         self._keep_session_ms = int(keep_session_s * 1000)
+        self._grace_ms = int(grace_s * 1000)
+        self._first_step = first_step
         # With the fence, which belongs to one claim, a number tells a request from its repetition.
         self._numbers = itertools.count(1)
 
     def submit(
-        self, request: TurnRequest, limits: Limits, *, look_after_s: float, lost_reason: str = ""
-    ) -> tuple[str, int]:
-        """Queue an accepted turn: ("ACTIVE", 0), ("QUEUED", how many are ahead) or ("EXISTS", 0)."""
+        self,
+        request: TurnRequest,
+        limits: Limits,
+        *,
+        look_after_s: float,
+        lost_reason: str = "",
+        children: int = 0,
+    ) -> tuple[str, str]:
+        """Queue an accepted turn: `ACTIVE`, `QUEUED` (and how many are ahead), `EXISTS` (and its state), or `BUSY`
+        (and the live turn).
+
+        children   how many child turns it may start
+        """
         sid, tid = request.session_id, request.turn_id
-        key = self._keys.turn(sid, tid)
+        parent = request.parent
         # First the index, then the turn: a crash between the two leaves something the sweeper drops, not a
         # turn that no sweeper looks at.
         self._run.index_put(index=self._keys.index, member=f"{sid} {tid}", after_ms=int(look_after_s * 1000))
-        reply = self._run.turn_submit(
-            session=self._keys.of_session(sid, "session"),
-            waiting=self._keys.of_session(sid, "waiting"),
-            turn=key,
-            spec=key + ":spec",
-            budget=key + ":budget",
-            events=key + ":events",
-            sid=sid,
-            tid=tid,
+        reply = self._run.turn_submit.on(
+            self._keys,
+            sid,
+            tid,
+            base=self._keys.turns_base(sid),
             spec_json=request.model_dump_json(exclude_defaults=True),
+            turn_kind=request.kind,
+            isolated="1" if request.kind == "review" else "",
+            parent=f"{parent.session_id} {parent.turn_id} {parent.call_id}" if parent else "",
+            mode=request.on_busy,
+            first_step=self._first_step,
+            channel=self._keys.stops,
             timeout_ms=int(limits.timeout_s * 1000),
             max_steps=limits.max_steps,
             max_tool_calls=limits.tool_calls,
@@ -61,24 +89,27 @@ class RedisTurns:
             max_context_tokens=limits.max_context_tokens,
             max_total_tokens=limits.max_total_tokens or "",
             max_cost_usd=limits.max_cost_usd or "",
+            max_children=children,
             lost_reason=lost_reason,
         )
         self._outbox.flush(sid)
-        return reply[0], int(reply[1]) if reply[0] == "QUEUED" else 0
+        if reply[0] == "QUEUED" and request.on_busy in ("interrupt", "replace"):
+            live = cast("str | None", self._client.hget(self._keys.of_session(sid, "session"), "live"))
+            if live:
+                # As for a cancel: the calls that run end it, or the sweeper after their grace.
+                look_within(self._run, self._keys, sid, live, self._grace_ms / 1000)
+        return reply[0], reply[1] if len(reply) > 1 else ""
 
     def claim(self, session_id: str, turn_id: str, fence: int, owner: str) -> TurnClaim | str:
         """The turn's ownership, or why the doorbell is dropped."""
-        key = self._keys.turn(session_id, turn_id)
-        reply = self._run.turn_claim(
-            turn=key,
-            budget=key + ":budget",
-            history=self._keys.of_session(session_id, "history"),
-            notices=self._keys.of_session(session_id, "notices"),
-            events=key + ":events",
-            spends=key + ":spends",
+        reply = self._run.turn_claim.on(
+            self._keys,
+            session_id,
+            turn_id,
             owner=owner,
             fence=fence,
             lease_ms=self._lease_ms,
+            grace_ms=self._grace_ms,
         )
         if reply[0] == "DROP":
             return reply[1]
@@ -97,19 +128,28 @@ class RedisTurns:
         """What the owner needs to decide and to prepare, in one round trip."""
         return read_view(self._client, self._keys, claim)
 
+    def said_so_far(self, claim: TurnClaim) -> str:
+        """The text that readers were told of the reply that was being written; "" when none was."""
+        return read_said(self._client, self._keys, claim)
+
+    def changes(self, claim: TurnClaim) -> list[dict[str, str]]:
+        """What the turn's calls changed, in the order they ended."""
+        key = self._keys.named("changes", claim.session_id, claim.turn_id)
+        return [json.loads(row) for row in cast(list[str], self._client.lrange(key, 0, -1))]
+
     def begin(
         self, claim: TurnClaim, messages: Sequence[Message], context_hash: str, earlier: int = 0
     ) -> bool:
         """Put the user's message (the last one given) into the session's history; False: the turn was lost."""
-        reply = self._run.turn_begin(
-            turn=self._keys.turn(claim.session_id, claim.turn_id),
-            history=self._keys.of_session(claim.session_id, "history"),
-            session=self._keys.of_session(claim.session_id, "session"),
+        reply = self._run.turn_begin.on(
+            self._keys,
+            claim.session_id,
+            claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             context_hash=context_hash,
             earlier=earlier,
-            items=[message.model_dump_json(exclude_defaults=True) for message in messages],
+            items=_json(messages),
         )
         return reply[0] != "LOST"
 
@@ -120,19 +160,23 @@ class RedisTurns:
         tokens: int,
         estimate_usd: float | None,
         shown: Sequence[str] = (),
+        drain: int = 0,
+        inputs: Sequence[Message] = (),
+        readiness: HoldSpec | str = "",
     ) -> tuple[str, int, int] | str:
         """("GO", step, attempt), or what is spent (`steps`, `tokens`, `cost`), or `LOST`.
 
         estimate_tokens  input, as it is compared with the bill later
         tokens           the most the step is thought to take, its reply included where that is bounded
         shown            names of the tools chosen for this turn; the first choice stands
+        drain            so many of the mailbox's oldest inputs are consumed by this step, with GO
+        inputs           the messages they become in the history
+        readiness        the newest word of theirs about it: `ready`, a hold, or "" for none
         """
-        key = self._keys.turn(claim.session_id, claim.turn_id)
-        reply = self._run.step_begin(
-            turn=key,
-            budget=key + ":budget",
-            events=key + ":events",
-            spends=key + ":spends",
+        reply = self._run.step_begin.on(
+            self._keys,
+            claim.session_id,
+            claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             asked=f"{claim.fence}:{next(self._numbers)}",
@@ -140,16 +184,19 @@ class RedisTurns:
             tokens=tokens,
             shown=" ".join(shown),
             estimate_usd="" if estimate_usd is None else repr(estimate_usd),
+            drain=drain,
+            ready=json.dumps(hold_values(readiness)) if isinstance(readiness, HoldSpec) else readiness,
+            items=_json(inputs),
         )
         if reply[0] == "GO":
             return "GO", int(reply[1]), int(reply[2])
         return reply[1] if reply[0] == "SPENT" else "LOST"
 
     def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str) -> bool:
-        key = self._keys.turn(claim.session_id, claim.turn_id)
-        reply = self._run.step_delta(
-            turn=key,
-            events=key + ":events",
+        reply = self._run.step_delta.on(
+            self._keys,
+            claim.session_id,
+            claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             step=step,
@@ -169,20 +216,11 @@ class RedisTurns:
         tail: str,
         block_tools: Sequence[str] = (),
     ) -> tuple[str, ...] | None:
-        """Commit a reply that asks for calls. The calls that now wait for lanes; None when the turn was lost."""
-        sid, key = claim.session_id, self._keys.turn(claim.session_id, claim.turn_id)
-        reply = self._run.step_commit(
-            turn=key,
-            session=self._keys.of_session(sid, "session"),
-            budget=key + ":budget",
-            trace=key + ":trace",
-            history=self._keys.of_session(sid, "history"),
-            events=key + ":events",
-            guard=key + ":guard",
-            blocked=key + ":blocked",
-            spends=key + ":spends",
-            sid=sid,
-            tid=claim.turn_id,
+        """Commit a reply that is not the last. The calls that now wait for lanes; None when the turn was lost."""
+        reply = self._run.step_commit.on(
+            self._keys,
+            claim.session_id,
+            claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             step=step,
@@ -192,7 +230,13 @@ class RedisTurns:
             tail=tail,
             **_used(spend),
         )
-        self._outbox.flush(sid)
+        self._outbox.flush(claim.session_id)
+        waits_s = [call.ask.timeout_s for call in plan if call.ask is not None]
+        if waits_s and min(waits_s) < LOOKED_AT_ANYWAY_S:
+            member = f"{claim.session_id} {claim.turn_id}"
+            self._run.index_hasten(
+                index=self._keys.index, member=member, after_ms=int(min(waits_s) * 1000) + 1
+            )
         return None if reply[0] == "LOST" else tuple(reply[1].split())
 
     def end(
@@ -205,56 +249,73 @@ class RedisTurns:
         error: str,
         answer: Message | None,
         marker: Message | None,
+        outcome: Message | None = None,
         open_status: str,
         open_text: str,
         first_step: str,
         spend: Spend | None,
         tail: str,
-    ) -> tuple[str, tuple[str, ...]] | None:
-        """End the turn. The session's next turn (or "") and the calls whose lanes are to be freed; None: lost."""
-        sid, key = claim.session_id, self._keys.turn(claim.session_id, claim.turn_id)
-        reply = self._run.turn_end(
-            session=self._keys.of_session(sid, "session"),
-            waiting=self._keys.of_session(sid, "waiting"),
-            turn=key,
-            budget=key + ":budget",
-            trace=key + ":trace",
-            history=self._keys.of_session(sid, "history"),
-            events=key + ":events",
-            notices=self._keys.of_session(sid, "notices"),
-            spends=key + ":spends",
+        last: str = "",
+        diff: str = "",
+        n_changes: int = 0,
+    ) -> TurnEnded | str:
+        """End the turn. `MORE`: input came, and another step may read it; `CHANGED`: the diff lacks changes; `LOST`."""
+        sid = claim.session_id
+        reply = self._run.turn_end.on(
+            self._keys,
+            sid,
+            claim.turn_id,
             base=self._keys.turns_base(sid),
-            sid=sid,
-            tid=claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             ending=ending.value,
             stop_reason=stop_reason.value,
             text=text,
             failure=error,
-            item=answer.model_dump_json(exclude_defaults=True) if answer else "",
-            marker=marker.model_dump_json(exclude_defaults=True) if marker else "",
+            item=_json_or_none(answer),
+            marker=_json_or_none(marker),
+            outcome=_json_or_none(outcome),
             open_status=open_status,
             open_text=open_text,
             first_step=first_step,
             tail=tail,
+            last=last,
+            diff=diff,
+            n_changes=n_changes,
             **_used(spend),
             keep_session_ms=self._keep_session_ms,
         )
         self._outbox.flush(sid)
-        return None if reply[0] == "LOST" else (reply[1], tuple(reply[2].split()))
+        if reply[0] != "ENDED":
+            return reply[0]
+        return TurnEnded(reply[1], *(tuple(part.split()) for part in reply[2:]))
 
-    def cancel(self, session_id: str, turn_id: str, reason: str, first_step: str) -> tuple[str, str]:
-        """("CANCELLED" | "REQUESTED" | "ENDED" | "GONE", state)."""
-        key = self._keys.turn(session_id, turn_id)
-        reply = self._run.turn_cancel(
-            waiting=self._keys.of_session(session_id, "waiting"),
-            turn=key,
-            events=key + ":events",
-            sid=session_id,
-            tid=turn_id,
+    def cancel(
+        self, session_id: str, turn_id: str, reason: str, first_step: str, *, queued_only: bool = False
+    ) -> tuple[str, str]:
+        """("CANCELLED" | "REQUESTED" | "LIVE" | "ENDED" | "GONE", state). `LIVE`: it waits no more, and
+        `queued_only` left it alone."""
+        reply = self._run.turn_cancel.on(
+            self._keys,
+            session_id,
+            turn_id,
             reason=reason,
             first_step=first_step,
+            channel=self._keys.stops,
+            scope="queued" if queued_only else "",
+            keep_session_ms=self._keep_session_ms,
         )
+        if reply[0] == "REQUESTED":
+            # The calls that run end it, or the sweeper after their grace: it must look by then.
+            member = f"{session_id} {turn_id}"
+            self._run.index_hasten(index=self._keys.index, member=member, after_ms=self._grace_ms + 1)
         self._outbox.flush(session_id)
         return reply[0], reply[1] if len(reply) > 1 else ""
+
+
+def _json(messages: Sequence[Message]) -> list[str]:
+    return [message.model_dump_json(exclude_defaults=True) for message in messages]
+
+
+def _json_or_none(message: Message | None) -> str:
+    return message.model_dump_json(exclude_defaults=True) if message else ""

@@ -2,7 +2,7 @@
 
 What stays, whatever its age: a turn that has not ended; one that something still works at (a finalizer step
 that failed and will be tried again or was not come to yet, a judgement that is pending), unless nothing moved
-there for a week; and
+there for a week; one that was sent an input which nothing became of yet: the sweeper will make a turn of it; and
 memories and observations, which are knowledge and not logs. Sessions go on counting their turns where they were.
 
 On SQLite the newest turn of all stays, too: a deleted last row gives its number to the next, and rows are told
@@ -23,9 +23,11 @@ from brainq.store.database import Database, Record
 from brainq.store.repositories.numbering import POSITION
 from brainq.store.store import Store
 from brainq.store.tables import (
+    approvals,
     calls,
     decisions,
     finalizer_steps,
+    inputs,
     judgements,
     memories,
     messages,
@@ -41,7 +43,18 @@ from brainq.store.tables.types import greater_of, utc_after
 BATCH = 200  # turns in one transaction: some 20 ms, so submits and finalizers barely wait
 UNFINISHED_S = 7 * 86_400.0
 LONGEST_REST_S = 0.2
-OF_TURNS = (messages, calls, decisions, finalizer_steps, spends, traces, transcripts, judgements)
+OF_TURNS = (
+    messages,
+    calls,
+    decisions,
+    finalizer_steps,
+    spends,
+    traces,
+    transcripts,
+    judgements,
+    inputs,
+    approvals,
+)
 KNOWLEDGE = (memories, observations)
 
 Counts = Mapping[str, int]
@@ -57,6 +70,7 @@ _WORKED_AT = exists().where(
 ) | exists().where(
     judgements.c.turn_id == _T.turn_id, judgements.c.state == "pending", judgements.c.updated_at > _STALE
 )
+_OWES = exists().where(inputs.c.turn_id == _T.turn_id, inputs.c.state == "accepted")
 # The chain's last row of its own is the decision: until it is written, or given up, steps are to come.
 _UNFINISHED = and_(
     _T.state != "rejected",
@@ -69,7 +83,7 @@ _UNFINISHED = and_(
     (_T.ended_at > _STALE)
     | exists().where(finalizer_steps.c.turn_id == _T.turn_id, finalizer_steps.c.updated_at > _STALE),
 )
-_OVER = and_(_T.ended_at.is_not(None), _T.ended_at < _CUT, ~_WORKED_AT, ~_UNFINISHED)
+_OVER = and_(_T.ended_at.is_not(None), _T.ended_at < _CUT, ~_WORKED_AT, ~_UNFINISHED, ~_OWES)
 # Rows are in the order of acceptance: the walk is over at a page that was accepted after the cut.
 _PAGE = (
     select(

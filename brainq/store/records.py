@@ -31,29 +31,45 @@ class SqlRecords:
         redact: bool,
         details: TurnDetails = _NOTHING,
         user_message: str = "",
+        answer: str | None = None,
     ) -> bool:
         """The assistant's message, the turn's result, what its model calls used, its calls' traces and its
         conversation; False when this was done before.
 
         redact         no content, also of what was written while the turn lived; see `store.redaction`
-        user_message   logged if the turn never began: one that did has it in `details`, and logged it then
+        user_message   logged if it is not blank: a turn that began has logged it then
+        answer         what is logged as the assistant's message; None: the result's text
         """
+        said = result.text if answer is None else answer
         ids = {"session_id": result.session_id, "turn_id": result.turn_id}
 
         def effect(connection: Connection) -> None:
-            if user_message and not details.messages:
+            if user_message:
                 self._store.messages.write_user(connection, **ids, content=user_message, redact=redact)
-            if result.text:
-                self._store.messages.write_assistant(connection, **ids, content=result.text, redact=redact)
+            if said:
+                self._store.messages.write_assistant(connection, **ids, content=said, redact=redact)
             self._store.spends.write(connection, result.turn_id, result.spends)
             self._store.traces.write(connection, **ids, entries=details.trace, redact=redact)
             self._store.transcripts.write(connection, **ids, messages=details.messages, redact=redact)
+            if details.receipts:
+                self._store.inputs.settle(connection, result.turn_id, details.receipts)
+            if details.asks:
+                self._store.approvals.settle(connection, result.turn_id, details.asks)
+            if details.outside:
+                self._store.calls.settle(connection, result.turn_id, details.outside)
             if redact:
-                self._store.turns.forget_request(connection, redacted_request(result))
-                self._store.calls.forget(connection, result.turn_id)
+                self._forget(connection, result, details)
             self._store.turns.write_result(connection, redacted_result(result) if redact else result)
 
         return self._once(claim, effect)
+
+    def _forget(self, connection: Connection, result: TurnResult, details: TurnDetails) -> None:
+        self._store.turns.forget_request(connection, redacted_request(result))
+        self._store.calls.forget(connection, result.turn_id)
+        if details.receipts:
+            self._store.inputs.forget(connection, result.turn_id)
+        if details.asks:
+            self._store.approvals.forget(connection, result.turn_id)
 
     def record_decision(self, claim: StepClaim, record: RuntimeDecisionRecord) -> bool:
         """The decision record; False when this was done before."""

@@ -11,8 +11,8 @@ def redacted_request(result: TurnResult) -> TurnRequest:
 
 
 def redacted_result(result: TurnResult) -> TurnResult:
-    """How the turn ended and what it used, without texts, sources and pack. An error may quote anything: what
-    stays of it is why the turn stopped."""
+    """How the turn ended and what it used, without texts, sources, pack and diff. An error may quote anything:
+    what stays of it is why the turn stopped."""
     return result.model_copy(
         update={
             "text": "",
@@ -20,6 +20,8 @@ def redacted_result(result: TurnResult) -> TurnResult:
             "web_citations": (),
             "rendered_content_paths": (),
             "context_pack_json": None,
+            "last_agent_message": None,
+            "diff": None,
             "error": result.stop_reason.value if result.error else result.error,
             "warnings": (
                 *result.warnings,

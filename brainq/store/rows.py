@@ -1,4 +1,4 @@
-"""What the repositories give back. Instants are the database's clock, aware, UTC."""
+"""What the repositories take and give back. Instants are the database's clock, aware, UTC."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
+from brainq.contracts.approval import Approval
 from brainq.contracts.effect import Effect
 from brainq.contracts.judgement import JudgeMethod
+from brainq.contracts.mailbox import Receipt, ReceiptState, TurnInput
 from brainq.contracts.memory import MemoryKind, ObservationKind
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.status import Ending, StopReason
@@ -17,6 +19,7 @@ from brainq.contracts.status import Ending, StopReason
 CallState = Literal["intent", "void", "done"]
 StepState = Literal["done", "failed", "dead"]
 JudgementState = Literal["pending", "done", "dead"]
+SettledApproval = Literal["approved", "denied", "expired", "void"]
 
 _OUTCOME: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
 
@@ -171,3 +174,54 @@ class JudgementRow:
     error: str | None
     created_at: datetime
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class InputRow:
+    """One mid-turn input. `turn_id` is the turn it was sent to first; `settled_at`: when it was no longer open.
+
+    With `redact_logs` its text is empty once it is settled.
+    """
+
+    row: int
+    session_id: str
+    client_message_id: str
+    turn_id: str
+    text: str
+    readiness: bool | None
+    merged: bool
+    content_hash: str
+    state: ReceiptState
+    step: int | None
+    bounced_turn_id: str | None
+    accepted_at: datetime
+    settled_at: datetime | None
+
+    @property
+    def item(self) -> TurnInput:
+        return TurnInput(
+            client_message_id=self.client_message_id,
+            text=self.text,
+            readiness=self.readiness,
+            merged=self.merged,
+        )
+
+    @property
+    def receipt(self) -> Receipt:
+        return Receipt(
+            client_message_id=self.client_message_id,
+            session_id=self.session_id,
+            turn_id=self.turn_id,
+            state=self.state,
+            step=self.step,
+            bounced_turn_id=self.bounced_turn_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRow:
+    """An approval and its place in the table. `decided_at` is when it stopped being pending, `decided_by` empty
+    where no person did that."""
+
+    row: int
+    approval: Approval

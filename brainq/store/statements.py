@@ -83,13 +83,17 @@ def upsert(
     copied: Sequence[str],
     changed: Mapping[str, ColumnElement[Any]],
     where: ColumnElement[bool] | None = None,
+    fixed: Mapping[str, ColumnElement[Any]] | None = None,
 ) -> Dialects:
     """INSERT, or, where `keys` are taken and `where` (if any) holds, UPDATE.
 
-    `copied` columns take the values meant for the new row, `changed` ones an expression.
+    `copied` columns take the values meant for the new row, `changed` ones an expression. `fixed` columns of the
+    new row get an expression, the others the values given at each run.
     """
     lite = sqlite.insert(table).inline().execution_options(**_KEEP_COUNT)
     post = postgresql.insert(table).inline().execution_options(**_KEEP_COUNT)
+    if fixed is not None:
+        lite, post = lite.values(dict(fixed)), post.values(dict(fixed))
     return {
         "sqlite": lite.on_conflict_do_update(
             index_elements=keys,

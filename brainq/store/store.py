@@ -11,8 +11,10 @@ from brainq.errors import SetupError
 from brainq.store.database import Database
 from brainq.store.engine import POOL_SIZE, make_engine
 from brainq.store.migrations import require_current, upgrade
+from brainq.store.repositories.approvals import Approvals
 from brainq.store.repositories.calls import Calls
 from brainq.store.repositories.decisions import Decisions
+from brainq.store.repositories.inputs import Inputs
 from brainq.store.repositories.judgements import Judgements
 from brainq.store.repositories.memories import Memories
 from brainq.store.repositories.messages import Messages
@@ -33,6 +35,8 @@ class Store:
         self.turns = Turns(database)
         self.messages = Messages(database)
         self.calls = Calls(database)
+        self.inputs = Inputs(database)
+        self.approvals = Approvals(database)
         self.decisions = Decisions(database)
         self.steps = Steps(database)
         self.spends = Spends(database)

@@ -77,7 +77,7 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
                 "turn_id", "choose a turn_id or a request_key, so that sending again is harmless"
             )
         request = read_request(fields)
-        return wiring.admission.admit(request).turn_id
+        return wiring.door.enter(request).turn_id
     except BrainqError as failure:
         turn_id = str(fields.get("turn_id") or fields.get("request_key") or "")
         log.warning("foreign submit rejected", why=type(failure).__name__)

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from brainq.contracts.claim import CallRef
+from brainq.contracts.outside_token import new_outside_token
 from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.turn import Citation
+from brainq.observe.logs import logger
+from brainq.tools.changes import Change, CollectedChanges, checked_change
 from brainq.tools.deadline import DeadlineToken
+
+READY_EVERY_S = 0.2
+
+log = logger("brainq.tools")
 
 
 @dataclass(frozen=True, slots=True)
 class SideOutputs:
-    """What a tool left beside its result, each in the order it came and without repeats."""
+    """What a tool left beside its result, each in the order it came; changes may repeat, the others do not."""
 
     local_citations: tuple[Citation, ...] = ()
     web_citations: tuple[Citation, ...] = ()
     rendered_paths: tuple[str, ...] = ()
     block_tool: bool = False
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(slots=True)
@@ -28,6 +40,7 @@ class _Collected:
     web: dict[Citation, None] = field(default_factory=dict[Citation, None])
     rendered: dict[str, None] = field(default_factory=dict[str, None])
     block_tool: bool = False
+    changes: CollectedChanges = field(default_factory=CollectedChanges)
 
 
 class RunContext:
@@ -39,11 +52,17 @@ class RunContext:
 
     attempt   1, or more when an idempotent call runs again after its worker was lost
     budget    the turn's budget when the call began, where it is known
+    is_ready  says whether the turn is ready just now; None where that cannot be asked
+    outside_token   the call's, where it is known already
+    give_token      notes that the call gives a new token away; returns the one to give
     """
 
     __slots__ = (
         "_collected",
+        "_give_token",
+        "_is_ready",
         "_lock",
+        "_outside_token",
         "_sealed",
         "attempt",
         "budget",
@@ -68,6 +87,9 @@ class RunContext:
         budget: BudgetSnapshot | None = None,
         cwd: str | None = None,
         metadata: dict[str, JsonValue] | None = None,
+        is_ready: Callable[[], bool] | None = None,
+        outside_token: str = "",
+        give_token: Callable[[str], str] | None = None,
     ) -> None:
         self.session_id = session_id
         self.turn_id = turn_id
@@ -78,6 +100,9 @@ class RunContext:
         self.budget = budget
         self.cwd = cwd
         self.metadata = metadata
+        self._is_ready = is_ready
+        self._outside_token = outside_token
+        self._give_token = give_token
         self._collected = _Collected()
         self._lock = threading.Lock()
         self._sealed = False
@@ -113,6 +138,51 @@ class RunContext:
             if not self._sealed:
                 self._collected.block_tool = True
 
+    def record_change(self, path: str, before: str | None, after: str | None) -> None:
+        """Say what a file held before and after, for the turn's diff. None: it did not exist, or was deleted.
+
+        A call may record 200 changes of 1,000,000 characters together; of what goes beyond, only the path is kept.
+        Raises InvalidInput for anything but text.
+        """
+        change = checked_change(path, before, after)
+        with self._lock:
+            if not self._sealed:
+                self._collected.changes.add(change)
+
+    def outside_token(self) -> str:
+        """The token for `Pending`: it names this call, and nobody can guess it. The same at each use.
+
+        Whoever has it can complete the call: hand it only to who is to do that.
+        """
+        with self._lock:
+            if not self._outside_token:
+                token = new_outside_token(CallRef(self.session_id, self.turn_id, self.call_id))
+                self._outside_token = token if self._give_token is None else self._give_token(token)
+            return self._outside_token
+
+    def wait_ready(self, timeout_s: float | None = None) -> bool:
+        """Wait until no hold stands on the turn; False if `timeout_s` or the call's own time is up before.
+
+        Raises RuntimeError in a tool process, which cannot ask.
+        """
+        is_ready, ends_at = self._asking(), _ends_at(timeout_s)
+        while True:
+            if _asked(is_ready, self):
+                return True
+            left_s = ends_at - time.monotonic()
+            if left_s <= 0 or self.token.wait(min(READY_EVERY_S, left_s)):
+                return False
+
+    async def wait_ready_async(self, timeout_s: float | None = None) -> bool:
+        """`wait_ready` for async functions: the event loop goes on meanwhile."""
+        is_ready, ends_at = self._asking(), _ends_at(timeout_s)
+        while True:
+            if await asyncio.to_thread(_asked, is_ready, self):
+                return True
+            left_s = ends_at - time.monotonic()
+            if left_s <= 0 or await self.token.wait_async(min(READY_EVERY_S, left_s)):
+                return False
+
     def outputs(self) -> SideOutputs:
         """What was left here so far."""
         with self._lock:
@@ -122,6 +192,7 @@ class RunContext:
                 tuple(collected.web),
                 tuple(collected.rendered),
                 collected.block_tool,
+                tuple(collected.changes.kept),
             )
 
     def absorb(self, outputs: SideOutputs) -> None:
@@ -133,8 +204,31 @@ class RunContext:
             self._collected.web.update(dict.fromkeys(outputs.web_citations))
             self._collected.rendered.update(dict.fromkeys(outputs.rendered_paths))
             self._collected.block_tool = self._collected.block_tool or outputs.block_tool
+            for change in outputs.changes:
+                self._collected.changes.add(change)
 
     def seal(self) -> None:
         """Take nothing more. The executor calls it when it cuts a call off."""
         with self._lock:
             self._sealed = True
+
+    def _asking(self) -> Callable[[], bool]:
+        if self._is_ready is None:
+            raise RuntimeError(
+                "wait_ready cannot be used here: a tool process cannot ask whether the turn is ready; "
+                "give the tool isolation='thread'"
+            )
+        return self._is_ready
+
+
+def _ends_at(timeout_s: float | None) -> float:
+    return float("inf") if timeout_s is None else time.monotonic() + timeout_s
+
+
+def _asked(is_ready: Callable[[], bool], context: RunContext) -> bool:
+    try:
+        return is_ready()
+    except Exception as failure:
+        # The tool waits for people; a server that is away for a moment must not end that.
+        log.warning("readiness not known", failure=failure, turn_id=context.turn_id, call_id=context.call_id)
+        return False

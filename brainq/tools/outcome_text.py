@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import assert_never
+from collections.abc import Mapping
+from typing import Any, assert_never
 
 from brainq.contracts.outcome import (
     ToolDenied,
@@ -21,7 +22,9 @@ _DENIALS = {
     "validation": "This call was not made: its arguments were refused.",
     "budget": "This call was not made: this turn has no tool calls left. Answer with what you have.",
     "approval": "This call was not made: a person did not approve it. Do not repeat it unchanged.",
+    "hold": "This call was not made: the turn was held, and nobody let it go on in time.",
 }
+MAX_EDITED_CHARS = 4_000
 
 
 def outcome_text(outcome: ToolOutcome) -> tuple[str, bool]:
@@ -40,6 +43,22 @@ def outcome_text(outcome: ToolOutcome) -> tuple[str, bool]:
             return outcome.message or _UNKNOWN, True
         case _:
             assert_never(outcome)
+
+
+def edited_note(arguments: Mapping[str, Any]) -> str:
+    """What the tool message of a call begins with whose arguments a person changed. Ends with a line break."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    if len(text) > MAX_EDITED_CHARS:
+        text = f"{text[:MAX_EDITED_CHARS]}... (the first {MAX_EDITED_CHARS} of {len(text)} characters)"
+    return f"[A person changed the arguments before this ran: {text}]\n"
+
+
+def cancelled_text(after_ms: int, *, is_read: bool) -> str:
+    """What the model reads of a call that was cut off by a cancel; 0 ms: it had not started."""
+    if after_ms == 0:
+        return "Cancelled before it started."
+    doubt = "" if is_read else "; whether it took effect is not known; check before repeating it"
+    return f"Cancelled after {after_ms / 1000:.1f} s{doubt}."
 
 
 _UNKNOWN = (

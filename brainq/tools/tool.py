@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from brainq.contracts.effect import Effect
 from brainq.contracts.tool import ToolSpec
@@ -17,9 +17,13 @@ from brainq.tools.schema import ArgumentBinder, read_signature
 
 DEFAULT_TIMEOUT_S = 45.0
 ISOLATIONS = ("thread", "process")
+MAX_REASON_CHARS = 500
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 Function = Callable[..., Any]
+ApprovalRule = bool | str | Callable[[dict[str, Any]], bool | str | None] | None
+"""When a call needs an approval: always (True, or the reason), never (False), when the function of its arguments says
+so, or when the brain says so (None)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class Tool:
     context_param   the parameter that gets the RunContext, or None
     binder          turns JSON arguments into the types the function was annotated with; None: they are
                     handed over as they are (tools whose schema came from elsewhere)
+    approval        when a call needs a person's approval, as the tool itself says
     """
 
     spec: ToolSpec
@@ -36,6 +41,7 @@ class Tool:
     is_async: bool
     context_param: str | None = None
     binder: ArgumentBinder | None = None
+    approval: ApprovalRule = None
 
     @property
     def name(self) -> str:
@@ -61,12 +67,17 @@ def make_tool(
     name: str | None = None,
     description: str | None = None,
     parameters: Mapping[str, Any] | None = None,
+    approval: ApprovalRule = None,
 ) -> Tool:
     """A Tool from a plain or async function; its signature becomes the JSON schema.
 
     lane         one more resource: `global`, or a name of your own
     parameters   the JSON schema to use in place of the signature's; the function then takes the arguments
                  as they are, as keywords
+    approval     True or a reason: every call waits for a person's approval. A plain function of the arguments
+                 (a dict of JSON values, without those the model left out): it returns True or a reason for
+                 the calls that need one; if it raises, the call needs one. False: none, also where the
+                 brain's `Approvals` want one for the effect. None: only they decide
 
     Raises ToolSchemaError, naming the tool and what to change.
     """
@@ -86,7 +97,12 @@ def make_tool(
         isolation=_checked_isolation(tool_name, isolation),
     )
     return Tool(
-        spec, function, inspect.iscoroutinefunction(function), signature.context_param, signature.binder
+        spec,
+        function,
+        inspect.iscoroutinefunction(function),
+        signature.context_param,
+        signature.binder,
+        _checked_approval(tool_name, approval),
     )
 
 
@@ -130,6 +146,46 @@ def _checked_isolation(name: str, isolation: object) -> str:
             f"tool {name!r}: isolation={isolation!r} is unknown; use one of {', '.join(ISOLATIONS)}"
         )
     return isolation
+
+
+def _checked_approval(name: str, approval: object) -> ApprovalRule:
+    if approval is None or isinstance(approval, bool):
+        return approval
+    if isinstance(approval, str):
+        if not 0 < len(approval.strip()) <= MAX_REASON_CHARS:
+            raise ToolSchemaError(
+                f"tool {name!r}: approval={approval[:50]!r} must be a reason of 1 to {MAX_REASON_CHARS} "
+                "characters, or True"
+            )
+        return approval
+    if not callable(approval) or inspect.isclass(approval):
+        raise ToolSchemaError(
+            f"tool {name!r}: approval={approval!r} is none of True, False, a reason, and a function of the "
+            "arguments that returns True or a reason"
+        )
+    if any(_is_async(thing) for thing in (approval, getattr(approval, "__call__", None))):  # noqa: B004
+        raise ToolSchemaError(
+            f"tool {name!r}: approval= is async; use a plain def that returns True or a reason"
+        )
+    if not _takes_arguments(approval):
+        raise ToolSchemaError(
+            f"tool {name!r}: approval= cannot be called with one dict; use def needs(arguments: dict)"
+        )
+    return cast("ApprovalRule", approval)
+
+
+def _is_async(thing: object) -> bool:
+    return inspect.iscoroutinefunction(thing) or inspect.isasyncgenfunction(thing)
+
+
+def _takes_arguments(rule: Callable[..., object]) -> bool:
+    try:
+        inspect.signature(rule).bind({})
+    except TypeError:
+        return False
+    except ValueError:  # some built-in functions tell no signature
+        return True
+    return True
 
 
 def _checked_resources(

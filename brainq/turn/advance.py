@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.contracts.claim import CallRef, TurnClaim
-from brainq.contracts.message import Message
-from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
+from brainq.turn.asked import Answer, Asked, Calls, RungAgain
 from brainq.turn.beside import Beside
-from brainq.turn.decide import End, Reflect, Think, Wait, decide
-from brainq.turn.ports import Attention, LaneKeeper, Turns
-from brainq.turn.texts import OPEN_CALL_STATUS, OPEN_CALL_TEXTS, marker
-from brainq.turn.think import Answer, Asked, Calls, RungAgain, Thinker
+from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide
+from brainq.turn.ending import Ender
+from brainq.turn.ports import LaneKeeper, Stops, Turns
+from brainq.turn.think import Thinker
 from brainq.turn.thinking import ThinkingManager
 
 log = logger("brainq.turn")
@@ -48,8 +47,8 @@ class Coordinator:
         beside: Beside,
         lanes: LaneKeeper,
         beats: Beats,
-        attention: Attention,
-        first_final_step: str,
+        stops: Stops,
+        ender: Ender,
     ) -> None:
         self._owner = owner
         self._numbers = itertools.count(1)
@@ -60,8 +59,8 @@ class Coordinator:
         self._thinking = ThinkingManager(brain.thinking)
         self._lanes = lanes
         self._beats = beats
-        self._attention = attention
-        self._first_final_step = first_final_step
+        self._stops = stops
+        self._ender = ender
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
@@ -73,7 +72,10 @@ class Coordinator:
             log.debug("doorbell dropped", turn_id=turn_id, why=claim)
             return f"dropped: {claim}"
         ownership = Ownership()
-        with self._beats.hold(lambda: self._turns.beat(claim), ownership.hear):
+        with (
+            self._beats.hold(lambda: self._turns.beat(claim), ownership.hear),
+            self._stops.watch(session_id, turn_id, ownership.hear),
+        ):
             view = self._turns.look(claim)
             thinking = self._thinking.on_turn_start(view.turn_number)
             decision = decide(view, thinking)
@@ -88,8 +90,12 @@ class Coordinator:
                     raise AssertionError("a step is reflected on once")
                 case Think():
                     return self._think(claim, view, ownership)
+                case Compact():
+                    return self._beside.compact_now(claim, view) or self._ender.end(
+                        claim, view, NOTHING_TO_COMPACT
+                    )
                 case End():
-                    return self._end(claim, view, decision)
+                    return self._ender.end(claim, view, decision)
                 case Wait():
                     return f"waits: {decision.why}"
 
@@ -103,40 +109,7 @@ class Coordinator:
             case RungAgain():
                 return asked.did
             case Answer():
-                return self._end(claim, view, asked.end, asked)
+                return self._ender.end(claim, view, asked.end, asked)
             case None:
                 log.info("turn lost while thinking", turn_id=claim.turn_id)
                 return "lost"
-
-    def _end(self, claim: TurnClaim, view: TurnView, end: End, answer: Answer | None = None) -> str:
-        request = view.request
-        text = answer.message.content if answer and answer.message else end.text
-        begun = view.begun or answer is not None  # an answer comes from a step, and a step begins the turn
-        ended = self._turns.end(
-            claim,
-            ending=end.ending,
-            stop_reason=end.stop_reason,
-            text=text,
-            error=end.error,
-            answer=answer.message if answer and answer.message else self._standing_text(view, end, begun),
-            marker=marker(end.ending, request.turn_id, view.step) if begun else None,
-            open_status=OPEN_CALL_STATUS[end.ending],
-            open_text=OPEN_CALL_TEXTS[end.ending],
-            first_step=self._first_final_step,
-            spend=answer.spend if answer else None,
-            tail=answer.tail if answer else "",
-        )
-        if ended is None:
-            return "lost"
-        next_turn, freed = ended
-        for call_id in freed:
-            self._lanes.leave(CallRef(claim.session_id, claim.turn_id, call_id))
-        if next_turn:
-            self._attention.again(claim.session_id, next_turn, 1000)
-        return f"ended: {end.ending} ({end.stop_reason})"
-
-    def _standing_text(self, view: TurnView, end: End, begun: bool) -> Message | None:
-        """A limit's fallback text enters the history like an answer; other endings leave a marker instead."""
-        if end.ending is not Ending.COMPLETED or end.stop_reason is StopReason.ANSWERED or not begun:
-            return None
-        return Message(role="assistant", content=end.text, turn=view.request.turn_id, step=view.step)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from brainq.brain import Brain
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import TurnClaim
@@ -16,6 +18,9 @@ from brainq.turn.template import render
 log = logger("brainq.turn")
 
 EARLIER = "earlier-"  # begins the turn ids of messages that were read back from SQL
+READY_SAID_EVERY_S = (
+    60.0  # that turns begin ready for want of flags; a busy process would say it all the time
+)
 TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its history go
 
 
@@ -27,6 +32,7 @@ class Beginner:
         self._turns = turns
         self._events = events
         self._remembered = remembered
+        self._ready_said_at = float("-inf")
 
     def system_prompt(self, info: TurnInfo) -> str:
         """The system prompt of this turn: its template's, else the brain's.
@@ -55,12 +61,25 @@ class Beginner:
     ) -> list[Message] | None:
         """Log the user's message and put it into the history; what was put there, or None when the turn was lost."""
         request = view.request
-        self._events.log_user(request, self._brain.redact_logs)
+        if request.kind == "chat":
+            self._events.log_user(request, self._brain.redact_logs)
+            if not view.flagged:
+                self._say_ready(claim.turn_id)
         self._call_back(info)
         before = [] if _is_known(view) else self._from_sql(claim)
+        if request.kind == "review":
+            # Its history is its own: what it begins with is copied into it.
+            before = [*view.history, *before] if request.seed == "session" else []
         messages = [*before, Message(role="user", content=request.user_message, turn=claim.turn_id)]
         begun = self._turns.begin(claim, messages, render_hash(system_prompt), earlier)
         return messages if begun else None
+
+    def _say_ready(self, turn_id: str) -> None:
+        """No readiness flag was there to take: the turn is ready. Said once a minute a process."""
+        now = time.monotonic()
+        if now - self._ready_said_at >= READY_SAID_EVERY_S:
+            self._ready_said_at = now
+            log.debug("no readiness flag waits: the turn is ready", turn_id=turn_id)
 
     def _call_back(self, info: TurnInfo) -> None:
         callback = self._brain.callbacks.on_turn_start

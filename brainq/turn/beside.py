@@ -25,6 +25,7 @@ from brainq.turn.tracker import ContextTracker
 log = logger("brainq.turn")
 
 MOST_REFLECTION_TOKENS = 4_000  # of the transcript a reflection reads; it is cut to 16,000 characters
+SHORT_TOKENS = 2_000  # a conversation that is not compacted, also when somebody asks for it
 REFLECTION_FRAME_TOKENS = 400  # its instructions and its answer
 
 Word = str
@@ -95,11 +96,25 @@ class Beside:
         tracker: ContextTracker,
     ) -> Word:
         """Replace the older messages by a summary, when the context is nearly full."""
-        most = tracker.max_context_tokens
         tokens = tracker.tokens(prepared.full_estimate)
         auto = self._brain.context.auto_compact
+        most = tracker.max_context_tokens
         if not should_compact(tokens, most, auto, view.compaction_tried_at, view.history_length):
             return ""
+        return self._compact(claim, view, tracker, tokens, prepared.fixed_estimate)
+
+    def compact_now(self, claim: TurnClaim, view: TurnView) -> Word:
+        """Replace the older messages by a summary, however many there are: somebody asked for it."""
+        limits = view.request.limits.over(self._brain.limits)
+        size = estimate_messages(view.history)
+        # It is to become half of what it is, not half of what a model takes; a short one stays.
+        most = min(limits.max_context_tokens, max(SHORT_TOKENS, size))
+        tracker = ContextTracker.of(most, view.known)
+        return self._compact(claim, view, tracker, tracker.tokens(size), 0) if size else ""
+
+    def _compact(
+        self, claim: TurnClaim, view: TurnView, tracker: ContextTracker, tokens: int, fixed_estimate: int
+    ) -> Word:
         word = self._asides.begin(claim, "compaction", str(tokens), tokens, self._usd(view, tokens))
         if word != "GO":
             return "lost" if word == "LOST" else ""
@@ -108,7 +123,7 @@ class Beside:
             view.history,
             turn_id=claim.turn_id,
             tracker=tracker,
-            fixed_estimate=prepared.fixed_estimate,
+            fixed_estimate=fixed_estimate,
             timeout_s=view.remaining_ms / 1000,
             session_id=claim.session_id,
             step=view.step,

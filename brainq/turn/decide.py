@@ -38,10 +38,11 @@ class End:
     stop_reason: StopReason
     why: str
     error: str = ""
+    said: str = ""
 
     @property
     def text(self) -> str:
-        return FALLBACK_TEXTS[self.stop_reason]
+        return self.said or FALLBACK_TEXTS[self.stop_reason]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,23 @@ class Reflect:
     why: str
 
 
-Decision = Think | Reflect | End | Wait
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Replace the session's older messages by a summary: all that a compaction turn does. `why` is for people."""
+
+    why: str
+
+
+Decision = Think | Reflect | Compact | End | Wait
+COMPACTED = End(
+    Ending.COMPLETED, StopReason.ANSWERED, "it is compacted", said="The conversation was compacted."
+)
+NOTHING_TO_COMPACT = End(
+    Ending.COMPLETED,
+    StopReason.ANSWERED,
+    "there is nothing to compact",
+    said="There was nothing to compact: the conversation is short, or its newest messages are all there is.",
+)
 NEVER_REFLECTS = ThinkingManager(ThinkLevel.OFF)
 
 
@@ -79,6 +96,8 @@ def decide(view: TurnView, thinking: ThinkingManager = NEVER_REFLECTS) -> Decisi
             "its coordinators kept dying",
             f"{view.lost_attempts} workers were lost while asking the model",
         )
+    if view.request.kind == "compact":
+        return COMPACTED if view.compacted else Compact("a compaction is what it is for")
     next_step = view.step + 1
     if next_step > view.steps_max:
         return End(Ending.COMPLETED, StopReason.MAX_STEPS, f"all {view.steps_max} steps are used")

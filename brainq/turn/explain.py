@@ -8,7 +8,7 @@ from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
-from brainq.turn.decide import End, Reflect, Think, Wait, decide
+from brainq.turn.decide import Compact, End, Reflect, Think, Wait, decide
 
 
 def explain(snapshot: TurnSnapshot, *, sweep_s: float = 1.0, rering_s: float = 5.0) -> str:
@@ -43,7 +43,7 @@ def _open(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
             return _waits(snapshot)
         case End():
             return f"ends next as {decision.ending.value}, because {decision.why}; {_who(snapshot, sweep_s, rering_s)}"
-        case Reflect():
+        case Reflect() | Compact():
             return f"{decision.why}; {_who(snapshot, sweep_s, rering_s)}"
         case Think():
             again = (
@@ -63,7 +63,7 @@ def _who(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
 
 
 def _waits(snapshot: TurnSnapshot) -> str:
-    if snapshot.awaits != "calls":
+    if snapshot.awaits not in ("calls", "people", "outside"):
         return f"waits for {snapshot.awaits}"
     open_calls = [
         entry for entry in snapshot.trace if not entry.status.is_settled and entry.step == snapshot.step
@@ -74,8 +74,18 @@ def _waits(snapshot: TurnSnapshot) -> str:
     return f"{waits}; then {', '.join(later)}" if later else waits
 
 
+_PARKED = {
+    "approval": "a person's approval of",
+    "hold": "a hold to be released, before",
+    "outside": "the outside result of",
+    "child": "the child turn of",
+}
+
+
 def _call(entry: ToolTraceEntry, now_ms: int) -> str:
     match entry.status:
+        case TraceStatus.PARKED:
+            return f"{_PARKED[entry.park]} {entry.call_id} {entry.tool}"
         case TraceStatus.RUNNING:
             state = f"running {_seconds(now_ms - entry.started_at_ms)} on {entry.owner or 'a worker'}"
         case TraceStatus.DISPATCHED:

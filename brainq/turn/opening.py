@@ -14,6 +14,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.observe.logs import logger
 from brainq.tools.opening import MEMORY_TOOL
 from brainq.tools.tool import Tool
+from brainq.turn.approval import ask_for
 
 log = logger("brainq.turn")
 
@@ -34,7 +35,9 @@ def opening_calls(brain: Brain, request: TurnRequest, limit_s: float) -> tuple[P
     pack = _pack_tool(brain)
     if pack is not None:
         parameter = query_parameter(pack.spec.parameters)
-        if parameter:
+        if ask_for(brain, pack, {parameter: request.user_message} if parameter else {}) is not None:
+            log.warning("the pack tool needs an approval and is not called", tool=pack.spec.name)
+        elif parameter:
             cap_s = min(pack.spec.timeout_s, limit_s)
             calls.append(_call(len(calls), pack.spec.name, {parameter: request.user_message}, cap_s, request))
         else:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from brainq.brain import Brain
 from brainq.contracts.claim import PlannedCall
@@ -19,6 +20,7 @@ from brainq.gates.order import Allowed, Denied, GateFacts, Verdict, judge_calls
 from brainq.gates.replay import ReplayControl
 from brainq.tools.lanes import lanes_of, resource_keys_of
 from brainq.tools.outcome_text import outcome_text
+from brainq.turn.approval import ask_for
 from brainq.turn.scheduler import Schedulable, ToolScheduler
 
 MAX_CALLS_A_REPLY = 128
@@ -36,7 +38,7 @@ class Plan:
 
 
 def plan_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, claim: ClaimCalls) -> Plan:
-    """Judge, pay for and order the calls of `reply`.
+    """Judge, pay for and order the calls of `reply`; those that a person must let through carry why.
 
     `claim` claims tool calls of the budget in the model's order, one word an id; what it refuses is denied.
     """
@@ -98,14 +100,14 @@ def _waves(
     ]
     numbers = iter(ToolScheduler(parallel=brain.parallel_tools).waves(shapes))
     return tuple(
-        _allowed(verdict, next(numbers), request)
+        _allowed(brain, verdict, next(numbers), request)
         if isinstance(verdict, Allowed)
         else _denied(verdict, request.turn_id, step)
         for verdict in verdicts
     )
 
 
-def _allowed(verdict: Allowed, wave: int, request: TurnRequest) -> PlannedCall:
+def _allowed(brain: Brain, verdict: Allowed, wave: int, request: TurnRequest) -> PlannedCall:
     spec = verdict.spec
     lanes = () if spec.effect.is_read else verdict.keys
     return PlannedCall(
@@ -113,24 +115,34 @@ def _allowed(verdict: Allowed, wave: int, request: TurnRequest) -> PlannedCall:
         tool=spec.name,
         effect=spec.effect,
         wave=wave,
-        arguments_json=json.dumps(_spec(verdict, lanes, request), separators=(",", ":")),
+        arguments_json=call_json(verdict.arguments, verdict.args_hash, lanes, request),
         args_hash=verdict.args_hash,
         fingerprint=verdict.fingerprint,
         cap_ms=int(spec.timeout_s * 1000),
         lanes=lanes,
         idempotent=spec.idempotent,
         repairs=verdict.repairs,
+        ask=ask_for(brain, brain.tools[spec.name], verdict.arguments),
     )
 
 
-def _spec(verdict: Allowed, lanes: tuple[str, ...], request: TurnRequest) -> dict[str, object]:
-    """What the worker that runs the call needs beside its ids."""
-    spec: dict[str, object] = {"arguments": verdict.arguments, "hash": verdict.args_hash, "lanes": lanes}
+def call_json(
+    arguments: Mapping[str, Any],
+    args_hash: str,
+    lanes: tuple[str, ...],
+    request: TurnRequest,
+    *,
+    edited: bool = False,
+) -> str:
+    """What the worker that runs the call needs beside its ids. `edited`: a person changed the arguments."""
+    spec: dict[str, object] = {"arguments": arguments, "hash": args_hash, "lanes": lanes}
     if request.cwd is not None:
         spec["cwd"] = request.cwd
     if request.metadata is not None:
         spec["metadata"] = request.metadata
-    return spec
+    if edited:
+        spec["edited"] = True
+    return json.dumps(spec, separators=(",", ":"))
 
 
 def _denied(verdict: Denied, turn_id: str, step: int) -> PlannedCall:

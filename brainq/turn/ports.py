@@ -1,13 +1,16 @@
-"""What the coordinator needs of the world. `wiring.py` fits Redis, SQL and the brain in."""
+"""What the coordinator needs of the world. `wiring/` fits Redis, SQL and the brain in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from pydantic import JsonValue
 
-from brainq.contracts.claim import CallRef, PlannedCall, TurnClaim
+from brainq.contracts.approval import AskedCall
+from brainq.contracts.claim import CallRef, PlannedCall, TurnClaim, TurnEnded
+from brainq.contracts.hold import HoldSpec
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest
@@ -31,6 +34,9 @@ class Turns(Protocol):
         tokens: int,
         estimate_usd: float | None,
         shown: Sequence[str] = (),
+        drain: int = 0,
+        inputs: Sequence[Message] = (),
+        readiness: HoldSpec | str = "",
     ) -> tuple[str, int, int] | str: ...
     def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str) -> bool: ...
     def commit_calls(
@@ -53,12 +59,18 @@ class Turns(Protocol):
         error: str,
         answer: Message | None,
         marker: Message | None,
+        outcome: Message | None,
         open_status: str,
         open_text: str,
         first_step: str,
         spend: Spend | None,
         tail: str,
-    ) -> tuple[str, tuple[str, ...]] | None: ...
+        last: str = "",
+        diff: str = "",
+        n_changes: int = 0,
+    ) -> TurnEnded | str: ...
+    def said_so_far(self, claim: TurnClaim) -> str: ...
+    def changes(self, claim: TurnClaim) -> Sequence[Mapping[str, str | None]]: ...
 
 
 class Asides(Protocol):
@@ -120,6 +132,27 @@ class LaneKeeper(Protocol):
 
     def enter(self, ref: CallRef) -> None: ...
     def leave(self, ref: CallRef) -> None: ...
+
+
+class Approvals(Protocol):
+    """Where an approval is written down before its call is committed: people find it there."""
+
+    def ask(self, rows: Sequence[AskedCall]) -> None: ...
+
+
+class Leftovers(Protocol):
+    """What becomes of what a turn leaves behind when it ends."""
+
+    def bounce(self, session_id: str, turn_id: str, inputs: Sequence[str]) -> None: ...
+    def cancel_children(self, turn_ids: Sequence[str]) -> None: ...
+
+
+class Stops(Protocol):
+    """Tells at once that a turn is to stop."""
+
+    def watch(
+        self, session_id: str, turn_id: str, callback: Callable[[str], None]
+    ) -> AbstractContextManager[object]: ...
 
 
 class Attention(Protocol):

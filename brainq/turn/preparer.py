@@ -17,6 +17,7 @@ from datetime import datetime
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest
 from brainq.providers.estimate import estimate_messages, estimate_text
+from brainq.turn.mailbox import framed
 from brainq.turn.pack import memory_message, pack_message
 from brainq.turn.transcript import note_kind
 
@@ -82,7 +83,7 @@ class TurnPreparer:
         begin = next(
             (i for i, message in enumerate(history) if message.turn == request.turn_id), len(history)
         )
-        before, own = history[:begin], history[begin:]
+        before, own = history[:begin], tuple(framed(message) for message in history[begin:])
         # Each message is estimated once: a long turn prepares up to 2000 of them for every step.
         sizes = [estimate_messages((message,)) for message in before]
         own_size, added_size = estimate_messages(own), estimate_messages([*head, *added])

@@ -6,7 +6,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import Ending
 
 OPEN_CALL_TEXTS = {
-    Ending.CANCELLED: "Cancelled after %SECONDS% s; whether it took effect is not known.",
+    Ending.CANCELLED: "Cancelled after %SECONDS% s.",
     Ending.TIMED_OUT: "No result after %SECONDS% s: the turn's deadline passed; it may still have taken effect.",
     Ending.FAILED: "No result: the turn failed before this call ended.",
     Ending.COMPLETED: "No result: the turn ended before this call did.",
@@ -30,3 +30,13 @@ def marker(ending: Ending, turn_id: str, step: int) -> Message | None:
     if not text:
         return None
     return Message(role="user", content=text, turn=turn_id, step=step, extra={"note": "ending"})
+
+
+def outcome_of_review(text: str, turn_id: str) -> Message:
+    """What the session's conversation keeps of a review."""
+    return Message(
+        role="user",
+        content=f"[A review of this conversation came to this result:]\n{text}",
+        turn=turn_id,
+        extra={"note": "review"},
+    )

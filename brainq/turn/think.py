@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from brainq.brain import Brain
@@ -19,16 +19,18 @@ from brainq.contracts.usage import Spend, TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError, ProviderError
 from brainq.observe.logs import logger
-from brainq.providers.base import Provider
 from brainq.providers.estimate import estimate_tools
 from brainq.providers.resolve import resolve_model
 from brainq.tools.opening import opened_memory, opened_pack
 from brainq.turn.ask import TextTail, TurnLost, ask
+from brainq.turn.asked import Answer, Asked, Asking, Calls, RungAgain
+from brainq.turn.asks import asked_calls
 from brainq.turn.begin import Beginner
 from brainq.turn.beside import Beside
 from brainq.turn.decide import SPENT, End
-from brainq.turn.plan import plan_calls
-from brainq.turn.ports import Price, ToolCallBudget, Turns
+from brainq.turn.mailbox import TurnMailbox, messages_of, readiness_word
+from brainq.turn.plan import Plan, plan_calls
+from brainq.turn.ports import Approvals, Price, ToolCallBudget, Turns
 from brainq.turn.preparer import TurnPreparer
 from brainq.turn.selection import SemanticToolSelector, context_of
 from brainq.turn.spend import MAYBE_BILLED
@@ -38,47 +40,6 @@ log = logger("brainq.turn")
 
 PAUSE_S = 1.0  # before a broken stream is begun again: up to so long for each attempt made
 MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began; retries before that are the provider's
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """The reply asked for calls and is committed; `wants` wait for their lanes."""
-
-    wants: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RungAgain:
-    """Something came before the step: the opening wave, or a compaction. The turn is rung again when that is
-    done; `did` says what it was."""
-
-    did: str
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The loop is over: with the model's answer, or without one (`message` is None)."""
-
-    end: End
-    message: Message | None = None
-    spend: Spend | None = None
-    tail: str = ""
-
-
-Asked = Calls | RungAgain | Answer | None
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """What one step asks, of whom. `estimate` is of its input; `worst` is what it is thought to take at most."""
-
-    provider: Provider
-    model: str
-    messages: tuple[Message, ...]
-    specs: tuple[ToolSpec, ...]
-    max_output_tokens: int | None
-    estimate: int
-    worst: TokenUsage
 
 
 class Thinker:
@@ -92,6 +53,7 @@ class Thinker:
         budget: ToolCallBudget,
         beginner: Beginner,
         beside: Beside,
+        approvals: Approvals,
         price: Price,
         selector: SemanticToolSelector | None,
         preparer: TurnPreparer | None = None,
@@ -102,6 +64,7 @@ class Thinker:
         self._budget = budget
         self._beginner = beginner
         self._beside = beside
+        self._approvals = approvals
         self._selector = selector
         self._price = price
         self._preparer = preparer or TurnPreparer()
@@ -131,12 +94,14 @@ class Thinker:
             begun = self._beginner.begin(claim, view, info, system_prompt, earlier)
             if begun is None:
                 return None
-            history = (*history, *begun)
+            history = tuple(begun) if request.kind == "review" else (*history, *begun)
             view = replace(view, history=history, history_length=view.history_length + len(begun))
         if not view.opened:
             opened = self._beside.open(claim, view)
             if opened:
                 return RungAgain(opened) if opened != "lost" else None
+        drain = TurnMailbox(view.inputs).drain()
+        inputs = messages_of(drain, claim.turn_id, view.step + 1)
         limits = request.limits.over(self._brain.limits)
         specs = self._tools(view)
         tools_estimate = self._tools_estimate(specs)
@@ -144,7 +109,7 @@ class Thinker:
         memory, pack_json = opened_memory(view.opening), opened_pack(view.opening)
         prepared = self._preparer.prepare(
             request,
-            history,
+            (*history, *inputs),
             system_prompt=system_prompt,
             provider=provider.name,
             model=model,
@@ -161,7 +126,18 @@ class Thinker:
         estimate = prepared.estimate + tools_estimate
         # Where the length of the reply is bounded its worst case is reserved, too.
         worst = TokenUsage(input_tokens=tracker.tokens(estimate), output_tokens=limits.max_output_tokens or 0)
-        asking = Asking(provider, model, prepared.messages, specs, limits.max_output_tokens, estimate, worst)
+        asking = Asking(
+            provider,
+            model,
+            prepared.messages,
+            specs,
+            limits.max_output_tokens,
+            estimate,
+            worst,
+            len(view.inputs),
+            inputs,
+            readiness_word(drain),
+        )
         return self._attempts(claim, view, asking, lost)
 
     def _tools_estimate(self, specs: Sequence[ToolSpec]) -> int:
@@ -193,8 +169,19 @@ class Thinker:
         shown = () if len(specs) == len(self._brain.tools.specs) else tuple(spec.name for spec in specs)
         estimate_usd = self._price(provider.name, model, asking.worst)
         ends_at = time.monotonic() + view.remaining_ms / 1000
+        drained, inputs, readiness = asking.drained, asking.inputs, asking.readiness
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
-            step = self._turns.begin_step(claim, asking.estimate, asking.worst.total, estimate_usd, shown)
+            step = self._turns.begin_step(
+                claim,
+                asking.estimate,
+                asking.worst.total,
+                estimate_usd,
+                shown,
+                drained,
+                inputs,
+                readiness,
+            )
+            drained, inputs, readiness = 0, (), ""  # read once, also when the step is attempted again
             if step == "LOST":
                 return None
             if isinstance(step, str):
@@ -261,10 +248,17 @@ class Thinker:
             reply,
             lambda ids: self._budget.claim(claim.session_id, claim.turn_id, "tool_calls", ids),
         )
+        self._asks(claim, plan)
         wants = self._turns.commit_calls(
             claim, step, plan.message, plan.calls, spend, tail.rest(), plan.block_tools
         )
         return None if wants is None else Calls(wants)
+
+    def _asks(self, claim: TurnClaim, plan: Plan) -> None:
+        """Write down what people will be asked, before anybody can see that they are."""
+        asked = asked_calls(claim, plan.calls, self._brain.redact_logs)
+        if asked:
+            self._approvals.ask(asked)
 
     def _teller(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[str], bool]:
         return lambda text: self._turns.tell_delta(claim, step, attempt, text)

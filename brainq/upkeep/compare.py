@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from brainq.errors import SessionBusy
 from brainq.observe.logs import logger
-from brainq.upkeep.ports import Accepted, Admission, Index, Intents
+from brainq.upkeep.ports import Accepted, Admission, Index, Inputs, Intents
 
 log = logger("brainq.upkeep")
 
@@ -13,22 +14,28 @@ PAGE = 500
 class Comparer:
     """Finds turns between their SQL row and Redis: a producer died there, or Redis lost them."""
 
-    def __init__(self, *, index: Index, accepted: Accepted, intents: Intents, admission: Admission) -> None:
+    def __init__(
+        self, *, index: Index, accepted: Accepted, intents: Intents, admission: Admission, inputs: Inputs
+    ) -> None:
         self._index = index
         self._accepted = accepted
         self._intents = intents
         self._admission = admission
+        self._inputs = inputs
 
     def compare(self) -> int:
         """Queue what Redis does not know; how many that were."""
         after_row, queued = 0, 0
+        rebuilt: set[str] = set()
         while rows := self._accepted.unended(after_row, PAGE):
             known = self._index.known([(row.session_id, row.turn_id) for row in rows])
             for row, is_known in zip(rows, known, strict=True):
                 if is_known:
                     continue
                 try:
-                    queued += self._admit(row.turn_id)
+                    if self._admit(row.turn_id, waits=row.session_id in rebuilt):
+                        queued += 1
+                        rebuilt.add(row.session_id)
                 except Exception as failure:
                     # One row that cannot be queued must not keep those after it from being queued.
                     log.error("turn not queued from SQL", failure=failure, turn_id=row.turn_id)
@@ -45,10 +52,14 @@ class Comparer:
         """
         return self._accepted.result(turn_id) is None and self._admit(turn_id) > 0
 
-    def _admit(self, turn_id: str) -> int:
+    def _admit(self, turn_id: str, *, waits: bool = False) -> int:
+        """`waits`: the session's queue is being rebuilt. What a turn did to the live one when it was submitted it
+        must not do to those that this very rebuilding has queued before it."""
         request = self._accepted.request(turn_id)
         if request is None:
             return 0
+        if waits:
+            request = request.model_copy(update={"on_busy": "enqueue"})
         if self._intents.has_intents(turn_id):
             # Redis forgot a turn that had begun to write: beginning it again could write twice.
             self._admission.end_as_lost(
@@ -56,6 +67,10 @@ class Comparer:
                 "Redis lost this turn after it had begun to write; see its calls for what was started",
             )
         else:
-            self._admission.queue(request)
+            try:
+                self._admission.queue(request)
+            except SessionBusy:
+                return 0  # its producer did not want it to wait, and is refused in SQL
+            self._inputs.restore(turn_id)
         log.warning("turn queued from SQL", turn_id=turn_id)
         return 1

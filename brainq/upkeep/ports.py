@@ -1,4 +1,4 @@
-"""What upkeep may see and move. `wiring.py` fits Redis, SQL and the machines in."""
+"""What upkeep may see and move. `wiring/` fits Redis, SQL and the machines in."""
 
 from __future__ import annotations
 
@@ -84,6 +84,29 @@ class Opening(Protocol):
     """Lets a turn go on without what its opening wave has not brought."""
 
     def skip_opening(self, session_id: str, turn_id: str) -> str: ...
+
+
+class ParkedCalls(Protocol):
+    """Lets what a turn has waited for too long end; see `state.calls.RedisCalls.expire`."""
+
+    def expire(self, session_id: str, turn_id: str) -> tuple[str, str]: ...
+
+
+class Children(Protocol):
+    """Stops child turns whose parent call no longer waits for them."""
+
+    def check_parent(self, session_id: str, turn_id: str, parent: CallRef) -> bool: ...
+
+
+class Inputs(Protocol):
+    """Mid-turn input: finishes what a sender left half done, and gives a turn that begins anew what it had read."""
+
+    def heal(self) -> int: ...
+    def restore(self, turn_id: str) -> None: ...
+
+
+class Cancel(Protocol):
+    def __call__(self, session_id: str, turn_id: str, reason: str) -> object: ...
 
 
 class Finalizer(Protocol):

@@ -9,7 +9,18 @@ from brainq.contracts.claim import CallRef
 from brainq.observe.logs import logger
 from brainq.upkeep.compare import Comparer
 from brainq.upkeep.judges import JudgeBells
-from brainq.upkeep.ports import Calls, Coordinator, Finalizer, Index, LaneKeeper, Lanes, Opening
+from brainq.upkeep.parks import Parks
+from brainq.upkeep.ports import (
+    Calls,
+    Children,
+    Coordinator,
+    Finalizer,
+    Index,
+    Inputs,
+    LaneKeeper,
+    Lanes,
+    Opening,
+)
 from brainq.upkeep.rescue import Rescuer
 
 log = logger("brainq.upkeep")
@@ -36,6 +47,9 @@ class Sweeper:
         finalizer: Finalizer,
         opening: Opening,
         judges: JudgeBells,
+        parks: Parks,
+        children: Children,
+        inputs: Inputs,
     ) -> None:
         self._every_s = every_s
         self._index = index
@@ -48,6 +62,9 @@ class Sweeper:
         self._finalizer = finalizer
         self._opening = opening
         self._judges = judges
+        self._parks = parks
+        self._children = children
+        self._inputs = inputs
 
     def run(self, stop: threading.Event) -> None:
         """Sweep until told to stop. An error (Redis or SQL away) is logged and tried again."""
@@ -60,6 +77,7 @@ class Sweeper:
                     self._every_s * COMPARE_EVERY_SWEEPS
                 ):
                     self._comparer.compare()
+                    self._inputs.heal()
                     self._judges.ring()
             except Exception as failure:
                 log.error("sweep failed", failure=failure)
@@ -106,6 +124,10 @@ class Sweeper:
                 self._rescuer.rescue(CallRef(session_id, turn_id, call_id), int(attempt))
             case ("lane", call_id):
                 self._keeper.enter(CallRef(session_id, turn_id, call_id))
+            case ("expire",):
+                self._parks.expire(session_id, turn_id)
+            case ("parent", *parent):
+                self._children.check_parent(session_id, turn_id, CallRef(*parent))
             case ("deliver",):
                 self._finalizer.deliver(session_id, turn_id)
             case _:

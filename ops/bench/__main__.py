@@ -17,6 +17,7 @@ from ops.bench.latency import IDEAL_MS, latency
 from ops.bench.long_turn import long_turns
 from ops.bench.machine import machine
 from ops.bench.outcomes import BenchFailure
+from ops.bench.parked import parked_turns
 from ops.bench.pump import POOLS, profile
 from ops.bench.report import show, summary
 from ops.bench.stage import forget_settings
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Console) -> dict[str, Any]:
-    wanted: str = given.only or "throughput idle latency long"
+    wanted: str = given.only or "throughput idle latency long parked"
     on = machine()
     concurrency, workers = dict(given.concurrency), dict(given.workers)
     idle_turns = max(2, round(IDLE_TURNS * given.scale)) if "idle" in wanted else 0
@@ -90,14 +91,26 @@ def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Co
     if "long" in wanted:
         console.print("one turn of 20 steps, and of 200 ...")
         long = long_turns(directory / "long")
-    return summary(machine=on, ideal_ms=IDEAL_MS, plain=plain, events=events, latency=late, long=long)
+    parked = None
+    if "parked" in wanted:
+        console.print("new turns beside 500 that wait for people ...")
+        parked = parked_turns(directory / "parked", scale=given.scale)
+    return summary(
+        machine=on,
+        ideal_ms=IDEAL_MS,
+        plain=plain,
+        events=events,
+        latency=late,
+        long=long,
+        parked=parked,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m ops.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_TURNS} turns instead of {FULL_TURNS}")
     parser.add_argument("--turns", type=int, help="turns of each throughput run")
-    parser.add_argument("--only", choices=("throughput", "latency", "idle", "long"))
+    parser.add_argument("--only", choices=("throughput", "latency", "idle", "long", "parked"))
     parser.add_argument("--events", action="store_true", help="latency with task events on")
     parser.add_argument(
         "--scale",

@@ -12,6 +12,7 @@ from rich.table import Table
 
 TURNS_PER_S, WANTED_TURNS_PER_S = 100, 150
 P50_FACTOR, P99_FACTOR = 1.10, 1.25
+PARKED_FACTOR = 1.15  # a new turn beside 500 parked ones, against an idle system
 EVENTS_FACTOR = 0.5  # with task events on, more than this share of the turns/s must be left
 
 NAMES = (
@@ -26,6 +27,8 @@ NAMES = (
     "p99_ms_300_at_once",
     "redis_kb_200_steps",
     "most_tokens_200_steps",
+    "ratio_p50_500_parked",
+    "ratio_p99_500_parked",
     "machine",
 )
 """Always in the JSON; None for what was not measured."""
@@ -57,6 +60,7 @@ def summary(
     events: dict[str, Any] | None,
     latency: dict[str, Any] | None,
     long: dict[str, Any] | None = None,
+    parked: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The flat figures of NAMES, and under `details` everything that was measured."""
     late = latency or {}
@@ -73,9 +77,17 @@ def summary(
         "p99_ms_300_at_once": late["300_at_once"]["p99_ms"] if late else None,
         "redis_kb_200_steps": long and round(long["200_steps"]["most_redis_bytes"] / 1000, 1),
         "most_tokens_200_steps": long and long["200_steps"]["most_tokens"],
+        "ratio_p50_500_parked": parked and parked["ratio_p50"],
+        "ratio_p99_500_parked": parked and parked["ratio_p99"],
         "machine": machine,
     }
-    details = {"throughput": plain, "throughput_events": events, "latency": latency, "long_turn": long}
+    details = {
+        "throughput": plain,
+        "throughput_events": events,
+        "latency": latency,
+        "long_turn": long,
+        "parked": parked,
+    }
     return {**figures, "details": details}
 
 
@@ -107,6 +119,15 @@ def targets(figures: dict[str, Any]) -> list[Target]:
             _of_long(figures, "max_context_tokens"),
             note="max_context_tokens",
         ),
+        Target(
+            "p50 beside 500 parked turns, ratio",
+            "ratio_p50_500_parked",
+            PARKED_FACTOR,
+            note="of an idle system",
+        ),
+        Target(
+            "p99 beside 500 parked turns, ratio", "ratio_p99_500_parked", None, note=_parked_note(figures)
+        ),
         Target("Redis kB, 200 steps", "redis_kb_200_steps", None, note=_long_note(figures)),
     ]
 
@@ -114,6 +135,11 @@ def targets(figures: dict[str, Any]) -> list[Target]:
 def _of_long(figures: dict[str, Any], name: str, turn: str = "200_steps") -> float | None:
     long = figures["details"]["long_turn"]
     return long and long[turn][name]
+
+
+def _parked_note(figures: dict[str, Any]) -> str:
+    parked = figures["details"]["parked"]
+    return (parked and f"cores the parked ones use: {parked['cores_used_by_parked']}") or ""
 
 
 def _long_note(figures: dict[str, Any]) -> str:

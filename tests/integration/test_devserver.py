@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from brainq.brain import Brain
+from brainq.client.client import Client
 from brainq.devserver import EmbeddedServer, ServerInUseError, find_server, resolve_redis
 from brainq.devserver import binary as binary_module
 from brainq.devserver import embedded as embedded_module
@@ -70,6 +72,17 @@ def test_a_second_start_is_refused_and_names_the_first(tmp_path: Path) -> None:
         assert raised.value.url == server.url == running_url(tmp_path)
         assert ping(address(server.url))  # the refusal did it no harm
     assert running_url(tmp_path) is None
+
+
+def test_a_client_finds_the_server_that_runs_on_its_data_directory(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    brain = Brain("shop", "none:none")
+    with Client(settings, brain) as client, pytest.raises(SetupError, match="no `brainq dev` runs on"):
+        client.wiring.redis_url  # noqa: B018 - it is looked for here
+    with EmbeddedServer(tmp_path / "redis") as server, Client(settings, brain) as client:
+        assert client.wiring.redis_url == server.url
+    with Client(settings, brain, redis_url="redis://elsewhere/0") as client:
+        assert client.wiring.redis_url == "redis://elsewhere/0"
 
 
 def test_resolving_prefers_the_setting_then_a_running_server_then_starts_one(tmp_path: Path) -> None:

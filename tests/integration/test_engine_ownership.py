@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.claim import TurnClaim
+from brainq.contracts.claim import TurnClaim, TurnEnded
 from brainq.contracts.event import EventKind
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
@@ -111,11 +111,11 @@ def test_p1_every_write_of_an_old_fence_is_lost(pumps: Pumps) -> None:
         assert turns.begin_step(fence_of_old, 1, 0, None) == "LOST"
         assert turns.tell_delta(fence_of_old, 1, 1, "x") is False
         assert turns.commit_calls(fence_of_old, 1, message, (), Spend(step=1), "") is None
-        assert end(pump, fence_of_old) is None
+        assert end(pump, fence_of_old) == "LOST"
     assert snapshot(pump) == before
-    assert end(pump, new) is not None
+    assert isinstance(end(pump, new), TurnEnded)
     after = snapshot(pump)
-    assert end(pump, new) is None
+    assert end(pump, new) == "LOST"
     assert turns.begin_step(new, 1, 0, None) == "LOST"
     assert turns.claim("s1", new.turn_id, new.fence, "third") == "closing"
     assert snapshot(pump) == after

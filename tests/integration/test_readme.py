@@ -9,6 +9,7 @@ from pathlib import Path
 from brainq import Brain, Effect
 
 README = Path(__file__).parents[2] / "README.md"
+PEOPLE = README.parent / "docs" / "people.md"
 
 
 def test_the_own_tool_of_the_readme_loads(tmp_path: Path) -> None:
@@ -27,6 +28,19 @@ def test_the_own_tool_of_the_readme_loads(tmp_path: Path) -> None:
     }
     assert "ctx" not in brain.tools.specs["restock"].parameters["properties"]
     assert brain.tools["count"].function("apples") == 3
+
+
+def test_the_shop_of_people_md_loads_and_its_other_code_is_whole(tmp_path: Path) -> None:
+    shop, *others = re.findall(r"```python\n(.*?)```", PEOPLE.read_text(), re.DOTALL)
+    path = tmp_path / "shop.py"
+    path.write_text(shop)
+    brain = runpy.run_path(str(path))["brain"]
+    assert isinstance(brain, Brain)
+    assert set(brain.tools.specs) == {"refund", "order", "delegate"}
+    assert others
+    for code in others:
+        compile(code, "people.md", "exec")
+        assert "from brainq import" in code
 
 
 def test_every_page_the_readme_links_to_is_there() -> None:

@@ -19,8 +19,11 @@ TID = "t01"
 LEASE_MS = 10_000
 TIMEOUT_MS = 60_000
 
-_OF_SESSION = ("session", "waiting", "history", "notices")
-_OF_TURN = ("spec", "budget", "trace", "guard", "events", "sources", "blocked", "spends", "result")
+_OF_SESSION = ("session", "waiting", "history", "notices", "flags", "readiness")
+_OF_TURN = (
+    *("spec", "budget", "trace", "guard", "events", "sources", "blocked", "spends", "result"),
+    *("mailbox", "receipts", "changes"),
+)
 # What a script is given unless its test says otherwise.
 _USUAL: dict[str, Any] = {
     "sid": SID,
@@ -90,6 +93,35 @@ _USUAL: dict[str, Any] = {
     "retry_ms": 500,
     "by": "tool",
     "id": "1",
+    "turn_kind": "chat",
+    "isolated": "",
+    "parent": "",
+    "mode": "enqueue",
+    "channel": "stops",
+    "scope": "",
+    "max_children": 0,
+    "grace_ms": 2_000,
+    "drain": 0,
+    "ready": "",
+    "items": [],
+    "outcome": "",
+    "last": "",
+    "diff": "",
+    "n_changes": 0,
+    "changed": "",
+    "why": "outside",
+    "token": "k1",
+    "spent": "",
+    "known": "1",
+    "decision": "approved",
+    "who": "ann",
+    "comment": "",
+    "expect": "h",
+    "edit": "",
+    "hold": "h1",
+    "policy": "deny",
+    "flag": "f1",
+    "message_id": "m1",
 }
 
 
@@ -125,7 +157,7 @@ class Rig:
             **_USUAL,
             **self.names(tid),
             "tid": tid,
-            "block": "0" if name == "call_settle" else "",
+            "block": "0" if name in ("call_settle", "call_park") else "",
             **given,
         }
         named = (*signature.keys, *signature.args, signature.more_keys, signature.more_args)
@@ -181,8 +213,13 @@ class Rig:
     def committed(self, *calls: dict[str, Any], **given: Any) -> list[Any]:
         """With the calls of step 1, all in the wave they name."""
         self.owned(**given)
+        return self.commit(*calls)
+
+    def commit(self, *calls: dict[str, Any], **given: Any) -> list[Any]:
+        """The owner's step 1, with these calls."""
         asked = '{"role":"assistant"}'
-        reply = self.run("step_commit", item=asked, calls=json.dumps([planned(**call) for call in calls]))
+        plan = json.dumps([planned(**call) for call in calls])
+        reply = self.run("step_commit", item=asked, calls=plan, **given)
         assert reply[0] == "COMMITTED"
         return reply
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.lua.rig import TIMEOUT_MS, Rig
+from tests.lua.rig import LEASE_MS, TIMEOUT_MS, WRITE, Rig
 
 
 def test_a_dispatched_call_is_taken_once(rig: Rig) -> None:
     rig.committed({"spec": "spec", "cap_ms": 700})
     reply = rig.run("call_claim")
-    assert reply == ["GO", "spec", 700, TIMEOUT_MS, "read_only", "tool", 1]
+    assert reply == ["GO", "spec", 700, TIMEOUT_MS, "read_only", "tool", 1, "0"]
     assert rig.status() == "running"
     assert rig.run("call_claim", owner="w2") == ["DROP", "running"]
 
@@ -26,3 +26,36 @@ def test_a_call_past_its_deadline_or_of_a_cancelled_turn_never_starts(rig: Rig) 
     rig.run("turn_cancel")
     assert rig.run("call_claim") == ["DROP", "closed"]
     assert rig.status() == "dispatched"
+
+
+def test_under_a_hold_reads_go_and_the_others_are_parked(rig: Rig) -> None:
+    rig.committed(WRITE)
+    rig.run("call_dispatch")
+    rig.run("hold_place")
+    assert rig.run("call_claim") == ["HELD", ""]
+    assert (rig.status(), rig.turn()["state"]) == ("parked", "parked")
+    assert rig.run("call_claim") == ["DROP", "parked"]
+    rig.client.flushdb()
+    rig.pass_ms(0)
+    rig.committed({})
+    rig.run("hold_place")
+    assert rig.run("call_claim")[0] == "GO"
+
+
+def test_under_a_hold_that_ended_it_is_denied_and_the_next_wave_opens(rig: Rig) -> None:
+    rig.committed(WRITE, {"index": 1, "wave": 2, **WRITE})
+    rig.run("call_dispatch")
+    rig.run("hold_place", timeout_ms=1)
+    rig.pass_ms(1)
+    assert rig.run("call_claim") == ["HELD", ""]
+    assert (rig.status(), rig.status("c1-1")) == ("denied", "denied")
+
+
+def test_an_attempt_that_may_have_begun_is_not_said_to_be_denied(rig: Rig) -> None:
+    rig.running(again="1", **WRITE)
+    rig.pass_ms(LEASE_MS)
+    rig.run("call_rescue")
+    rig.run("hold_place", timeout_ms=1)
+    rig.pass_ms(1)
+    assert rig.run("call_claim", attempt=2) == ["HELD", ""]
+    assert rig.status() == "unknown"

@@ -29,6 +29,7 @@ def test_what_does_not_run_any_more_is_gone(rig: Rig) -> None:
     rig.pass_ms(LEASE_MS)
     assert rig.run("call_rescue", attempt=2) == ["GONE", "running"]
     rig.run("turn_cancel")
+    rig.pass_ms(2000)
     rig.run("turn_claim", fence=1)
     rig.run("turn_end", fence=2)
     assert rig.run("call_rescue") == ["GONE", "cancelled"]

@@ -7,6 +7,7 @@ from tests.lua.rig import TID, WRITE, Rig
 
 def end(rig: Rig, fence: int, **given: str) -> None:
     rig.run("turn_cancel")
+    rig.pass_ms(2000)
     rig.run("turn_claim", fence=fence)
     assert rig.run("turn_end", fence=fence + 1, **given)[0] == "ENDED"
 
@@ -63,12 +64,12 @@ def test_the_end_after_a_timeout_is_late_and_leaves_one_notice(rig: Rig) -> None
 def test_after_the_turn_a_cut_is_no_news_but_the_end_is(rig: Rig) -> None:
     rig.running(**WRITE)
     end(rig, 1)
-    assert rig.run("call_settle", status="timed_out", notice="cut") == ["LATE", "cancelled"]
+    assert rig.run("call_settle", status="timed_out", notice="cut") == ["LATE", "unknown"]
     assert notices(rig) == 0
-    assert rig.run("call_settle", notice="ended") == ["LATE", "cancelled"]
+    assert rig.run("call_settle", notice="ended") == ["LATE", "unknown"]
     assert notices(rig) == 1
     assert rig.client.pttl(rig.names(TID)["notices"]) > 0
-    assert rig.status() == "cancelled"
+    assert rig.status() == "unknown"
 
 
 def test_a_read_that_comes_late_says_nothing(rig: Rig) -> None:
@@ -83,3 +84,34 @@ def test_nothing_enters_through_a_shut_gate(rig: Rig) -> None:
     rig.run("gate_shut")
     assert rig.run("call_settle") == ["LATE", "running"]
     assert rig.status() == "running"
+
+
+def test_what_it_changed_is_kept_unless_it_comes_too_late(rig: Rig) -> None:
+    rig.running(**WRITE)
+    rig.run("call_settle", changed='["one","two"]')
+    rig.run("call_settle", changed='["three"]')
+    assert rig.client.lrange(rig.names(TID)["changes"], 0, -1) == ["one", "two"]
+
+
+def test_a_cancelled_turn_opens_nothing_and_is_rung_when_nothing_runs(rig: Rig) -> None:
+    rig.committed({}, {"index": 1}, {"index": 2, "wave": 2})
+    for call in ("c1-0", "c1-1"):
+        rig.run("call_claim", call=call)
+    rig.bells("brainq.turns")
+    rig.run("turn_cancel")
+    assert rig.run("call_settle", call="c1-0") == ["SETTLED", ""]
+    assert rig.bells("brainq.turns") == []
+    assert rig.run("call_settle", call="c1-1") == ["SETTLED", ""]
+    assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
+    assert rig.status("c1-2") == "planned"
+
+
+def test_a_late_write_of_a_review_is_noted_where_its_session_is(rig: Rig) -> None:
+    rig.owned(isolated="1", turn_kind="review")
+    rig.run("turn_begin", items=["{}"])
+    rig.commit(WRITE)
+    rig.run("call_dispatch")
+    rig.run("call_claim")
+    end(rig, 1)
+    assert rig.run("call_settle", notice="ended") == ["LATE", "unknown"]
+    assert rig.client.pttl(rig.names(TID)["notices"]) > 0

@@ -65,3 +65,15 @@ def test_reads_that_are_gone_may_be_repeated(rig: Rig) -> None:
     rig.client.hset(guard, mapping={"f1": 0, "f2": 0, "f3": 1})
     assert compact(rig, forget="f1 f3") == ["COMPACTED"]
     assert rig.client.hgetall(guard) == {"f2": "0"}
+
+
+def test_a_review_compacts_its_own_history(rig: Rig) -> None:
+    rig.owned(isolated="1", turn_kind="review")
+    said(rig, "kept")
+    own = rig.names(TID)["turn"] + ":history"
+    rig.client.rpush(own, *(json.dumps({"n": name}) for name in "abcd"))
+    assert compact(rig) == ["COMPACTED"]
+    assert names(rig) == ["kept"]
+    assert [json.loads(item)["n"] for item in rig.client.lrange(own, 0, -1)] == ["summary", "c", "d"]
+    assert rig.turn()["trimmed"] == "1"
+    assert rig.client.hget(rig.names(TID)["session"], "trimmed") is None

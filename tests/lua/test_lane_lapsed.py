@@ -11,7 +11,7 @@ def test_each_is_handed_to_one_sweeper(rig: Rig) -> None:
     assert rig.run("lane_lapsed")[2:] == []
     rig.pass_ms(LEASE_MS)
     first = rig.scripts.lane_lapsed(leases=rig.keys.lane_leases, most=1, hold_ms=1000)
-    assert first == ["LAPSED", f"{rig.now_ms + 1000}.5", "1"]
+    assert first == ["LAPSED", f"{rig.now_ms + 999}.5", "1"]
     assert rig.run("lane_lapsed")[2:] == ["2"]
     rig.pass_ms(1001)
     assert rig.run("lane_lapsed")[2:] == ["1", "2"]

@@ -38,3 +38,13 @@ def test_a_mark_of_an_earlier_look_frees_nothing(rig: Rig) -> None:
 
 def test_a_stranger_frees_nothing(rig: Rig) -> None:
     assert rig.run("lane_reap", holder="nobody", mark="1.5") == ["KEPT"]
+
+
+def test_what_is_taken_again_in_the_very_moment_is_kept(rig: Rig) -> None:
+    """A hold was released just after its call was found parked: the call has its lanes and is on its way."""
+    for holder in "12":
+        rig.run("lane_take", holder=holder, lanes=[rig.keys.lane("A")])
+    rig.pass_ms(LEASE_MS)
+    mark = rig.run("lane_lapsed", hold_ms=LEASE_MS)[1]  # as sweepers do
+    assert rig.run("lane_take", holder="1", lanes=[rig.keys.lane("A")]) == ["GRANTED"]
+    assert rig.run("lane_reap", holder="1", mark=mark) == ["KEPT"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.lua.rig import TID, Rig
 
 
@@ -30,3 +32,51 @@ def test_only_the_owner_begins_a_step(rig: Rig) -> None:
     assert rig.run("step_begin", fence=0) == ["LOST"]
     rig.run("turn_end")
     assert rig.run("step_begin") == ["LOST"]
+
+
+def put(rig: Rig, *message_ids: str) -> None:
+    for message_id in message_ids:
+        rig.run("mailbox_put", message_id=message_id, item=f'{{"client_message_id":"{message_id}"}}')
+
+
+def test_the_input_it_reads_is_consumed_with_it(rig: Rig) -> None:
+    rig.owned()
+    put(rig, "m1", "m2", "m3")
+    assert rig.run("step_begin", drain=2, items=['{"n":1}', '{"n":2}']) == ["GO", 1, 1]
+    assert rig.client.hgetall(rig.names(TID)["receipts"]) == {
+        "m1": "consumed 1",
+        "m2": "consumed 1",
+        "m3": "accepted",
+    }
+    assert rig.history() == [{"n": 1}, {"n": 2}]
+    assert rig.client.llen(rig.names(TID)["mailbox"]) == 1
+    assert rig.events()[-3:] == ["input.consumed", "input.consumed", "step.started"]
+
+
+def test_what_cannot_be_paid_consumes_nothing(rig: Rig) -> None:
+    rig.owned()
+    put(rig, "m1")
+    rig.client.hset(rig.names(TID)["budget"], "steps_used", 2)
+    assert rig.run("step_begin", drain=1, items=["{}"]) == ["SPENT", "steps"]
+    assert rig.run("step_begin", fence=0, drain=1, items=["{}"]) == ["LOST"]
+    assert rig.client.llen(rig.names(TID)["mailbox"]) == 1
+    assert rig.history() == []
+
+
+def test_the_newest_word_about_readiness_takes_the_place_of_the_older(rig: Rig) -> None:
+    rig.owned()
+    rig.run("hold_place")
+    wait = {"id": "ready:m1", "timeout_ms": 500, "policy": "deny", "reason": "so"}
+    rig.run("step_begin", ready=json.dumps(wait))
+    holds = json.loads(rig.turn()["holds"])
+    assert {name: hold["kind"] for name, hold in holds.items()} == {"h1": "hold", "ready:m1": "readiness"}
+    rig.run("step_begin", asked="1:2", ready="ready")
+    assert list(json.loads(rig.turn()["holds"])) == ["h1"]
+
+
+def test_a_review_reads_into_its_own_history(rig: Rig) -> None:
+    rig.owned(isolated="1", turn_kind="review")
+    put(rig, "m1")
+    rig.run("step_begin", drain=1, items=['{"n":1}'])
+    assert rig.history() == []
+    assert rig.client.lrange(rig.names(TID)["turn"] + ":history", 0, -1) == ['{"n":1}']

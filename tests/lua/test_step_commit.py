@@ -41,3 +41,22 @@ def test_only_the_owner_commits_and_each_step_once(rig: Rig) -> None:
     assert rig.run("step_commit", item="{}", calls="[]", owner="w2") == ["LOST"]
     assert rig.run("step_commit", item="{}", calls="[]", step=2) == ["LOST"]
     assert rig.history() == []
+
+
+def test_a_call_that_needs_an_approval_is_parked_and_asked_for(rig: Rig) -> None:
+    rig.committed({"ask_ms": 5_000, "ask_reason": "dear"}, {"index": 1})
+    assert (rig.status(), rig.status("c1-1"), rig.turn()["state"]) == ("parked", "dispatched", "active")
+    trace = rig.client.hgetall(rig.names(TID)["trace"])
+    assert (trace["c1-0:ask"], trace["c1-0:ask_ends"]) == ("pending", str(rig.now_ms + 5_000))
+    told = [fields for _, fields in rig.client.xrange(rig.names(TID)["events"])]
+    asked = next(fields for fields in told if fields["kind"] == "approval.requested")
+    assert json.loads(asked["data"])["reason"] == "dear"
+
+
+def test_a_cancelled_turn_opens_nothing_and_is_rung(rig: Rig) -> None:
+    rig.owned()
+    rig.run("turn_cancel")
+    rig.bells("brainq.turns")
+    rig.commit({})
+    assert rig.status() == "planned"
+    assert rig.bells("brainq.turns") == [["s1", "t01", 1]]

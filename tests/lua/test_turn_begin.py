@@ -33,3 +33,12 @@ def test_turns_of_a_session_redis_has_forgotten_are_counted_on(rig: Rig) -> None
     assert rig.run("turn_begin", earlier=7, items=["{}"]) == ["BEGUN"]
     assert rig.client.hget(rig.names(TID)["session"], "turns") == "8"
     assert rig.turn()["number"] == "8"
+
+
+def test_a_review_begins_a_history_of_its_own(rig: Rig) -> None:
+    rig.owned(isolated="1", turn_kind="review")
+    rig.client.rpush(rig.names(TID)["history"], '{"n": 0}')
+    assert rig.run("turn_begin", items=['{"n": 1}']) == ["BEGUN"]
+    assert rig.history() == [{"n": 0}]
+    assert rig.client.lrange(rig.names(TID)["turn"] + ":history", 0, -1) == ['{"n": 1}']
+    assert rig.turn()["begin_at"] == "0"

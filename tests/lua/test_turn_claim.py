@@ -71,3 +71,33 @@ def test_notices_enter_the_history(rig: Rig) -> None:
     rig.client.rpush(rig.names(TID)["notices"], '{"n": 1}', '{"n": 2}')
     rig.run("turn_claim", fence=0)
     assert rig.history() == [{"n": 1}, {"n": 2}]
+
+
+def test_after_a_cancel_calls_that_run_have_a_grace(rig: Rig) -> None:
+    rig.running()
+    rig.run("turn_cancel")
+    rig.pass_ms(1_999)
+    assert rig.run("turn_claim", fence=1) == ["DROP", "grace"]
+    rig.pass_ms(1)
+    assert rig.run("turn_claim", fence=1)[:2] == ["GO", 2]
+
+
+def test_when_none_runs_any_more_it_is_not_waited_out(rig: Rig) -> None:
+    rig.running()
+    rig.run("turn_cancel")
+    rig.run("call_settle")
+    assert rig.run("turn_claim", fence=1)[:2] == ["GO", 2]
+
+
+def test_a_parked_turn_is_nobodys(rig: Rig) -> None:
+    rig.running()
+    rig.run("call_park")
+    rig.pass_ms(2 * TIMEOUT_MS)
+    assert rig.run("turn_claim", fence=1) == ["DROP", "parked"]
+
+
+def test_notices_are_no_part_of_a_history_of_its_own(rig: Rig) -> None:
+    rig.active(isolated="1", turn_kind="review")
+    rig.client.rpush(rig.names(TID)["notices"], '{"n": 1}')
+    rig.run("turn_claim", fence=0)
+    assert rig.client.llen(rig.names(TID)["notices"]) == 1

@@ -33,3 +33,46 @@ def test_keys_of_a_live_turn_have_no_lifetime(rig: Rig) -> None:
     rig.client.pexpire(rig.names(TID)["session"], 1000)
     rig.active()
     assert {rig.client.pttl(rig.names(TID)[part]) for part in ("session", "turn", "spec", "budget")} == {-1}
+
+
+def test_interrupt_stops_the_live_turn_and_waits_before_the_others(rig: Rig) -> None:
+    rig.owned()
+    rig.run("turn_submit", tid="t02")
+    rig.bells("brainq.turns")
+    assert rig.run("turn_submit", tid="t03", mode="interrupt") == ["QUEUED", 1]
+    assert (rig.turn()["cancel"], rig.turn()["cancel_reason"]) == ("1", "interrupted by turn t03")
+    assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
+    assert rig.client.lrange(rig.names(TID)["waiting"], 0, -1) == ["t03", "t02"]
+
+
+def test_replace_drops_those_that_wait_as_well(rig: Rig) -> None:
+    rig.active()
+    rig.run("turn_submit", tid="t02")
+    rig.run("mailbox_put", tid="t02", item='{"client_message_id":"m1"}')
+    assert rig.run("turn_submit", tid="t03", mode="replace") == ["QUEUED", 1]
+    assert (rig.turn("t02")["state"], rig.turn("t02")["ending"]) == ("closing", "cancelled")
+    assert rig.client.hgetall(rig.names("t02")["receipts"]) == {"m1": "bounced"}
+    assert rig.turn()["cancel"] == "1"
+    assert rig.client.lrange(rig.names(TID)["waiting"], 0, -1) == ["t03"]
+
+
+def test_reject_leaves_nothing_behind(rig: Rig) -> None:
+    rig.active()
+    assert rig.run("turn_submit", tid="t02", mode="reject") == ["BUSY", "t01"]
+    assert rig.turn("t02") == {}
+    rig.client.flushdb()
+    rig.pass_ms(0)
+    assert rig.run("turn_submit", mode="reject") == ["ACTIVE"]
+
+
+def test_in_a_paused_session_it_waits(rig: Rig) -> None:
+    rig.run("session_pause")
+    assert rig.run("turn_submit", mode="interrupt") == ["QUEUED", 1]
+    assert rig.turn()["state"] == "queued"
+    assert rig.bells("brainq.turns") == []
+
+
+def test_what_kind_it_is_and_whose_child_stays_with_it(rig: Rig) -> None:
+    rig.active(turn_kind="review", isolated="1", parent="s0 t00 c1-0", max_children=3)
+    assert [rig.turn()[name] for name in ("kind", "isolated", "parent")] == ["review", "1", "s0 t00 c1-0"]
+    assert rig.client.hget(rig.names(TID)["budget"], "children_max") == "3"

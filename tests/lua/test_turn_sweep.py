@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.lua.rig import LEASE_MS, TID, TIMEOUT_MS, WRITE, Rig
+import json
+
+from tests.lua.rig import LEASE_MS, TID, TIMEOUT_MS, WRITE, Rig, planned
 
 
 def actions(rig: Rig) -> str:
@@ -115,3 +117,67 @@ def test_a_finished_chain_needs_no_more_looks(rig: Rig) -> None:
     rig.run("result_publish")
     rig.run("finalize_settle", step="log", next_step="")
     assert rig.run("turn_sweep") == ["ENDED"]
+
+
+def test_a_parked_turn_has_no_deadline_but_its_waits_end(rig: Rig) -> None:
+    rig.running()
+    rig.run("call_park", timeout_ms=2 * TIMEOUT_MS)
+    assert rig.run("turn_sweep") == ["LOOK", 30_000, 1, ""]
+    rig.pass_ms(2 * TIMEOUT_MS - 400)
+    assert rig.run("turn_sweep") == ["LOOK", 401, 1, ""]
+    rig.pass_ms(400)
+    assert actions(rig) == "expire"
+
+
+def test_what_is_parked_beside_calls_that_run_ends_too(rig: Rig) -> None:
+    rig.committed({}, {"index": 1})
+    for call in ("c1-0", "c1-1"):
+        rig.run("call_claim", call=call)
+    rig.run("call_park", timeout_ms=1_000)
+    rig.pass_ms(1_000)
+    assert actions(rig) == "expire"
+
+
+def test_a_hold_that_is_to_cancel_is_looked_at_when_its_time_is_up(rig: Rig) -> None:
+    rig.owned()
+    rig.run("hold_place", policy="cancel", timeout_ms=1_000)
+    rig.commit(WRITE)
+    assert actions(rig) == ""
+    rig.pass_ms(1_000)
+    assert actions(rig) == "expire"
+
+
+def test_a_cancelled_turn_is_ended_after_the_grace(rig: Rig) -> None:
+    rig.running()
+    rig.run("turn_cancel")
+    assert rig.run("turn_sweep") == ["LOOK", 2_001, 1, ""]
+    rig.pass_ms(2_000)
+    assert actions(rig) == "end"
+
+
+def test_a_child_is_compared_with_its_parent(rig: Rig) -> None:
+    rig.active(parent="s0 t00 c1-0")
+    assert actions(rig) == "parent s0 t00 c1-0"
+    rig.run("turn_claim", fence=0)
+    rig.run("turn_end", fence=1)
+    assert actions(rig) == ""
+
+
+def test_an_opening_wave_whose_results_come_from_outside_is_not_waited_for(rig: Rig) -> None:
+    rig.owned()
+    rig.run("turn_open", calls=json.dumps([planned(id="c0-0")]))
+    rig.run("call_claim", call="c0-0")
+    rig.run("call_park", call="c0-0", timeout_ms=2 * TIMEOUT_MS)
+    rig.pass_ms(10_000)
+    assert actions(rig) == "skip"
+    assert rig.run("opening_skip") == ["SKIPPED"]
+    assert (rig.status("c0-0"), rig.turn()["state"]) == ("timed_out", "active")
+
+
+def test_a_hold_cancels_a_turn_that_thinks_too(rig: Rig) -> None:
+    rig.owned()
+    rig.run("hold_place", policy="cancel", timeout_ms=400)
+    assert rig.run("turn_sweep")[1] <= 401
+    rig.pass_ms(400)
+    assert rig.run("turn_sweep")[3] == "expire"
+    assert rig.run("park_expire")[0] == "CANCEL"

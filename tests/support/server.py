@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import socket
 import tempfile
 from pathlib import Path
@@ -12,16 +14,16 @@ from brainq.devserver.embedded import EmbeddedServer
 
 
 class RedisServer:
-    """One server in a temporary directory, without persistence.
+    """One server in a temporary directory, without persistence unless `durable`.
 
     `unix=True` listens on a unix socket only; else on a free loopback port. `url` is for redis-py.
     """
 
-    def __init__(self, *, unix: bool = False) -> None:
+    def __init__(self, *, unix: bool = False, durable: bool = False) -> None:
         # A short directory of its own: pytest's own are too long for a unix socket's path.
         self.directory = Path(tempfile.mkdtemp(prefix="bq-"))
         path = self.directory / "s" if unix else None
-        self._server = EmbeddedServer(self.directory, unix_socket=path, durable=False)
+        self._server = EmbeddedServer(self.directory, unix_socket=path, durable=durable)
         self._socket = path
 
     def start(self) -> RedisServer:
@@ -31,6 +33,20 @@ class RedisServer:
     def stop(self) -> None:
         self._server.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def crash(self) -> None:
+        """SIGKILL the server, and start it again where it was, with what its append-only file has."""
+        assert self._server.durable
+        port = int(self.url.rpartition(":")[2].split("/")[0])
+        os.kill(self.pid, signal.SIGKILL)
+        self._server.stop()
+        self._server = EmbeddedServer(self.directory, port=port, durable=True)
+        self._server.start()
+
+    @property
+    def pid(self) -> int:
+        """The server's own process."""
+        return int("".join(self.command("INFO", "server")).split("process_id:")[1].split()[0])
 
     @property
     def url(self) -> str:

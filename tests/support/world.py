@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from brainq.brain import load_brain
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.contracts.event import TurnEvent
@@ -16,7 +17,6 @@ from brainq.devserver.fleet import Fleet, Worker
 from brainq.settings import load_settings
 from brainq.wiring import Wiring
 from tests.support.brains import diary
-from tests.support.brains.obedient import brain
 from tests.support.pump import sqlite_url
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
@@ -44,10 +44,14 @@ class World:
         environment: Mapping[str, str] | None = None,
         log_level: str = "INFO",
         broker_database: int = 0,
+        threads: Mapping[str, int] | None = None,
+        pace: Mapping[str, float] | None = None,
+        durable: bool = False,
     ) -> None:
+        """`threads` of each worker, and `pace`, settings in seconds, replace those of this file; `durable`: Redis."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
-        self.redis = RedisServer().start()
+        self.redis = RedisServer(durable=durable).start()
         self.sql_url = sql_url or sqlite_url(directory)
         # A broker of its own: doorbells then go through the outbox.
         elsewhere: dict[str, Any] = {}
@@ -59,6 +63,7 @@ class World:
         self.environment = {
             **SHORT,
             **{f"BRAINQ_{name.upper()}": value for name, value in elsewhere.items()},
+            **{f"BRAINQ_{name.upper()}": str(value) for name, value in (pace or {}).items()},
             "BRAINQ_APP": APP,
             "BRAINQ_REDIS_URL": self.redis.url,
             "BRAINQ_SQL_URL": self.sql_url,
@@ -66,20 +71,13 @@ class World:
             diary.DIRECTORY: str(directory),
             **(environment or {}),
         }
-        threads = {"coordinator": 16, "parallel": 8, "finalizer": 4}
+        counts = {"coordinator": 16, "parallel": 8, "finalizer": 4, **(threads or {})}
         self.fleet = Fleet(
-            directory / "workers", self.environment, workers=workers, concurrency=threads, log_level=log_level
+            directory / "workers", self.environment, workers=workers, concurrency=counts, log_level=log_level
         )
-        self.settings = load_settings(
-            redis_url=self.redis.url,
-            sql_url=self.sql_url,
-            lease_s=1.5,
-            beat_s=0.4,
-            sweep_s=0.2,
-            rering_s=1.0,
-            **elsewhere,
-        )
-        self.client = Client(self.settings, brain)
+        own_pace = {"lease_s": 1.5, "beat_s": 0.4, "sweep_s": 0.2, "rering_s": 1.0, **(pace or {})}
+        self.settings = load_settings(redis_url=self.redis.url, sql_url=self.sql_url, **own_pace, **elsewhere)
+        self.client = Client(self.settings, load_brain(self.environment["BRAINQ_APP"]))
         os.environ[diary.DIRECTORY] = str(directory)
 
     @property

@@ -14,6 +14,7 @@ from brainq.brain import Brain, load_brain
 from brainq.contracts.callbacks import Callbacks, Deny, PreToolUse, TurnInfo
 from brainq.contracts.effect import Effect
 from brainq.contracts.limits import Limits
+from brainq.contracts.parts import Approvals, Children
 from brainq.errors import InvalidInput, SetupError, ToolSchemaError
 from brainq.tools.tool import make_tool
 
@@ -70,6 +71,51 @@ def test_defaults() -> None:
     assert brain.prompt_for(TurnInfo("turn", "s", "hi")) == "Be brief."
 
 
+def test_people_are_asked_and_children_started_as_the_brain_says() -> None:
+    plain = Brain("b", "openai:x")
+    approvals = Approvals(effects=(Effect.DESTRUCTIVE, Effect.NETWORK, Effect.NETWORK), timeout_s=60)
+    strict = Brain("b", "openai:x", approvals=approvals, children=Children(max_depth=1, max_turns=0))
+
+    @strict.tool(approval="it is your money")
+    def pay(amount: int) -> None: ...
+
+    assert (plain.approvals, plain.children) == (Approvals((), 3600.0), Children(3, 8))
+    assert strict.approvals == Approvals((Effect.DESTRUCTIVE, Effect.NETWORK), 60.0)
+    assert strict.children == Children(1, 0)
+    assert strict.tools["pay"].approval == "it is your money"
+    bad: Any = async_callback
+    with pytest.raises(ToolSchemaError, match="'note'"):
+        strict.tool(approval=bad)(note)
+
+
+@pytest.mark.parametrize(
+    ("part", "fields", "words"),
+    [
+        (Approvals, {"effects": Effect.DESTRUCTIVE}, ["effects", "(Effect.DESTRUCTIVE,)"]),
+        (Approvals, {"effects": None}, ["effects", "None"]),
+        (Approvals, {"effects": ("destructive",)}, ["effects", "'destructive'", "Effect.LOCAL_WRITE"]),
+        (Approvals, {"timeout_s": 0}, ["timeout_s", "above 0"]),
+        (Approvals, {"timeout_s": float("nan")}, ["timeout_s", "nan"]),
+        (Approvals, {"timeout_s": float("inf")}, ["timeout_s", "inf"]),
+        (Approvals, {"timeout_s": 31_536_001}, ["timeout_s", "31536000", "a year"]),
+        (Approvals, {"timeout_s": "60"}, ["timeout_s", "'60'", "number"]),
+        (Approvals, {"timeout_s": True}, ["timeout_s", "number"]),
+        (Children, {"max_depth": -1}, ["max_depth", "-1", "0 to 100"]),
+        (Children, {"max_depth": 101}, ["max_depth", "101"]),
+        (Children, {"max_turns": 1.5}, ["max_turns", "1.5", "whole"]),
+        (Children, {"max_turns": True}, ["max_turns", "True"]),
+    ],
+)
+def test_a_part_refuses_what_makes_no_sense(
+    part: type[Approvals | Children], fields: dict[str, Any], words: list[str]
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        part(**fields)
+
+    for word in words:
+        assert word in str(refused.value)
+
+
 def test_a_prompt_can_be_made_for_the_turn() -> None:
     brain = Brain("b", "openai:x", lambda turn: f"Turn {turn.turn_number} of {turn.session_id}.")
     assert brain.prompt_for(TurnInfo("turn", "s", "hi", turn_number=3)) == "Turn 3 of s."
@@ -117,6 +163,9 @@ async def async_callback(told: Any) -> None: ...
         ({"model": ""}, ["model", "provider:model"]),
         ({"model": 3}, ["model", "Provider"]),
         ({"system_prompt": 3}, ["system_prompt"]),
+        ({"approvals": (Effect.DESTRUCTIVE,)}, ["approvals", "tuple", "Approvals(...)"]),
+        ({"approvals": None}, ["approvals", "Approvals(...)"]),
+        ({"children": 3}, ["children", "int", "Children(...)"]),
     ],
 )
 def test_bad_fields_are_named(fields: dict[str, Any], words: list[str]) -> None:

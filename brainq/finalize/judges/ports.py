@@ -1,4 +1,4 @@
-"""What judging needs of the world. `wiring.py` fits SQL and Redis in."""
+"""What judging needs of the world. `wiring/` fits SQL and Redis in."""
 
 from __future__ import annotations
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from brainq.contracts.turn import TurnRequest
 from brainq.finalize.ports import StepContext
 from brainq.finalize.result import result_of
+
+REVIEW = (
+    "[A review of this conversation was asked for.]"  # what stays of the question: only its outcome is kept
+)
 
 
 class LogAnswer:
@@ -21,10 +26,18 @@ class LogAnswer:
         turn, claim = context.turn, context.claim
         # A result that the sweeper sent before is the one the caller has: SQL keeps that, with its warnings.
         sent = context.chain.published(claim.session_id, claim.turn_id) if claim.sent else None
-        context.records.record_answer(
-            claim,
-            sent or result_of(turn),
-            context.brain.redact_logs,
-            context.details(),
-            turn.request.user_message,
-        )
+        result, details = sent or result_of(turn), context.details()
+        asked, answered = logged(turn.request, result.text, begun=bool(details.messages))
+        context.records.record_answer(claim, result, context.brain.redact_logs, details, asked, answered)
+
+
+def logged(request: TurnRequest, text: str, *, begun: bool) -> tuple[str, str]:
+    """What the session's event log gets of a turn that has ended: (from the user, from the assistant), "" for
+    nothing."""
+    match request.kind:
+        case "chat":
+            return "" if begun else request.user_message, text
+        case "review":
+            return REVIEW, text
+        case "compact":
+            return "", ""

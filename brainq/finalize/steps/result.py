@@ -9,7 +9,8 @@ from brainq.finalize.result import result_of
 
 
 class SendResult:
-    """Publishes the TurnResult. A result the sweeper sent before stays as it went out."""
+    """Publishes the TurnResult, and gives it to the call that started the turn, if one did. A result the sweeper sent
+    before stays as it went out."""
 
     name = "result"
     limit_s: float | None = None  # no code of the brain
@@ -18,4 +19,9 @@ class SendResult:
         return True
 
     def run(self, context: StepContext) -> None:
-        context.chain.publish(result_of(context.turn))
+        turn = context.turn
+        context.chain.publish(result_of(turn))
+        if turn.request.parent is not None and context.parents is not None:
+            claim = context.claim
+            sent = context.chain.published(claim.session_id, claim.turn_id)
+            context.parents.deliver(turn.request, sent or result_of(turn))

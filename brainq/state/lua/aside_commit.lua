@@ -6,6 +6,7 @@ KEYS   turn budget history events spends
 ARGV   sid tid owner fence:n kind item input:n output:n cache_read:n cache_creation:n cost spend data
 REPLY  COMMITTED | LOST
 ]]
+-- @include lib/history
 -- @include lib/holds
 -- @include lib/event
 -- @include lib/budget

@@ -1,14 +1,14 @@
 --[[
-Take a dispatched call to run it. A call of a turn that is closed, cancelled or past its deadline never starts.
+Take a dispatched call to run it. A call of a turn that is closed, cancelled or past its deadline never starts, and one
+that changes something not while a hold stands: it is parked, or denied. Then its lanes are to be let go.
 
-KEYS   turn budget trace events
-ARGV   owner call attempt:n lease_ms:n
-REPLY  GO spec cap_ms remaining_ms effect tool step | DROP why
+KEYS   turn budget trace history events guard
+ARGV   sid tid owner call attempt:n lease_ms:n
+REPLY  GO spec cap_ms remaining_ms effect tool step edited | HELD wants | DROP why
 ]]
--- @include lib/event
--- @include lib/ring
+-- @include lib/waves
 local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':effect',
-  call .. ':spec', call .. ':cap_ms', call .. ':tool', call .. ':rung_at')
+  call .. ':spec', call .. ':cap_ms', call .. ':tool', call .. ':rung_at', call .. ':edited')
 if held[1] ~= 'dispatched' then return {'DROP', held[1] or 'gone'} end
 if tonumber(held[2]) ~= attempt then return {'DROP', 'stale'} end
 mark_claimed(held[3], held[7])
@@ -16,7 +16,8 @@ local open = redis.call('HMGET', turn, 'state', 'cancel', 'step')
 if open[1] ~= 'active' or open[2] == '1' then return {'DROP', 'closed'} end
 local remaining_ms = tonumber(redis.call('HGET', budget, 'deadline')) - now
 if remaining_ms <= 0 then return {'DROP', 'expired'} end
+if held[3] ~= 'read_only' and hold_word() then return {'HELD', table.concat(hold_back(call), ' ')} end
 redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
   call .. ':started_at', now)
 emit(turn, events, 'call.running', {call = call, attempt = attempt})
-return {'GO', held[4], tonumber(held[5]), remaining_ms, held[3], held[6], tonumber(open[3])}
+return {'GO', held[4], tonumber(held[5]), remaining_ms, held[3], held[6], tonumber(open[3]), held[8] or '0'}

@@ -1,7 +1,7 @@
 --[[
 Settle a call whose worker is gone and which must not run again: unknown, failed, or as SQL recorded its end.
 
-KEYS   turn trace history events guard sources blocked
+KEYS   turn budget trace history events guard sources blocked
 ARGV   sid tid call attempt:n status message detail
 REPLY  SETTLED wants | ALIVE | GONE status
 ]]

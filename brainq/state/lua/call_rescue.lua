@@ -1,7 +1,7 @@
 --[[
 Ask again for a call whose worker is gone: the next attempt, in the lanes it still holds.
 
-KEYS   turn trace events history guard
+KEYS   turn budget trace events history guard
 ARGV   sid tid call attempt:n
 REPLY  AGAIN attempt | ALIVE | GONE status
 ]]

@@ -2,7 +2,7 @@
 A finalizer step is done (or given up) and the chain goes on with `next_step`; when that is empty the chain is
 finished and the turn's keys get their lifetime.
 
-KEYS   turn spec budget trace guard events sources blocked spends result
+KEYS   turn spec budget trace guard events sources blocked spends result mailbox receipts changes history
 ARGV   sid tid fence:n step next_step keep_ms:n
 REPLY  NEXT | FINISHED | LOST
 ]]

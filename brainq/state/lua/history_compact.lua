@@ -9,13 +9,14 @@ REPLY  COMPACTED | CHANGED | LOST
 ]]
 -- @include lib/holds
 -- @include lib/event
+-- @include lib/history
 -- @include lib/budget
 -- @include lib/again
 if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('LLEN', history) ~= expect then return {'CHANGED'} end
 redis.call('LTRIM', history, drop, -1)
 for i = #ARGV, 16, -1 do redis.call('LPUSH', history, ARGV[i]) end
-redis.call('HINCRBY', session, 'trimmed', drop - (#ARGV - 15))
+redis.call('HINCRBY', isolated and turn or session, 'trimmed', drop - (#ARGV - 15))
 -- The model no longer sees these results, so asking for them again is no repeat.
 for fingerprint in forget:gmatch('%S+') do redis.call('HDEL', guard, fingerprint) end
 redis.call('HSET', turn, 'compacted', '1', 'aside_compaction', mark)

@@ -2,13 +2,14 @@
 Go on without what memory and the context pack have not brought in time: their calls time out, and a result that
 comes later is late like any other.
 
-KEYS   turn trace history events guard
+KEYS   turn budget trace history events guard
 ARGV   sid tid
 REPLY  SKIPPED | ALREADY | EARLY
 ]]
 -- @include lib/waves
-local held = redis.call('HMGET', turn, 'state', 'awaits', 'step', 'n_calls', 'opening_until')
-if held[1] ~= 'active' or held[2] ~= 'calls' or held[3] ~= '0' then return {'ALREADY'} end
+local held = redis.call('HMGET', turn, 'state', 'awaits', 'step', 'n_calls', 'opening_until', 'cancel')
+local open = held[1] == 'parked' or (held[1] == 'active' and held[2] == 'calls')
+if not open or held[3] ~= '0' or held[6] == '1' then return {'ALREADY'} end
 if now < tonumber(held[5]) then return {'EARLY'} end
 for i = 0, tonumber(held[4]) - 1 do
   local call = 'c0-' .. i

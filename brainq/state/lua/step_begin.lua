@@ -3,14 +3,18 @@ Claim the next step and start an attempt at it. A step is paid for once, however
 attempt of the same owner that broke off is charged as an estimate. `asked` is new for each attempt, so that
 asking twice with the same one is asking once. `estimate` is compared with what the step is billed for in the end;
 `tokens` is the most it is thought to take, and what the budget is held against.
+With the step the input it reads is consumed: the `drain` oldest of the mailbox, whose messages (`items`) enter the
+history. `ready` is the newest word about readiness: `ready`, or a hold as JSON with its id.
 
-KEYS   turn budget events spends
-ARGV   owner fence:n asked estimate:n tokens:n estimate_usd shown
+KEYS   turn budget history events spends mailbox receipts
+ARGV   owner fence:n asked estimate:n tokens:n estimate_usd shown drain:n ready items...
 REPLY  GO step attempt | SPENT what | LOST
 ]]
 -- @include lib/event
 -- @include lib/holds
 -- @include lib/budget
+-- @include lib/history
+-- @include lib/readiness
 if not holds(turn, owner, fence) then return {'LOST'} end
 local known = redis.call('HMGET', turn, 'step', 'asked', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd')
 local step, is_repeat = tonumber(known[1]) + 1, known[2] == asked
@@ -33,5 +37,12 @@ local attempt = known[4] == tostring(step) and tonumber(known[5]) + 1 or 1
 if shown ~= '' then redis.call('HSETNX', turn, 'shown', shown) end
 redis.call('HSET', turn, 'thinking_step', step, 'thinking', '1', 'attempt', attempt, 'estimate', estimate, 'estimate_usd', estimate_usd,
   'asked', asked, 'aside_open', '')
+for i = 1, drain do
+  local input = cjson.decode(redis.call('LPOP', mailbox)).client_message_id
+  redis.call('HSET', receipts, input, 'consumed ' .. step)
+  emit(turn, events, 'input.consumed', {input = input, step = step})
+end
+for i = 10, #ARGV do redis.call('RPUSH', history, ARGV[i]) end
+if ready ~= '' then set_readiness(ready) end
 emit(turn, events, 'step.started', {step = step, attempt = attempt})
 return {'GO', step, attempt}

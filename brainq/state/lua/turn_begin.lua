@@ -7,13 +7,15 @@ KEYS   turn history session
 ARGV   owner fence:n context_hash earlier:n items...
 REPLY  BEGUN | ALREADY | LOST
 ]]
+-- @include lib/history
 -- @include lib/holds
 if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('HGET', turn, 'begun') == '1' then return {'ALREADY'} end
 redis.call('PERSIST', history)
 local held = redis.call('LLEN', history)
-if held == 0 then redis.call('HSET', session, 'trimmed', 0) end
-local begin_at = held + #ARGV - 5 + (tonumber(redis.call('HGET', session, 'trimmed')) or 0)
+local counted = isolated and turn or session
+if held == 0 then redis.call('HSET', counted, 'trimmed', 0) end
+local begin_at = held + #ARGV - 5 + (tonumber(redis.call('HGET', counted, 'trimmed')) or 0)
 for i = 5, #ARGV do redis.call('RPUSH', history, ARGV[i]) end
 if earlier > 0 then redis.call('HSETNX', session, 'turns', earlier) end
 local number = redis.call('HINCRBY', session, 'turns', 1)

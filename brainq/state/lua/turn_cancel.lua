@@ -1,24 +1,23 @@
 --[[
 Ask for a turn to be cancelled. One that still waits for its session ends at once; a live one is marked, and
-its coordinator rung: the mark outlives every process.
+its coordinator rung: the mark outlives every process. `scope` is `queued` to touch no live turn.
 
-KEYS   waiting turn events
-ARGV   sid tid reason first_step
-REPLY  CANCELLED | REQUESTED | ENDED state | GONE
+KEYS   session waiting turn
+ARGV   sid tid reason first_step channel scope keep_session_ms:n
+REPLY  CANCELLED | REQUESTED | LIVE | ENDED state | GONE
 ]]
--- @include lib/finalize
-local held = redis.call('HMGET', turn, 'state', 'cancel', 'fence')
-if not held[1] then return {'GONE'} end
-if held[1] == 'queued' then
-  redis.call('LREM', waiting, 1, tid)
-  redis.call('HSET', turn, 'cancel', '1')
-  close_turn(turn, events, sid, tid, 'cancelled', 'cancelled', '', reason, first_step)
+-- @include lib/cancel
+local state = redis.call('HGET', turn, 'state')
+if not state then return {'GONE'} end
+if state == 'queued' then
+  cancel_queued(waiting, turn, sid, tid, reason, first_step)
+  -- It was the last one that a paused session kept.
+  if redis.call('EXISTS', waiting) == 0 and (redis.call('HGET', session, 'live') or '') == '' then
+    redis.call('PEXPIRE', session, keep_session_ms)
+  end
   return {'CANCELLED'}
 end
-if held[1] ~= 'active' and held[1] ~= 'parked' then return {'ENDED', held[1]} end
-if held[2] ~= '1' then
-  redis.call('HSET', turn, 'cancel', '1', 'cancel_at', now, 'cancel_reason', reason, 'rung_at', now)
-  local fence = tonumber(held[3])
-  ring('turns', sid, tid, 'cancel.' .. fence, {sid, tid, fence}, tid)
-end
+if state ~= 'active' and state ~= 'parked' then return {'ENDED', state} end
+if scope == 'queued' then return {'LIVE'} end
+cancel_live(turn, sid, tid, reason, channel)
 return {'REQUESTED'}

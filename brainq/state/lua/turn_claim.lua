@@ -1,22 +1,26 @@
 --[[
 Take the ownership of a turn for one advance. A doorbell carries the fence it was rung under; only the
 newest one gets the turn, and each claim raises the fence. A cancel, or a deadline passed by over 2 s, takes
-the turn from whoever holds it or from the calls it awaits.
+the turn from whoever holds it or from the calls it awaits; after a cancel the calls that run have `grace_ms` to end.
 
 KEYS   turn budget history notices events spends
-ARGV   owner fence:n lease_ms:n
+ARGV   owner fence:n lease_ms:n grace_ms:n
 REPLY  GO fence now | DROP why
 ]]
+-- @include lib/history
 -- @include lib/event
 -- @include lib/ring
 -- @include lib/budget
-local held = redis.call('HMGET', turn, 'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at')
+-- @include lib/cancel
+local held = redis.call('HMGET', turn, 'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at',
+  'cancel_at')
 if not held[1] then return {'DROP', 'gone'} end
 if held[1] ~= 'active' then return {'DROP', held[1]} end
 if tonumber(held[2]) ~= fence then return {'DROP', 'stale'} end
 
 local deadline = tonumber(redis.call('HGET', budget, 'deadline'))
 local interrupt = held[6] == '1' or now > deadline + 2000
+if held[6] == '1' and now < tonumber(held[8] or 0) + grace_ms and runs_calls(turn) then return {'DROP', 'grace'} end
 if held[4] ~= '' and tonumber(held[5] or 0) > now and not interrupt then return {'DROP', 'held'} end
 if held[3] ~= 'coordinator' and not interrupt and now < deadline then return {'DROP', 'awaits ' .. held[3]} end
 
@@ -34,5 +38,5 @@ if aside[1] and aside[1] ~= '' then
   redis.call('HSET', turn, 'aside_open', '')
 end
 redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms)
-while held[3] == 'coordinator' and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end
+while held[3] == 'coordinator' and not isolated and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end
 return {'GO', fence + 1, now}

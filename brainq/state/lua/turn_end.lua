@@ -1,18 +1,25 @@
 --[[
-End a turn, once, by its owner: calls still open get their message, the answer enters the session's history,
-the write gate shuts, the session's next turn starts, the finalizer is rung.
-`base` is the key prefix of the session's turns; the next turn's keys are made from it, in the same slot.
+End a turn, once, by its owner: its mailbox is sealed, calls still open get their message, the answer enters the
+session's history, the write gate shuts, the session's next turn starts, the finalizer is rung.
+MORE: input came while the last step was answered, and another step may read it; nothing has changed. CHANGED: there
+are more than the `n_changes` changes that the diff was made of. `base` is the key prefix of the session's turns; the next
+turn's keys are made from it, in the same slot. `outcome` is what the session keeps of a turn with a history of its own.
 
-KEYS   session waiting turn budget trace history events notices spends
-ARGV   base sid tid owner fence:n ending stop_reason text failure item marker open_status open_text first_step tail input:n output:n cache_read:n cache_creation:n cost spend keep_session_ms:n
-REPLY  ENDED next freed | LOST
+KEYS   session waiting turn budget trace history events notices spends mailbox receipts changes flags readiness
+ARGV   base sid tid owner fence:n ending stop_reason text failure item marker outcome open_status open_text first_step tail last diff n_changes:n input:n output:n cache_read:n cache_creation:n cost spend keep_session_ms:n
+REPLY  ENDED next freed bounced children | MORE | CHANGED | LOST
 ]]
 -- @include lib/holds
 -- @include lib/budget
 -- @include lib/activate
 -- @include lib/finalize
+-- @include lib/history
 -- @include lib/settled
+-- @include lib/leftover
+-- @include lib/bounce
 if not holds(turn, owner, fence) then return {'LOST'} end
+if redis.call('LLEN', changes) ~= n_changes then return {'CHANGED'} end
+if stop_reason == 'answered' and item ~= '' and may_go_on() then return {'MORE'} end
 
 if tail ~= '' then
   local at = redis.call('HMGET', turn, 'step', 'attempt')
@@ -20,48 +27,37 @@ if tail ~= '' then
 end
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 if spend ~= '' then redis.call('RPUSH', spends, spend) end
-if item ~= '' then learn_ratio(session, turn, input) end
-local held = redis.call('HMGET', turn, 'step', 'n_calls', 'absorbed')
-local step, count, freed = tonumber(held[1]), tonumber(held[2] or 0), {}
-if count > 0 and held[3] ~= held[1] then
-  for i = 0, count - 1 do
-    local call = 'c' .. step .. '-' .. i
-    local known = redis.call('HMGET', trace, call .. ':status', call .. ':tool', call .. ':started_at',
-      call .. ':effect', call .. ':msg')
-    if not SETTLED[known[1]] then
-      local took_ms = known[3] and now - tonumber(known[3]) or 0
-      local said = open_text:gsub('%%SECONDS%%', string.format('%.1f', took_ms / 1000))
-      redis.call('HSET', trace, call .. ':status', open_status, call .. ':ended_at', now, call .. ':latency', took_ms)
-      emit(turn, events, 'call.ended', {call = call, status = open_status, latency_ms = took_ms})
-      known[5] = cjson.encode({role = 'tool', call_id = call, name = known[2], content = said,
-        is_error = true, turn = tid, step = step})
-      -- A running call frees its own lanes when its function ends; one that never started cannot.
-      if known[1] ~= 'running' and known[4] ~= 'read_only' then freed[#freed + 1] = call end
-    end
-    if step > 0 then
-      redis.call('RPUSH', history, known[5])
-      redis.call('HDEL', trace, call .. ':msg')
-    end
-    forget_work(call)
-  end
-  redis.call('HSET', turn, 'absorbed', step)
-end
+if item ~= '' and ending == 'completed' then learn_ratio(session, turn, input) end
+local freed, children = close_calls()
 if item ~= '' then redis.call('RPUSH', history, item) end
 if marker ~= '' then redis.call('RPUSH', history, marker) end
-local length, trimmed = redis.call('LLEN', history), tonumber(redis.call('HGET', session, 'trimmed')) or 0
+local counted = isolated and turn or session
+local length, trimmed = redis.call('LLEN', history), tonumber(redis.call('HGET', counted, 'trimmed')) or 0
 redis.call('HSET', turn, 'end_at', length + trimmed)
-if length > 2000 then
+if outcome ~= '' then redis.call('RPUSH', session_history, outcome) end
+if not isolated and length > 2000 then
   redis.call('LTRIM', history, -2000, -1)
   redis.call('HSET', session, 'trimmed', trimmed + length - 2000)
 end
+local bounced = bounce_all(turn, events, mailbox, receipts)
+if last ~= '' then redis.call('HSET', turn, 'last_agent_message', last) end
+if diff ~= '' then
+  redis.call('HSET', turn, 'diff', diff)
+  emit(turn, events, 'turn.diff', {diff = diff})
+end
 close_turn(turn, events, sid, tid, ending, stop_reason, text, failure, first_step)
 
-local next_turn = redis.call('LPOP', waiting)
+local held = redis.call('HMGET', turn, 'flag')
+if held[1] then redis.call('HDEL', flags, held[1]) end
+local paused = redis.call('HGET', session, 'paused') == '1'
+local next_turn = not paused and redis.call('LPOP', waiting)
 if next_turn then
   local key = base .. next_turn
-  activate(session, key, key .. ':budget', key .. ':events', sid, next_turn)
+  activate(session, key, key .. ':budget', key .. ':events', flags, readiness, sid, next_turn)
 else
   redis.call('HSET', session, 'live', '')
-  for _, key in ipairs({session, history, notices}) do redis.call('PEXPIRE', key, keep_session_ms) end
+  local kept = {session_history, notices, flags, readiness}
+  if not (paused and redis.call('EXISTS', waiting) == 1) then kept[#kept + 1] = session end
+  for _, key in ipairs(kept) do redis.call('PEXPIRE', key, keep_session_ms) end
 end
-return {'ENDED', next_turn or '', table.concat(freed, ' ')}
+return {'ENDED', next_turn or '', table.concat(freed, ' '), table.concat(bounced, ' '), table.concat(children, ' ')}

@@ -2,7 +2,7 @@
 Open the wave a turn begins with, once: memory and the context pack, as the calls of step 0. They cost no tool call,
 and the turn waits for them until `opening_ms` have passed at most.
 
-KEYS   turn trace history events guard
+KEYS   turn budget trace history events guard
 ARGV   sid tid owner fence:n calls opening_ms:n
 REPLY  OPENED | ALREADY | LOST
 ]]

@@ -1,27 +1,41 @@
 --[[
-Make an accepted turn known to Redis: live if its session is idle, else last in the session's queue.
-Running it again changes nothing.
+Make an accepted turn known to Redis: live if its session is idle, else last in the session's queue. `mode` says what
+it does to a live turn: `enqueue` waits behind the others, `interrupt` stops it and waits before the others, `replace`
+drops those as well, `reject` does not queue. Running it again changes nothing.
 
-KEYS   session waiting turn spec budget events
-ARGV   sid tid spec_json timeout_ms max_steps max_tool_calls max_reflections max_context_tokens max_total_tokens max_cost_usd lost_reason
-REPLY  ACTIVE | QUEUED ahead | EXISTS state
+KEYS   session waiting turn spec budget events flags readiness
+ARGV   base sid tid spec_json turn_kind isolated parent mode first_step channel timeout_ms max_steps max_tool_calls max_reflections max_context_tokens max_total_tokens max_cost_usd max_children lost_reason
+REPLY  ACTIVE | QUEUED ahead | EXISTS state | BUSY live
 ]]
 -- @include lib/activate
+-- @include lib/cancel
 local state = redis.call('HGET', turn, 'state')
 if state then return {'EXISTS', state} end
+local held = redis.call('HMGET', session, 'live', 'paused')
+local live = held[1] and held[1] ~= '' and held[1]
+if live and mode == 'reject' then return {'BUSY', live} end
 
 redis.call('SET', spec, spec_json)
 redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'tool_calls_max', max_tool_calls,
   'reflections_max', max_reflections, 'max_context_tokens', max_context_tokens,
-  'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd)
+  'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd, 'children_max', max_children)
 redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'tid', tid, 'created_at', now,
-  'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'lost_reason', lost_reason)
+  'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'lost_reason', lost_reason,
+  'kind', turn_kind, 'isolated', isolated, 'parent', parent)
 
-local live = redis.call('HGET', session, 'live')
-if live and live ~= '' then
-  local ahead = redis.call('RPUSH', waiting, tid)
-  emit(turn, events, 'turn.queued', {ahead = ahead})
-  return {'QUEUED', ahead}
+if not live and held[2] ~= '1' then
+  activate(session, turn, budget, events, flags, readiness, sid, tid)
+  return {'ACTIVE'}
 end
-activate(session, turn, budget, events, sid, tid)
-return {'ACTIVE'}
+if mode == 'replace' then
+  for _, other in ipairs(redis.call('LRANGE', waiting, 0, -1)) do
+    cancel_queued(waiting, base .. other, sid, other, 'replaced by turn ' .. tid, first_step)
+  end
+end
+local front = mode == 'interrupt' or mode == 'replace'
+local length = front and redis.call('LPUSH', waiting, tid) or redis.call('RPUSH', waiting, tid)
+redis.call('PERSIST', session)
+local ahead = front and 1 or length
+emit(turn, events, 'turn.queued', {ahead = ahead})
+if front and live then cancel_live(base .. live, sid, live, 'interrupted by turn ' .. tid, channel) end
+return {'QUEUED', ahead}

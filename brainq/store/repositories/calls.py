@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, and_, bindparam, case, exists, null, select, true, update
+from collections.abc import Mapping
+
+from sqlalchemy import Boolean, Connection, and_, bindparam, case, exists, null, or_, select, true, update
 
 from brainq.contracts.effect import Effect
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess
@@ -25,11 +27,28 @@ _RECORD = (
     .where(_HERE, _C.state == "intent")
     .values(state="done", ended_at=utc_now(), outcome_json=_OUTCOME)
 )
-# A definite end replaces `unknown` and `timeout`, and the late end of a call that timed out is evidence.
+# A definite end replaces `unknown` and `timeout`, and the late end of a call that timed out is evidence. That an end
+# was late may be known only after it was recorded.
 _RECORD_LATE = (
     update(calls)
-    .where(_HERE, _C.state == "done", _C.late.is_(False), _C.outcome_kind.in_(("unknown", "timeout")))
+    .where(
+        _HERE,
+        _C.state == "done",
+        _C.late.is_(False),
+        or_(
+            _C.outcome_kind.in_(("unknown", "timeout")),
+            and_(
+                bindparam("late_after_all", type_=Boolean()),
+                _C.outcome_kind == bindparam("outcome_kind_given"),
+            ),
+        ),
+    )
     .values(late=true(), ended_at=utc_now(), outcome_json=_OUTCOME)
+)
+_SETTLE = (
+    update(calls)
+    .where(_C.turn_id == bindparam("turn"), _C.call_id == bindparam("call"), _C.state == "intent")
+    .values(state="done", ended_at=utc_now(), outcome_kind=bindparam("kind"))
 )
 _OF = select(calls).where(_C.turn_id == bindparam("turn")).order_by(_C.row)
 _FORGET = update(calls).where(_C.turn_id == bindparam("turn")).values(args_json=null(), outcome_json=null())
@@ -111,8 +130,9 @@ class Calls:
         """Write how a started attempt ended; False if nothing changed.
 
         The first end stays, but a success or failure that comes after `timeout` or `unknown` replaces it and
-        is marked late. An attempt without an intent (a read, or a void) has no row to write to.
-        Of a redacted call of a turn that has ended, only the kind of its outcome is kept.
+        is marked late, and one that is recorded again as late is marked so. An attempt without an intent (a read, or
+        a void) has no row to write to. Of a redacted call of a turn that has ended, only the kind of its outcome is
+        kept.
         """
         values = {
             "turn": turn_id,
@@ -125,7 +145,14 @@ class Calls:
             return True
         if not isinstance(outcome, ToolSuccess | ToolFailure):
             return False
-        return self._db.write(_RECORD_LATE, values) == 1
+        told = {"late_after_all": late, "outcome_kind_given": outcome.kind}
+        return self._db.write(_RECORD_LATE, values | told) == 1
+
+    def settle(self, connection: Connection, turn_id: str, ended: Mapping[str, str]) -> None:
+        """Effect: calls (call_id -> outcome kind) that ended by a result from outside get that kind, where whoever
+        brought it died before it could write it down. What the result was, the transcript has."""
+        for call_id, kind in ended.items():
+            connection.execute(_SETTLE, {"turn": turn_id, "call": call_id, "kind": kind})
 
     def forget(self, connection: Connection, turn_id: str) -> None:
         """Effect: the turn's calls without arguments and results; that they ran, and how they ended, stays."""

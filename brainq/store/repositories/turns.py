@@ -64,6 +64,11 @@ _END = (
 )
 
 
+_REFUSE = (
+    update(turns)
+    .where(_T.turn_id == bindparam("turn"), _T.ended_at.is_(None))
+    .values(state="rejected", reject_reason=bindparam("why", type_=SafeText()), ended_at=utc_now())
+)
 _FORGET = (
     update(turns)
     .where(_T.turn_id == bindparam("turn"))
@@ -128,6 +133,20 @@ class Turns:
     def get(self, turn_id: str) -> TurnRow | None:
         found = self._db.first(_GET, {"turn": turn_id})
         return None if found is None else _turn_row(found)
+
+    def is_open(self, turn_id: str) -> bool:
+        """Whether the turn was accepted and has not ended, as far as SQL knows."""
+        found = self._db.first(_GET, {"turn": turn_id})
+        return found is not None and found["ended_at"] is None
+
+    def by_key(self, request_key: str) -> str | None:
+        """The turn that this request key stands for; a refused one, too."""
+        found = self._db.first(_SAME, {"key": request_key, "turn": ""})
+        return None if found is None else str(found["turn_id"])
+
+    def refuse(self, turn_id: str, reason: str) -> bool:
+        """An accepted turn is not to be queued after all; False, and nothing changed, unless it was still open."""
+        return self._db.write(_REFUSE, {"turn": turn_id, "why": reason}) == 1
 
     def find(self, sought: str, limit: int = 20) -> list[TurnRow]:
         """Turns whose id begins with `sought`, or whose request key is `sought`; newest first."""

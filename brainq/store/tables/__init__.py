@@ -6,10 +6,12 @@ able to start calls and finish all the same.
 
 from __future__ import annotations
 
+from brainq.store.tables.approvals import approvals
 from brainq.store.tables.base import metadata
 from brainq.store.tables.calls import calls
 from brainq.store.tables.decisions import decisions
 from brainq.store.tables.finalizer_steps import finalizer_steps
+from brainq.store.tables.inputs import inputs
 from brainq.store.tables.judgements import judgements
 from brainq.store.tables.memories import memories
 from brainq.store.tables.messages import messages
@@ -21,9 +23,11 @@ from brainq.store.tables.transcripts import transcripts
 from brainq.store.tables.turns import turns
 
 __all__ = [
+    "approvals",
     "calls",
     "decisions",
     "finalizer_steps",
+    "inputs",
     "judgements",
     "memories",
     "messages",

@@ -102,3 +102,24 @@ def test_an_outcome_may_hold_any_text(store: Store) -> None:
 
     (row,) = store.calls.of("turn-1")
     assert row.outcome == ToolSuccess(value=["\U0001f600", {"\ufffd": "a\ufffd"}])
+
+
+def test_an_end_that_turns_out_to_be_late_is_marked_so(store: Store) -> None:
+    start(store)
+    store.calls.record_outcome("turn-1", "c1-0", 1, DONE, late=False)
+    assert store.calls.record_outcome("turn-1", "c1-0", 1, DONE, late=True) is True
+    assert store.calls.record_outcome("turn-1", "c1-0", 1, DONE, late=True) is False
+    (row,) = store.calls.of("turn-1")
+    assert (row.state, row.outcome, row.late) == ("done", DONE, True)
+
+
+def test_what_somebody_outside_completed_is_settled_once(store: Store) -> None:
+    for call_id in ("c1-0", "c1-1"):
+        start(store, call_id=call_id)
+    store.calls.record_outcome("turn-1", "c1-1", 1, DONE, late=False)
+    for _ in range(2):
+        with store.database.transaction() as connection:
+            store.calls.settle(connection, "turn-1", {"c1-0": "failure", "c1-1": "failure"})
+    open_one, known = store.calls.of("turn-1")
+    assert (open_one.state, open_one.outcome_kind, open_one.outcome) == ("done", "failure", None)
+    assert (known.state, known.outcome_kind) == ("done", "success")

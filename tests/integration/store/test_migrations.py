@@ -99,6 +99,21 @@ def test_the_newest_schema_can_be_taken_back(store: Store) -> None:
     }
 
 
+def test_a_database_of_the_release_before_keeps_its_rows(store: Store, store_url: str) -> None:
+    store.turns.accept(request("turn-1"))
+    end_turn(store, "turn-1")
+    with transaction(store.engine) as connection:
+        command.downgrade(alembic_config(connection), "-1")
+    assert revision(store.engine) == "0002"
+    assert set(_tables(store.engine)) == {*metadata.tables, VERSION_TABLE} - {"inputs", "approvals"}
+
+    with Store.open(store_url) as again:
+        assert revision(again.engine) == HEAD
+        assert again.turns.result("turn-1") == result("turn-1")
+        assert again.turns.accept(request("turn-1")).created is False
+        assert (again.inputs.of("turn-1"), again.approvals.of("turn-1")) == ([], [])
+
+
 def test_a_sqlite_that_cannot_search_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Without:
         def execute(self, _: str) -> None:

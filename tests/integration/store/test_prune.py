@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import event, func, select, text
 
+from brainq.contracts.approval import AskedCall
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.effect import Effect
+from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
@@ -66,6 +68,10 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     store.turns.accept(sent)
     store.messages.log_user(sent, redact=False)
     start(store, turn_id=turn_id)
+    steer(store, turn_id, session_id)
+    store.inputs.consumed(session_id, {f"{turn_id}-m": 1})
+    asked = AskedCall(session_id, turn_id, "c1-0", "write", Effect.LOCAL_WRITE, "h", "{}", "why", 60)
+    store.approvals.ask([asked])
     records = SqlRecords(store)
 
     def claim(step: str) -> StepClaim:
@@ -81,6 +87,10 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     records.record_judges(claim("judges"), session_id, turn_id, ["tone"])
     store.judgements.fail(turn_id, "tone", "refused", 0, dead=True)
     records.record_decision(claim("decision"), decision(turn_id))
+
+
+def steer(store: Store, turn_id: str, session_id: str = "s1") -> None:
+    store.inputs.accept(session_id, turn_id, TurnInput(client_message_id=f"{turn_id}-m", text="faster"))
 
 
 def live_turn(store: Store, turn_id: str = "turn-live") -> None:
@@ -187,6 +197,25 @@ def test_a_turn_that_ended_this_week_without_a_decision_stays(store: Store) -> N
     assert prune(store, -60)["turns"] == 0
     SqlRecords(store).record_decision(StepClaim("s1", "turn-1", "decision", "me", 1, 1), decision("turn-1"))
     assert prune(store, -60)["turns"] == 1
+
+
+def test_a_turn_with_an_input_that_nothing_became_of_stays(store: Store) -> None:
+    for name in ("open", "bounced"):
+        store.turns.accept(request(f"turn-{name}"))
+        steer(store, f"turn-{name}")
+        end_turn(store, f"turn-{name}")
+    store.inputs.bounced("s1", "turn-bounced-m", "in-1")
+    age(store, "turn-open", "turn-bounced")
+    with store.engine.connect() as connection:
+        connection.execute(text(f"UPDATE inputs SET accepted_at = '{LONG_AGO}'"))
+    live_turn(store)
+
+    assert prune(store, 30 * DAY_S)["inputs"] == 1
+    assert ids(store) == ["turn-live", "turn-open"]
+    assert [row.state for row in store.inputs.of("turn-open")] == ["accepted"]
+    store.inputs.bounced("s1", "turn-open-m", "in-2")
+    assert prune(store, 30 * DAY_S)["inputs"] == 1
+    assert ids(store) == ["turn-live"]
 
 
 def test_the_age_is_the_one_asked_for(store: Store) -> None:

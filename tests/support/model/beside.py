@@ -12,7 +12,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
 from brainq.state.asides import RedisAsides
-from brainq.turn.think import RungAgain
+from brainq.turn.asked import RungAgain
 
 OPENING_S = 4.0
 
@@ -31,9 +31,17 @@ class RandomBeside:
         spend = Spend(kind="reflection", step=view.step, input_tokens=3)
         return "reflected" if self._asides.commit_note(claim, "reflection", note, spend, {}) else "lost"
 
+    def compact_now(self, claim: TurnClaim, view: TurnView) -> str:
+        word = _compact(self._asides, claim, view, len(view.history))
+        return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
+
 
 def open_wave(rng: Random, asides: RedisAsides, claim: TurnClaim) -> RungAgain | None:
-    arguments = {"arguments": {"lanes": (), "write": False, "again": False}, "hash": "h", "lanes": ()}
+    arguments = {
+        "arguments": {"lanes": (), "write": False, "again": False, "hash": "h"},
+        "hash": "h",
+        "lanes": (),
+    }
     calls = [
         PlannedCall(
             id=call_id(0, place),
@@ -53,16 +61,30 @@ def open_wave(rng: Random, asides: RedisAsides, claim: TurnClaim) -> RungAgain |
 def compact(asides: RedisAsides, claim: TurnClaim, view: TurnView) -> str:
     """What came before this turn gives way to one message."""
     before = next((place for place, message in enumerate(view.history) if message.turn == claim.turn_id), 0)
-    if before == 0 or asides.begin(claim, "compaction", str(before), 2, None) != "GO":
+    return _compact(asides, claim, view, before)
+
+
+def _compact(asides: RedisAsides, claim: TurnClaim, view: TurnView, drop: int) -> str:
+    if drop == 0 or asides.begin(claim, "compaction", str(drop), 2, None) != "GO":
         return ""
-    summary = Message(role="user", content="so far", extra={"note": "summary"})
+    # The rules look for every input that was read: the summary says which ones it stands for.
+    inputs = [name for message in view.history[:drop] for name in inputs_in(message)]
+    summary = Message(role="user", content="so far", extra={"note": "summary", "inputs": json.dumps(inputs)})
     return asides.compact(
         claim,
         expect=view.history_length,
-        drop=before,
+        drop=drop,
         front=[summary],
         spend=Spend(kind="compaction", step=view.step, input_tokens=2),
         data={},
-        mark=str(before),
+        mark=str(drop),
         forget=(),
     )
+
+
+def inputs_in(message: Message) -> list[str]:
+    """The inputs that a message is, or that it is the summary of: `ID@TURN@STEP`."""
+    extra = message.extra or {}
+    if "inputs" in extra:
+        return json.loads(str(extra["inputs"]))
+    return [f"{extra['input']}@{message.turn}@{message.step}"] if "input" in extra else []

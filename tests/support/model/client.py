@@ -64,9 +64,14 @@ class ModelClient:
         self._before()
         return self.many(commands)
 
+    def xrevrange(self, key: str, count: int) -> list[tuple[str, dict[str, str]]]:
+        found = self.execute_command("XREVRANGE", key, "+", "-", "COUNT", count)
+        return [(entry, pairs(flat_fields)) for entry, flat_fields in found]
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        def command(*given: Any) -> Any:
-            return _decoded(name, self.execute_command(name.upper(), *flat(given)))
+        def command(*given: Any, **options: Any) -> Any:
+            words = [word for option, value in options.items() for word in _option(option, value)]
+            return _decoded(name, self.execute_command(name.upper(), *flat(given), *words))
 
         return command
 
@@ -84,6 +89,11 @@ class Pipeline:
     def execute(self) -> list[Any]:
         replies = self._client.send_pipeline([(name.upper(), *words) for name, words in self._commands])
         return [_decoded(name, reply) for (name, _), reply in zip(self._commands, replies, strict=True)]
+
+
+def _option(name: str, value: Any) -> tuple[Any, ...]:
+    """An option as it stands on the wire: a flag by its name, others with their value."""
+    return (name.upper(),) if value is True else (name.upper(), value)
 
 
 def _decoded(name: str, reply: Any) -> Any:

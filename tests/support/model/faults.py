@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from brainq.contracts.claim import CallRef
+from tests.support.model.known import Known
 from tests.support.model.rules import require
-from tests.support.model.state import Known
-from tests.support.model.thinker import MOST_CALLS
 
 if TYPE_CHECKING:
     from tests.support.model.schedule import Schedule
@@ -56,21 +55,15 @@ class Faults:
     def _kill(self) -> None:
         self._at.replace(self._rng.randrange(len(self._at.processes)))
 
-    def _some_turn(self, *states: str) -> tuple[str, Known] | None:
-        """(key, turn) of a turn in one of the states."""
-        fit = [(key, known) for key, known in self._at.rules.turns.items() if known.state in states]
-        return self._rng.choice(fit) if fit else None
-
     def _end_turn_lease(self) -> None:
-        if (found := self._some_turn("active")) and found[1].owner:
-            self._do("the lease ends of turn", found[1].turn_id, "HSET", found[0], "lease_until", 0)
+        if (known := self._at.some_turn("active")) and known.owner:
+            self._do("the lease ends of turn", known.turn_id, "HSET", self._key(known), "lease_until", 0)
 
     def _end_call_lease(self) -> None:
         running = [
-            (key, known, f"c{place // MOST_CALLS}-{place % MOST_CALLS}")
+            (key, known, call)
             for key, known in self._at.rules.turns.items()
-            for place, status in enumerate(known.statuses)
-            if status == "running"
+            for call in known.calls_that("running")
         ]
         if running:
             key, known, call = self._rng.choice(running)
@@ -89,21 +82,21 @@ class Faults:
             self._do("the lane lease ends of", holder, "ZADD", leases, "XX", 0, holder)
 
     def _end_step_lease(self) -> None:
-        if found := self._some_turn("closing", "completed", "cancelled", "timed_out", "failed"):
-            self._do("the lease ends of the finalizer of", found[1].turn_id, "HSET", found[0], "fin_lease", 0)
-
-    def _pass_deadline(self) -> None:
-        if found := self._some_turn("active"):
-            passed_ms = self._at.now_ms - self._rng.choice((1, 3000))
+        if known := self._at.some_turn("closing", "completed", "cancelled", "timed_out", "failed"):
             self._do(
-                "the deadline passes of",
-                found[1].turn_id,
-                "HSET",
-                found[0] + ":budget",
-                "deadline",
-                passed_ms,
+                "the lease ends of the finalizer of", known.turn_id, "HSET", self._key(known), "fin_lease", 0
             )
 
+    def _pass_deadline(self) -> None:
+        if known := self._at.some_turn("active"):
+            passed_ms = self._at.now_ms - self._rng.choice((1, 3000))
+            budget = self._key(known) + ":budget"
+            self._do("the deadline passes of", known.turn_id, "HSET", budget, "deadline", passed_ms)
+            known.deadline = passed_ms
+
     def _cancel(self) -> None:
-        if found := self._some_turn("queued", "active", "closing"):
-            self._at.cancel(found[1])
+        if known := self._at.some_turn("queued", "active", "parked", "closing"):
+            self._at.cancel(known)
+
+    def _key(self, known: Known) -> str:
+        return self._at.keys.turn(known.session_id, known.turn_id)

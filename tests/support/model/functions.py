@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, cast
+
+import redis
 
 from brainq.calls.attempt import OnLate
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.calls.ended import Ended
+from brainq.contracts.claim import CallRef
+from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout
+from brainq.contracts.outside_token import ref_of_token
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
+from brainq.tools.pending import Pending
 from tests.support.model.rules import require
+from tests.support.model.tokens import make_token
+
+MayStart = Callable[[CallRef, dict[str, Any]], None]
 
 
 @dataclass(eq=False, slots=True)
@@ -26,14 +35,20 @@ class Running:
 
 
 class Functions:
-    """All functions that run just now, in any process."""
+    """All functions that run just now, in any process, and the tokens of results that are to come from outside."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_start: MayStart, on_token: Callable[[str], None]) -> None:
+        self._may_start = may_start
+        self._on_token = on_token
         self.running: list[Running] = []
         self.starts: dict[str, int] = {}
+        self.writes: set[str] = set()  # that have started
+        self.tokens: list[str] = []
 
-    def start(self, holder: str, attempt: int, arguments: dict[str, Any], process: object) -> Running:
+    def start(self, ref: CallRef, attempt: int, arguments: dict[str, Any], process: object) -> Running:
         """Raises BrokenRule when it may not start."""
+        self._may_start(ref, arguments)
+        holder = ref.holder
         lanes = frozenset(arguments["lanes"])
         for other in self.running:
             shared = lanes & other.lanes
@@ -50,9 +65,16 @@ class Functions:
         count = self.starts[holder] = self.starts.get(holder, 0) + 1
         once = arguments["write"] and not arguments["again"]
         require(count == 1 or not once, "a write started twice", holder, count)
+        if arguments["write"]:
+            self.writes.add(holder)
         function = Running(holder, attempt, lanes, process)
         self.running.append(function)
         return function
+
+    def give(self, token: str) -> None:
+        """Somebody outside has the token from now on."""
+        self.tokens.append(token)
+        self._on_token(token)
 
     def end(self, function: Running) -> None:
         if function in self.running:
@@ -69,7 +91,7 @@ class Functions:
 
 
 class Executor:
-    """Stands for `calls.executor.BoundedToolExecutor`."""
+    """Stands for `calls.executor.BoundedToolExecutor`. `waits` draws whether a result is to come from outside."""
 
     def __init__(
         self,
@@ -78,12 +100,14 @@ class Executor:
         process: object,
         give_way: Callable[[], None],
         spawn: Callable[[str, Callable[[], None]], None],
+        waits: Callable[[], bool],
     ) -> None:
         self._rng = rng
         self._functions = functions
         self._process = process
         self._give_way = give_way
         self._spawn = spawn
+        self._waits = waits
 
     def run(
         self,
@@ -93,17 +117,36 @@ class Executor:
         token: DeadlineToken,
         *,
         on_late: OnLate,
-    ) -> ToolOutcome:
-        holder = f"{context.session_id} {context.turn_id} {context.call_id}"
-        function = self._functions.start(holder, context.attempt, arguments, self._process)
-        for _ in range(self._rng.randint(1, 3)):
+    ) -> Ended:
+        ref = CallRef(context.session_id, context.turn_id, context.call_id)
+        function = self._functions.start(ref, context.attempt, arguments, self._process)
+        outside = ""
+        if self._waits():
+            try:
+                outside = self._token(ref, context)
+            except redis.ConnectionError as away:
+                self._functions.end(function)
+                return ToolFailure(error=str(away))
+        for _ in range(self._rng.randint(1, 6 if outside else 3)):
             self._give_way()
         roll = self._rng.random()
         if roll < 0.2 or token.is_cancelled:
-            self._spawn(f"late {holder}", lambda: self._end_late(function, on_late))
+            self._spawn(f"late {ref.holder}", lambda: self._end_late(function, on_late))
             return ToolTimeout(after_ms=1, still_running=True)
         self._functions.end(function)
+        if outside:
+            return Pending(outside, 3600.0)
+        if arguments["write"] and roll > 0.8:
+            context.record_change("a.md", "before", f"after {ref.holder}")
         return ToolSuccess(value="done") if roll < 0.9 else ToolFailure(error="it failed")
+
+    def _token(self, ref: CallRef, context: RunContext) -> str:
+        """As `context.outside_token()`, but drawn from the seed; or a name of the tool's own making."""
+        token = make_token(self._rng, ref)
+        if ref_of_token(token) is not None:
+            token = cast(str, getattr(context, "_give_token")(token))  # noqa: B009 - nobody else may call it
+        self._functions.give(token)
+        return token
 
     def _end_late(self, function: Running, on_late: OnLate) -> None:
         for _ in range(self._rng.randint(1, 6)):

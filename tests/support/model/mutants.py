@@ -12,7 +12,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "call_settle whatever the status": ("call_settle", "if held[1] == 'running' and open[1]", "if open[1]"),
     "call_settle counts a cut as an end": (
         "call_settle",
-        " or status == 'timed_out' or status == 'cancelled' then",
+        " or status == 'timed_out' or status == 'cancelled' or status == 'unknown' then",
         " then",
     ),
     "lane_take grants always": ("lane_take", "if not is_first(holders, holder) then", "if false then"),
@@ -52,4 +52,34 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "if false then",
     ),
     "turn_sweep enters no lane": ("turn_sweep", "known[1] == 'waiting'", "known[1] == 'nothing'"),
+    "turn_end seals no mailbox": (
+        "turn_end",
+        "local bounced = bounce_all(turn, events, mailbox, receipts)",
+        "local bounced = {}",
+    ),
+    "step_begin drains nothing": (
+        "step_begin",
+        "cjson.decode(redis.call('LPOP', mailbox))",
+        "cjson.decode(redis.call('LINDEX', mailbox, i - 1))",
+    ),
+    "call_claim looks at no hold": ("call_claim", "held[3] ~= 'read_only' and hold_word()", "false"),
+    "approval_decide for any arguments": ("approval_decide", "if held[2] ~= expect then", "if false then"),
+    "approval_decide twice": ("approval_decide", "if held[1] ~= 'pending' then", "if false then"),
+    "a parked turn's deadline runs on": (
+        "call_complete",
+        "  redis.call('HINCRBY', budget_key, 'deadline', parked_ms)",
+        "",
+    ),
+    "call_complete twice": ("call_complete", "if held[6] then", "if false then"),
+    "a call of a cancelled turn opens waves": ("call_settle", "'waves', 'cancel')", "'waves', 'nothing')"),
+    "turn_submit begins a turn of a paused session": (
+        "turn_submit",
+        "if not live and held[2] ~= '1' then",
+        "if not live then",
+    ),
+    "turn_end ends what a compaction has begun": (
+        "turn_end",
+        "stop_reason == 'answered' and item ~= ''",
+        "stop_reason == 'answered'",
+    ),
 }

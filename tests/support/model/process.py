@@ -14,23 +14,43 @@ from brainq.contracts.limits import Limits
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.order import StepOrder
 from brainq.finalize.result import result_of
+from brainq.people.inputs import InputDesk
+from brainq.people.leftovers import Leftovers
+from brainq.people.outside import OutsideDesk
+from brainq.state.approvals import RedisApprovals
 from brainq.state.asides import RedisAsides
 from brainq.state.budgets import RedisBudgets
 from brainq.state.calls import RedisCalls
 from brainq.state.finals import RedisFinals
+from brainq.state.holds import RedisHolds
 from brainq.state.index import RedisIndex
 from brainq.state.keys import Keys
 from brainq.state.lanes import RedisLanes
+from brainq.state.mailbox import RedisMailbox
 from brainq.state.outbox import NoOutbox
+from brainq.state.outside import RedisOutside
+from brainq.state.sessions import RedisSessions
 from brainq.state.turns import RedisTurns
 from brainq.turn.advance import Coordinator
+from brainq.turn.ending import Ender
 from brainq.upkeep.compare import Comparer
+from brainq.upkeep.parks import Parks
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.sweeper import Sweeper
 from tests.support.model.beside import RandomBeside
 from tests.support.model.functions import Executor, Functions
+from tests.support.model.inputs import Inputs
 from tests.support.model.scripts import WatchedScripts
-from tests.support.model.stand_ins import BRAIN, Accepted, Beats, Intents, Records, Step
+from tests.support.model.stand_ins import (
+    BRAIN,
+    Accepted,
+    Beats,
+    Intents,
+    NoChildren,
+    Records,
+    Step,
+    Stops,
+)
 from tests.support.model.thinker import RandomThinker
 
 LEASE_S = 1000.0  # ends when the schedule says so, or in the healing after it
@@ -43,7 +63,9 @@ class State:
 
     def __init__(self, scripts: WatchedScripts, keys: Keys) -> None:
         outbox = NoOutbox()
-        self.turns = RedisTurns(scripts, keys, outbox, lease_s=LEASE_S, keep_session_s=3600)
+        self.turns = RedisTurns(
+            scripts, keys, outbox, lease_s=LEASE_S, keep_session_s=3600, first_step=FIRST_STEP
+        )
         self.calls = RedisCalls(scripts, keys, outbox, lease_s=LEASE_S)
         self.lanes = RedisLanes(scripts, keys, lease_s=LEASE_S)
         self.finals = RedisFinals(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600)
@@ -51,6 +73,11 @@ class State:
         self.budgets = RedisBudgets(scripts, keys)
         self.index = RedisIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=15)
         self.keeper = LaneKeeper(self.calls, self.lanes)
+        self.mailbox = RedisMailbox(scripts, keys)
+        self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=3600)
+        self.approvals = RedisApprovals(scripts, keys, outbox)
+        self.sessions = RedisSessions(scripts, keys, outbox, keep_session_s=3600)
+        self.outside = RedisOutside(scripts, keys, outbox)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +88,10 @@ class Outside:
     functions: Functions
     intents: Intents
     accepted: Accepted
+    inputs: Inputs
     give_way: Callable[[], None]
     fails: Callable[[], bool]
+    waits: Callable[[], bool]
 
 
 class Process:
@@ -79,22 +108,44 @@ class Process:
         self.beats = Beats()
         beats: Any = self.beats
         rng, accepted = outside.rng, outside.accepted
+        self.stops = Stops()
+        stops: Any = self.stops
+        self.admission = Admission(cast(Any, accepted), state.turns, Limits())
+        self.desk = InputDesk(
+            inputs=outside.inputs,
+            mailbox=state.mailbox,
+            sessions=state.sessions,
+            requests=accepted,
+            admission=self.admission,
+            holds=state.holds,
+            keeper=state.keeper,
+            redact=True,
+        )
+        children: Any = NoChildren()
         self.coordinator = Coordinator(
             owner=owner,
             brain=BRAIN,
             turns=state.turns,
-            thinker=cast(Any, RandomThinker(rng, state.turns, state.budgets, state.asides)),
+            thinker=cast(Any, RandomThinker(rng, state.turns, state.budgets, state.asides, outside.waits)),
             beside=cast(Any, RandomBeside(state.asides)),
             lanes=state.keeper,
             beats=beats,
-            attention=state.index,
-            first_final_step=FIRST_STEP,
+            stops=stops,
+            ender=Ender(
+                turns=state.turns,
+                lanes=state.keeper,
+                leftovers=Leftovers(self.desk, children),
+                attention=state.index,
+                first_final_step=FIRST_STEP,
+            ),
         )
 
         def in_this_process(label: str, body: Callable[[], None]) -> None:
             spawn(label, self, body)
 
-        executor: Any = Executor(rng, outside.functions, self, outside.give_way, in_this_process)
+        executor: Any = Executor(
+            rng, outside.functions, self, outside.give_way, in_this_process, outside.waits
+        )
         intents: Any = outside.intents
         self.runner = CallRunner(
             owner=owner,
@@ -106,24 +157,38 @@ class Process:
             budgets=state.budgets,
             beats=beats,
             executor=executor,
+            stops=stops,
+            holds=state.holds,
+            outside=state.outside,
+        )
+        self.outside = OutsideDesk(
+            outside=state.outside,
+            calls=state.calls,
+            asks=state.approvals,
+            intents=intents,
+            keeper=state.keeper,
         )
         self.finalizer = TurnFinalizer(
             owner=owner,
             brain=None,
-            order=StepOrder(_steps(accepted, outside.fails)),
+            order=StepOrder(_steps(state, outside)),
             chain=state.finals,
             records=cast(Any, Records()),
             beats=beats,
             max_tries=3,
             chance=rng.random,
         )
-        self.admission = Admission(cast(Any, accepted), state.turns, Limits())
         self.comparer = Comparer(
             index=state.index,
             accepted=cast(Any, accepted),
             intents=intents,
             admission=self.admission,
+            inputs=self.desk,
         )
+
+        def cancel(session_id: str, turn_id: str, reason: str) -> object:
+            return state.turns.cancel(session_id, turn_id, reason, FIRST_STEP)
+
         self.sweeper = Sweeper(
             every_s=1.0,
             index=state.index,
@@ -136,12 +201,20 @@ class Process:
             finalizer=self.finalizer,
             opening=state.asides,
             judges=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
+            parks=Parks(calls=state.calls, lanes=state.keeper, cancel=cancel),
+            children=children,
+            inputs=self.desk,
         )
 
 
-def _steps(accepted: Accepted, fails: Callable[[], bool]) -> list[Step]:
+def _steps(state: State, outside: Outside) -> list[Step]:
+    accepted, fails = outside.accepted, outside.fails
+
     def log(context: Any) -> None:
-        accepted.ended.setdefault(context.turn.request.turn_id, context.turn.ending.value)
+        request = context.turn.request
+        receipts = state.mailbox.receipts(request.session_id, request.turn_id)
+        outside.inputs.settle(request.session_id, receipts)
+        accepted.ended.setdefault(request.turn_id, context.turn.ending.value)
 
     def send(context: Any) -> None:
         context.chain.publish(result_of(context.turn))

@@ -7,26 +7,35 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
+from brainq.contracts.claim import CallRef
 from brainq.contracts.limits import Limits
 from brainq.contracts.status import TurnState
-from brainq.contracts.turn import LimitsOverride, TurnRequest
+from brainq.contracts.turn import TurnRequest
+from brainq.errors import SessionBusy
 from tests.support.model.bells import Bells
 from tests.support.model.client import ModelClient
 from tests.support.model.ending import check_ending
 from tests.support.model.faults import Faults
 from tests.support.model.functions import Functions
+from tests.support.model.inputs import Inputs
+from tests.support.model.known import Known
+from tests.support.model.people import People
 from tests.support.model.process import FIRST_STEP, LEASE_S, RERING_S, Outside, Process, State
+from tests.support.model.requests import draw_request
 from tests.support.model.rules import require
 from tests.support.model.scripts import CLOCK, WatchedScripts
-from tests.support.model.stand_ins import Accepted, Intents
-from tests.support.model.state import Known, StateRules
+from tests.support.model.stand_ins import REFUSED, Accepted, Intents
+from tests.support.model.state import StateRules
 from tests.support.model.tasks import Tasks
 
-OPERATIONS = 40  # of the schedule, each one fault, one thing begun, or a few commands of a task
+OPERATIONS = 34  # of the schedule, each one fault, one thing begun, or a few commands of a task
 WORKERS = 3
 SESSIONS = ("s1", "s2")
 MOST_TURNS = 3
 MOST_BURST = 8  # commands that one task may run before another one may
+PEOPLE = 20  # how often a verb is drawn, beside 98 for work and faults
+PEOPLE_ROUNDS = 2  # of healing, in which people still do what they like
+MOST_VERBS = 5  # in each of them, beside those that come while workers work
 HEALING_ROUNDS = 24
 MOST_STEPS_TO_QUIET = 4000
 TIMEOUT_S = 80_000.0  # healing ends well before, so a turn that only its deadline could end is found
@@ -51,21 +60,27 @@ class Schedule:
         self.keys = bells.keys
         self.bells = bells
         self.rules = StateRules(self.keys, look_sha)
-        self.functions = Functions()
-        self.accepted = Accepted()
+        self.functions = Functions(self._may_start, lambda token: self._people.answer_at_once(token))
+        self.accepted = Accepted(self._watch)
+        self.inputs = Inputs(self.tasks.give_way)
         self.healing = False
+        self.calm = False
         self.now_ms = 1_000_000_000
-        self._state = state
+        self.ports = state
+        self._submitted = 0
         self._outside = Outside(
             self.rng,
             self.functions,
             Intents(self.tasks.give_way),
             self.accepted,
+            self.inputs,
             self.tasks.give_way,
             self._step_fails,
+            self._waits,
         )
         self.processes = [self._process(f"w{number}") for number in range(WORKERS)]
         self._faults = Faults(self)
+        self._people = People(self)
         self._common: list[tuple[int, Callable[[], None]]] = [
             (34, self._answer_bell),
             (9, self._sweep),
@@ -80,7 +95,7 @@ class Schedule:
         self.pass_time(0)
         for _ in range(self.rng.randint(1, 3)):
             self._submit()
-        operations = [*self._common, *self._faults.weighted]
+        operations = [*self._common, *self._faults.weighted, (PEOPLE, self._people.act)]
         weights = [weight for weight, _ in operations]
         acts = [act for _, act in operations]
         for _ in range(OPERATIONS):
@@ -89,14 +104,16 @@ class Schedule:
             else:
                 self.rng.choices(acts, weights)[0]()
         self._heal()
-        check_ending(self.client, self.keys, list(self.rules.turns.values()))
+        check_ending(self)
 
     # What scripts ask and tell.
 
     def fate(self) -> str:
-        if self.healing or self.tasks.current is None:
+        if self.calm or self.tasks.current is None:
             return ""
         roll = self.rng.random()
+        if self.healing:
+            return "twice" if roll < 0.05 else ""
         return (
             "request lost"
             if roll < 0.015
@@ -111,7 +128,10 @@ class Schedule:
         task = self.tasks.current
         self.log.append((task.label if task else "", name, str(given.get("call", "")), *map(str, reply[:3])))
         if state is not None:
-            self.rules.check(name, given, reply, state)
+            self.rules.check(name, given, reply, state, self.now_ms)
+            for known in self.rules.newly_cancelled:
+                for process in self.processes:
+                    process.stops.tell(self.rng, known.session_id, known.turn_id)
 
     # What the schedule does.
 
@@ -143,19 +163,38 @@ class Schedule:
         }
         self.spawn(f"{task[7:]} {args[1:]}", process, lambda: machine[task](*args))
 
+    def some_turn(self, *states: str) -> Known | None:
+        """A turn in one of the states."""
+        fit = [known for known in self.rules.turns.values() if known.state in states]
+        return self.rng.choice(fit) if fit else None
+
+    def some_session(self) -> str:
+        return self.rng.choice(SESSIONS)
+
     def cancel(self, known: Known) -> None:
         process = self.rng.choice(self.processes)
         self.spawn(
             f"cancel {known.turn_id}",
             process,
-            lambda: self._state.turns.cancel(known.session_id, known.turn_id, "stop", FIRST_STEP),
+            lambda: self.ports.turns.cancel(known.session_id, known.turn_id, "stop", FIRST_STEP),
         )
 
     def _process(self, owner: str) -> Process:
-        return Process(owner, self._state, self._outside, self.spawn)
+        return Process(owner, self.ports, self._outside, self.spawn)
 
     def _step_fails(self) -> bool:
         return not self.healing and self.rng.random() < 0.15
+
+    def _waits(self) -> bool:
+        """Whether a call needs an approval, or its result is to come from outside."""
+        return not self.calm and self.rng.random() < 0.2
+
+    def _may_start(self, ref: CallRef, arguments: dict[str, Any]) -> None:
+        self.rules.people.may_start(self.rules.of(ref.session_id, ref.turn_id), ref.call_id, arguments)
+
+    def _watch(self, request: TurnRequest) -> None:
+        full: Limits = request.limits.over(Limits())
+        self.rules.watch(Known(request.session_id, request.turn_id, full.max_steps, full.tool_calls))
 
     def _burst(self) -> None:
         place = self.rng.randrange(len(self.tasks.alive))
@@ -174,25 +213,23 @@ class Schedule:
     def _compare(self) -> None:
         process = self.rng.choice(self.processes)
         self.spawn("compare", process, process.comparer.compare)
+        self.spawn("heal inputs", process, process.desk.heal)
 
     def _submit(self) -> None:
-        number = len(self.accepted.requests) + 1
-        if number > MOST_TURNS:
+        if self._submitted == MOST_TURNS:
             return
-        limits = LimitsOverride(
-            timeout_s=TIMEOUT_S, max_steps=self.rng.randint(1, 2), max_tool_calls=self.rng.randint(1, 5)
-        )
-        request = TurnRequest(
-            turn_id=f"t{number:02d}",
-            session_id=SESSIONS[(number + (self.rng.random() < 0.2)) % 2],
-            user_message="do",
-            limits=limits,
-        )
-        full: Limits = limits.over(Limits())
-        self.accepted.requests[request.turn_id] = request
-        self.rules.watch(Known(request.session_id, request.turn_id, full.max_steps, full.tool_calls))
+        self._submitted += 1
+        request = draw_request(self.rng, self._submitted, SESSIONS, TIMEOUT_S)
+        self.accepted.accept(request)
         process = self.rng.choice(self.processes)
-        self.spawn(f"submit {request.turn_id}", process, lambda: process.admission.queue(request))
+
+        def submit() -> None:
+            try:
+                process.admission.queue(request)
+            except SessionBusy:
+                self.log.append(("refused", request.turn_id))
+
+        self.spawn(f"submit {request.turn_id} {request.on_busy} {request.kind}", process, submit)
 
     def _pass_some_time(self) -> None:
         passed_ms = self.rng.choice((1, 700, 3000, 6000))
@@ -211,8 +248,16 @@ class Schedule:
         """Workers work, sweepers sweep, time passes: each turn must end without its deadline's help."""
         self.healing = True
         self.log.append(("healing",))
+        for _ in range(PEOPLE_ROUNDS):
+            self._run_to_quiet()
+            self._sweep()
+            for _ in range(MOST_VERBS):
+                self._people.act()
+        self.calm = True
+        self.log.append(("people go home",))
         for number in range(HEALING_ROUNDS):
             self._run_to_quiet()
+            self._people.go_home()
             self._compare()
             self._sweep()
             self._run_to_quiet()
@@ -220,12 +265,15 @@ class Schedule:
                 return
             self.pass_time(int(1000 * ((LEASE_S if number % 2 else RERING_S) + 1)))
         states = {known.turn_id: known.line for known in self.rules.turns.values()}
-        require(False, "it does not come to its end", json.dumps(states), *self._left())
+        inputs = [row for row in self.inputs.rows.values() if row.state == "accepted"]
+        require(False, "it does not come to its end", json.dumps(states), *inputs, *self._left())
 
     def _run_to_quiet(self) -> None:
         for _ in range(MOST_STEPS_TO_QUIET):
             if self.tasks.alive:
                 self.tasks.step(self.rng.randrange(len(self.tasks.alive)))
+                if not self.calm and self.rng.random() < 0.04:
+                    self._people.act()
             elif bells := self.bells.pop_all():
                 for bell in bells:
                     self.answer(bell)
@@ -234,8 +282,12 @@ class Schedule:
         require(False, "it goes on for ever")
 
     def _is_over(self) -> bool:
-        ended = all(TurnState(known.state or "queued").is_final for known in self.rules.turns.values())
-        return ended and not self._left()
+        ended = all(
+            TurnState(known.state or "queued").is_final or self.accepted.ended.get(known.turn_id) == REFUSED
+            for known in self.rules.turns.values()
+        )
+        settled = all(row.state != "accepted" for row in self.inputs.rows.values())
+        return ended and settled and not self.rules.paused and not self._left()
 
     def _left(self) -> list[str]:
         """Keys that empty themselves when all is done."""

@@ -10,6 +10,7 @@ import redis
 
 from brainq.settings import Settings
 from brainq.state.connection import Client
+from brainq.state.keys import Keys
 from brainq.state.scripts import Script, Scripts
 from brainq.wiring import doorbells
 from tests.support.model.client import ModelClient
@@ -79,6 +80,9 @@ class WatchedScript:
     def load(self, text: str) -> None:
         self.text = text
         self.sha = hashlib.sha1(text.encode()).hexdigest()
+
+    def on(self, keys: Keys, session_id: str, turn_id: str, **given: Any) -> list[str]:
+        return Script.on(cast(Script, self), keys, session_id, turn_id, **given)
 
     def __call__(self, **given: Any) -> list[str]:
         name = self.signature.name

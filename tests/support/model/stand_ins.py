@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from brainq.contracts.claim import StepClaim
+from brainq.contracts.claim import CallRef, StepClaim
 from brainq.contracts.effect import Effect
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.turn import TurnRequest
@@ -54,6 +56,28 @@ class Beats:
             hold.on_lost(word)
 
 
+class Stops:
+    """`brainq.state.stops` without its connection; the schedule decides who hears of a cancel."""
+
+    def __init__(self) -> None:
+        self._watching: list[tuple[str, str, Callable[[str], None]]] = []
+
+    @contextmanager
+    def watch(self, session_id: str, turn_id: str, callback: Callable[[str], None]) -> Generator[None]:
+        entry = (session_id, turn_id, callback)
+        self._watching.append(entry)
+        try:
+            yield
+        finally:
+            self._watching.remove(entry)
+
+    def tell(self, rng: Random, session_id: str, turn_id: str) -> None:
+        """The turn was cancelled: some of those who watch it hear of it at once, the others from their beats."""
+        for session, turn, callback in self._watching:
+            if (session, turn) == (session_id, turn_id) and rng.random() < 0.7:
+                callback("cancelled")
+
+
 @dataclass(slots=True)
 class Intent:
     state: str
@@ -89,6 +113,10 @@ class Intents:
         row.state, row.outcome_json = "done", json.dumps(outcome.model_dump(mode="json"))
         return True
 
+    def of(self, turn_id: str) -> tuple[()]:
+        """Attempts with their arguments, which are not kept here."""
+        return ()
+
     def has_intents(self, turn_id: str) -> bool:
         return any(key[0] == turn_id and row.state != "void" for key, row in self.rows.items())
 
@@ -101,10 +129,30 @@ class Intents:
 
 @dataclass(slots=True)
 class Accepted:
-    """The `turns` table."""
+    """The `turns` table. `on_accept` is told of each new row."""
 
+    on_accept: Callable[[TurnRequest], None]
     requests: dict[str, TurnRequest] = field(default_factory=dict[str, TurnRequest])
     ended: dict[str, str] = field(default_factory=dict[str, str])
+
+    def accept(self, request: TurnRequest) -> SimpleNamespace:
+        turn_id = request.turn_id
+        created = turn_id not in self.requests
+        if created:
+            self.requests[turn_id] = request
+            self.on_accept(request)
+        return SimpleNamespace(
+            turn_id=turn_id,
+            session_id=request.session_id,
+            created=created,
+            ended=turn_id in self.ended,
+        )
+
+    def refuse(self, turn_id: str, reason: str) -> bool:
+        return self.ended.setdefault(turn_id, REFUSED) == REFUSED
+
+    def is_open(self, turn_id: str) -> bool:
+        return turn_id in self.requests and turn_id not in self.ended
 
     def unended(self, after_row: int, limit: int) -> list[SimpleNamespace]:
         rows = enumerate(self.requests.values(), 1)
@@ -119,6 +167,9 @@ class Accepted:
 
     def request(self, turn_id: str) -> TurnRequest | None:
         return self.requests.get(turn_id)
+
+
+REFUSED = "refused"
 
 
 class Step:
@@ -151,6 +202,16 @@ class Records:
 
 
 EFFECTS = (Effect.READ_ONLY, Effect.LOCAL_WRITE, Effect.NETWORK, Effect.DESTRUCTIVE)
+
+
+class NoChildren:
+    """`people.children.ChildDesk` where no call starts a turn."""
+
+    def cancel_children(self, turn_ids: Sequence[str]) -> None:
+        return None
+
+    def check_parent(self, session_id: str, turn_id: str, parent: CallRef) -> bool:
+        return False
 
 
 def _tool(name: str) -> SimpleNamespace:

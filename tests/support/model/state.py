@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from brainq.contracts.status import TRACE_MOVES, TURN_MOVES, TraceStatus, TurnState
 from brainq.state.keys import Keys
+from tests.support.model.known import Known, read_line
+from tests.support.model.people_rules import PeopleRules
 from tests.support.model.rules import require
 from tests.support.model.thinker import MOST_CALLS
 
-# One line a turn: what the rules look at, and the status of every call.
+# One line a turn: what the rules look at, and how every call stands: STATUS[:PARK][!ASK].
 LOOK = f"""
 local lines = {{}}
 for i, key in ipairs(KEYS) do
-  local turn = redis.call('HMGET', key, 'state', 'owner', 'fence', 'step', 'ending')
+  local turn = redis.call('HMGET', key, 'state', 'owner', 'fence', 'step', 'ending', 'cancel', 'parked_ms', 'holds')
   if not turn[1] then
     lines[i] = ''
   else
-    local used = redis.call('HMGET', key .. ':budget', 'steps_used', 'tool_calls_used')
-    local line = {{turn[1], turn[2], turn[3], turn[5] or '', used[1] or '0', used[2] or '0'}}
+    local used = redis.call('HMGET', key .. ':budget', 'steps_used', 'tool_calls_used', 'deadline')
+    local line = {{turn[1], turn[2], turn[3], turn[5] or '', used[1] or '0', used[2] or '0', turn[6] or '',
+      turn[7] or '0', used[3] or '', turn[8] or ''}}
     local fields = {{}}
     for step = 0, tonumber(turn[4]) do
-      for call = 0, {MOST_CALLS - 1} do fields[#fields + 1] = 'c' .. step .. '-' .. call .. ':status' end
+      for call = 0, {MOST_CALLS - 1} do
+        local name = 'c' .. step .. '-' .. call
+        fields[#fields + 1] = name .. ':status'
+        fields[#fields + 1] = name .. ':park'
+        fields[#fields + 1] = name .. ':ask'
+      end
     end
-    if #fields > 0 then
-      local statuses = redis.call('HMGET', key .. ':trace', unpack(fields))
-      for _, status in ipairs(statuses) do line[#line + 1] = status or '' end
+    local found = redis.call('HMGET', key .. ':trace', unpack(fields))
+    for call = 1, #found, 3 do
+      local token = found[call] or ''
+      if token == 'parked' then token = token .. ':' .. found[call + 1] end
+      if found[call + 2] then token = token .. '!' .. found[call + 2] end
+      line[#line + 1] = token
     end
     lines[i] = table.concat(line, '|')
   end
@@ -51,21 +62,7 @@ _CALL = {status.value: {move.value for move in moves} for status, moves in TRACE
 _FIRST_TURN = {TurnState.QUEUED.value, TurnState.ACTIVE.value}
 # Within one script a call is planned and then opened, so any of these may be the first to be seen.
 _FIRST_CALL = {TraceStatus.PLANNED.value, *_CALL[TraceStatus.PLANNED.value]}
-
-
-@dataclass(slots=True)
-class Known:
-    """A turn as it was last read."""
-
-    session_id: str
-    turn_id: str
-    max_steps: int
-    max_tool_calls: int
-    line: str = ""
-    state: str = ""
-    owner: str = ""
-    fence: str = ""
-    statuses: list[str] = field(default_factory=list[str])
+_ON_ITS_WAY = {"waiting", "dispatched", "running"}
 
 
 class StateRules:
@@ -76,12 +73,24 @@ class StateRules:
         self._sha = look_sha
         self.turns: dict[str, Known] = {}
         self.look: list[Any] = ["EVALSHA", look_sha, 0]
+        self.people = PeopleRules(self.turns)
+        self.newly_cancelled: list[Known] = []
+        self._lines: dict[str, list[str]] = defaultdict(
+            list
+        )  # session -> turns that wait, the next one first
+        self.paused: set[str] = set()
+        self._begun: list[str] = []  # sessions in which the script had a turn begin
 
     def watch(self, known: Known) -> None:
         self.turns[self._keys.turn(known.session_id, known.turn_id)] = known
         self.look = ["EVALSHA", self._sha, len(self.turns), *self.turns]
 
-    def check(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str]) -> None:
+    def of(self, session_id: str, turn_id: str) -> Known:
+        return self.turns[self._keys.turn(session_id, turn_id)]
+
+    def check(
+        self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str], now_ms: int
+    ) -> None:
         """Raises BrokenRule when the script did what it may not."""
         if FENCED.get(name) == reply[0]:
             before = self.turns[given["turn"]]
@@ -89,47 +98,93 @@ class StateRules:
             fits = held == ("active", given["owner"], str(given["fence"]))
             require(fits, f"{name} wrote without the fence", given["owner"], given["fence"], "but", *held)
         if name == "call_settle" and reply[0] == "SETTLED":
-            status = _status(self.turns[given["turn"]], given["call"])
+            status = self.turns[given["turn"]].status(given["call"])
             require(status == "running", "a call that does not run was settled", given["call"], status)
+        self.people.check(name, given, reply, now_ms)
+        if name == "session_resume" and reply[0] == "RESUMED":
+            self.paused.discard(given["sid"])
+        self.newly_cancelled = []
         for known, line in zip(self.turns.values(), state, strict=True):
             if line != known.line:
                 self._moved(name, known, line)
+        self._line_up(name, given, reply)
+
+    def _line_up(self, name: str, given: Mapping[str, Any], reply: list[str]) -> None:
+        if name == "turn_submit" and reply[0] == "QUEUED":
+            place = 0 if given["mode"] in ("interrupt", "replace") else len(self._lines[given["sid"]])
+            self._lines[given["sid"]].insert(place, given["tid"])
+        if name == "session_pause" and reply[0] == "PAUSED":
+            self.paused.add(given["session"].split("{")[1].split("}")[0])
+        for session in self._begun:
+            live = [
+                known.turn_id
+                for known in self.turns.values()
+                if known.session_id == session and known.state in ("active", "parked")
+            ]
+            require(len(live) == 1, f"{name}: not one live turn", session, live)
+        self._begun.clear()
 
     def _moved(self, name: str, known: Known, line: str) -> None:
         where = f"{name} on {known.turn_id}"
         require(line != "", f"{where} lost the turn")
-        state, owner, fence, ending, steps, calls, *statuses = line.split("|")
-        if state != known.state:
-            legal = state in (_TURN[known.state] if known.state else _FIRST_TURN)
-            require(legal, f"{where}: no such move of a turn", known.state, state)
-            require(
-                state not in _TURN["closing"] or state == ending, f"{where} ended otherwise", state, ending
-            )
+        new = read_line(known, line)
+        if new.state != known.state:
+            self._turn_moved(name, where, known, new)
         elif known.state == "closing" or not _TURN[known.state]:
-            require(
-                owner == known.owner and fence == known.fence, f"{where}: a claim after its end", owner, fence
-            )
-        require(int(fence) >= int(known.fence or 0), f"{where}: the fence fell", known.fence, fence)
-        require(int(steps) <= known.max_steps, f"{where}: too many steps", steps, known.max_steps)
-        paid = int(steps) <= len(statuses) // MOST_CALLS
-        require(paid, f"{where}: a step was paid for twice", steps, len(statuses) // MOST_CALLS)
-        require(int(calls) <= known.max_tool_calls, f"{where}: too many calls", calls, known.max_tool_calls)
-        old = known.statuses + [""] * (len(statuses) - len(known.statuses))
-        for place, (was, status) in enumerate(zip(old, statuses, strict=True)):
+            same = (new.owner, new.fence) == (known.owner, known.fence)
+            require(same, f"{where}: a claim after its end", new.owner, new.fence)
+        require(int(new.fence) >= int(known.fence or 0), f"{where}: the fence fell", known.fence, new.fence)
+        require(new.steps <= known.max_steps, f"{where}: too many steps", new.steps, known.max_steps)
+        paid = new.steps <= len(new.statuses) // MOST_CALLS
+        require(paid, f"{where}: a step was paid for twice", new.steps, len(new.statuses) // MOST_CALLS)
+        require(
+            new.calls <= known.max_tool_calls, f"{where}: too many calls", new.calls, known.max_tool_calls
+        )
+        if known.deadline:
+            moved, parked = new.deadline - known.deadline, new.parked_ms - known.parked_ms
+            require(moved == parked and parked >= 0, f"{where}: the deadline moved otherwise", moved, parked)
+        old = known.statuses + [""] * (len(new.statuses) - len(known.statuses))
+        for place, (was, status) in enumerate(zip(old, new.statuses, strict=True)):
             if was != status:
                 legal = status in (_CALL[was] if was else _FIRST_CALL)
                 call = f"c{place // MOST_CALLS}-{place % MOST_CALLS}"
                 require(legal, f"{where}: no such move of a call", call, was, status)
-        known.line, known.state, known.owner, known.fence, known.statuses = (
-            line,
-            state,
-            owner,
-            fence,
-            statuses,
-        )
+                opened = known.cancel and was in ("planned", "parked") and status in ("waiting", "dispatched")
+                require(not opened, f"{where}: a cancelled turn opened a call", call, was, status)
+        self._parked(where, new)
+        self.people.moved(name, where, known, new)
+        if new.cancel and not known.cancel:
+            self.newly_cancelled.append(known)
+        known.take(new)
 
+    def _turn_moved(self, name: str, where: str, known: Known, new: Known) -> None:
+        legal = new.state in (_TURN[known.state] if known.state else _FIRST_TURN)
+        require(legal, f"{where}: no such move of a turn", known.state, new.state)
+        as_said = new.state not in _TURN["closing"] or new.state == new.ending
+        require(as_said, f"{where} ended otherwise", new.state, new.ending)
+        waiting = self._lines[known.session_id]
+        if known.state == "queued":
+            require(
+                new.state == "closing" or waiting[:1] == [known.turn_id],
+                f"{where}: out of order",
+                waiting,
+            )
+            waiting.remove(known.turn_id)
+        if new.state == "active" and known.state in ("", "queued"):
+            require(known.session_id not in self.paused, f"{where}: it began in a paused session")
+            require(known.state == "queued" or not waiting, f"{where}: it went before others", waiting)
+            self._begun.append(known.session_id)
 
-def _status(known: Known, call: str) -> str:
-    step, index = call[1:].split("-")
-    place = int(step) * MOST_CALLS + int(index)
-    return known.statuses[place] if place < len(known.statuses) else ""
+    @staticmethod
+    def _parked(where: str, new: Known) -> None:
+        on_their_way = [status for status in new.statuses if status in _ON_ITS_WAY]
+        parked = "parked" in new.statuses
+        if new.state == "parked":
+            fits = parked and not on_their_way
+            require(fits, f"{where}: a parked turn has other work", new.statuses)
+        elif new.state == "active" and not new.cancel:
+            require(
+                not parked or bool(on_their_way),
+                f"{where}: all its calls are parked, but it is not",
+                new.statuses,
+            )

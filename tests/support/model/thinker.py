@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from random import Random
 
+from brainq.contracts.approval import ApprovalAsk
 from brainq.contracts.claim import PlannedCall, TurnClaim
 from brainq.contracts.effect import Effect
 from brainq.contracts.ids import call_id
@@ -16,9 +17,10 @@ from brainq.contracts.view import TurnView
 from brainq.state.asides import RedisAsides
 from brainq.state.budgets import RedisBudgets
 from brainq.state.turns import RedisTurns
+from brainq.turn.asked import Answer, Asked, Calls, RungAgain
 from brainq.turn.decide import SPENT, End
+from brainq.turn.mailbox import TurnMailbox, messages_of, readiness_word
 from brainq.turn.scheduler import Schedulable, ToolScheduler
-from brainq.turn.think import Answer, Asked, Calls, RungAgain
 from tests.support.model.beside import compact, open_wave
 from tests.support.model.stand_ins import EFFECTS
 
@@ -30,8 +32,16 @@ MODEL_FAILED = End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not b
 class RandomThinker:
     """Stands for `turn.think.Thinker`: the same scripts in the same order, drawn replies."""
 
-    def __init__(self, rng: Random, turns: RedisTurns, budgets: RedisBudgets, asides: RedisAsides) -> None:
+    def __init__(
+        self,
+        rng: Random,
+        turns: RedisTurns,
+        budgets: RedisBudgets,
+        asides: RedisAsides,
+        asks: Callable[[], bool],
+    ) -> None:
         self._rng = rng
+        self._asks = asks
         self._turns = turns
         self._budgets = budgets
         self._asides = asides
@@ -48,8 +58,11 @@ class RandomThinker:
             word = compact(self._asides, claim, view)
             if word in ("COMPACTED", "LOST"):
                 return RungAgain("compacted") if word == "COMPACTED" else None
+        drain = TurnMailbox(view.inputs).drain()
+        read = len(view.inputs), messages_of(drain, turn_id, view.step + 1), readiness_word(drain)
         for again in (rng.random() < 0.1, False):
-            begun = self._turns.begin_step(claim, 10, 0, None)
+            begun = self._turns.begin_step(claim, 10, 0, None, (), *read)
+            read = 0, (), ""
             if begun == "LOST":
                 return None
             if isinstance(begun, str):
@@ -64,7 +77,7 @@ class RandomThinker:
         roll = rng.random()
         if roll < 0.03:
             return Answer(MODEL_FAILED)
-        if roll < 0.12:
+        if roll < 0.25:
             message = Message(role="assistant", content="done", turn=turn_id, step=step)
             return Answer(ANSWERED, message, Spend(step=step, input_tokens=5, output_tokens=5))
         return self._ask(claim, step)
@@ -116,7 +129,7 @@ class RandomThinker:
         lanes = () if effect.is_read else rng.choice(((own,), ("A",), ("A",), ("A",), ("A", "B"), ("B", own)))
         again = not effect.is_read and rng.random() < 0.4
         # The call carries what the rules need to know of it: a step that is asked again draws another plan.
-        arguments = {"lanes": lanes, "write": not effect.is_read, "again": again}
+        arguments = {"lanes": lanes, "write": not effect.is_read, "again": again, "hash": "h"}
         return PlannedCall(
             id=place,
             tool="tool",
@@ -128,6 +141,7 @@ class RandomThinker:
             cap_ms=1000,
             lanes=lanes,
             idempotent=again,
+            ask=ApprovalAsk(reason="it may be dear", timeout_s=3600.0) if self._asks() else None,
         )
 
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.loop import stop_tool_loop
+from tests.unit.calls.fakes import Rig
 
 
 @pytest.fixture
@@ -25,3 +27,15 @@ def release() -> Iterator[threading.Event]:
     event = threading.Event()
     yield event
     event.set()
+
+
+@pytest.fixture
+def brain() -> Brain:
+    return Brain("calls", "openai:x")
+
+
+@pytest.fixture
+def rig(brain: Brain, executor: BoundedToolExecutor) -> Iterator[Rig]:
+    rig = Rig(brain, executor)
+    yield rig
+    rig.beats.stop()

@@ -10,8 +10,11 @@ from pathlib import Path
 
 from brainq.brain import Brain
 from brainq.contracts.effect import Effect
+from brainq.contracts.limits import Limits
+from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import RunContext
 from brainq.tools.partial import Partial
+from brainq.tools.pending import Pending
 
 brain = Brain("processes", "openai:x")
 
@@ -73,3 +76,28 @@ def cite(ctx: RunContext) -> list[str]:
 @brain.tool(effect=Effect.READ_ONLY, isolation="process")
 def heavy_imports() -> list[str]:
     return sorted({"celery", "kombu", "redis", "sqlalchemy"} & set(sys.modules))
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def wait_outside(ctx: RunContext) -> Pending:
+    assert ctx.outside_token() == ctx.outside_token()
+    return Pending(ctx.outside_token(), timeout_s=7.0)
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def ask_child() -> ChildTurn:
+    options = {"limits": Limits(max_steps=2), "tags": ("a",)}
+    return ChildTurn("Sum it up.", session_id="other", timeout_s=5.0, options=options)
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def change(ctx: RunContext) -> None:
+    ctx.record_change("a.txt", None, "new")
+    ctx.record_change("a.txt", "new", "")
+    ctx.record_change("b.txt", "old", None)
+    ctx.record_change("big.txt", None, "x" * 2_000_000)
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def wait_until_ready(ctx: RunContext) -> bool:
+    return ctx.wait_ready(timeout_s=1.0)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from brainq.calls.attempt import OnLate
+from brainq.calls.ended import Ended
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.outcome import ToolOutcome
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.tool import Tool
@@ -25,7 +25,7 @@ def run(
     *,
     limit_s: float = 30.0,
     on_late: OnLate | None = None,
-) -> ToolOutcome:
+) -> Ended:
     token = DeadlineToken(limit_s)
     return executor.run(tool, arguments or {}, context_for(token), token, on_late=on_late)
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from brainq.calls.ended import Ended
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout
 from brainq.contracts.turn import Citation
 from brainq.tools.context import SideOutputs
 from brainq.tools.deadline import DeadlineToken
@@ -33,11 +34,11 @@ def executor() -> Iterator[BoundedToolExecutor]:
     executor.close()
 
 
-def call(executor: BoundedToolExecutor, name: str, limit_s: float = 30.0, **arguments: Any) -> ToolOutcome:
+def call(executor: BoundedToolExecutor, name: str, limit_s: float = 30.0, **arguments: Any) -> Ended:
     return run(executor, brain.tools[name], arguments, limit_s=limit_s)
 
 
-def value_of(outcome: ToolOutcome) -> Any:
+def value_of(outcome: Ended) -> Any:
     assert isinstance(outcome, ToolSuccess), outcome
     return outcome.value
 
@@ -179,7 +180,7 @@ def test_a_brain_that_cannot_be_loaded_is_named() -> None:
 def test_a_start_longer_than_the_limit_is_kept_for_the_next_call() -> None:
     executor = BoundedToolExecutor(brain_ref=REFERENCE)
     try:
-        outcomes: list[ToolOutcome] = []
+        outcomes: list[Ended] = []
 
         def try_again() -> bool:
             outcomes.append(call(executor, "add", limit_s=0.05, a=1))

@@ -17,9 +17,22 @@ from brainq.cli.main import app, main
 from brainq.cli.submitting import read_limits
 from brainq.cli.worker import POOLS, worker_command
 from brainq.contracts.status import Ending
-from brainq.errors import BrainqError, InvalidInput, ResultTimeout, SetupError, TurnNotFound, TurnRejected
+from brainq.errors import (
+    ApprovalDecided,
+    BrainqError,
+    InvalidInput,
+    ResultTimeout,
+    SessionBusy,
+    SetupError,
+    StaleTurn,
+    TurnNotFound,
+    TurnRejected,
+)
 
-COMMANDS = ("dev", "submit", "tail", "list", "show", "cancel", "doctor", "up", "worker", "flower")
+COMMANDS = (
+    *("dev", "submit", "tail", "list", "show", "cancel", "doctor", "up", "worker", "flower"),
+    *("steer", "hold", "release", "approvals", "approve", "deny", "session", "pause", "resume"),
+)
 HEAVY = ("redis", "celery", "kombu", "sqlalchemy", "pydantic", "rich", "httpx")
 
 Leaves = Callable[..., tuple[int, str, str]]
@@ -127,6 +140,9 @@ def test_a_bug_is_one_line_too(leaves: Leaves, monkeypatch: pytest.MonkeyPatch) 
         (TurnRejected("x"), Exit.FAILED),
         (ResultTimeout("x"), Exit.WAITED_OUT),
         (SetupError("x"), Exit.SETUP),
+        (SessionBusy("s1", "turn-1"), Exit.REFUSED),
+        (StaleTurn("turn-1", ""), Exit.REFUSED),
+        (ApprovalDecided("turn-1.c1-0", "denied", "x"), Exit.REFUSED),
         (BrainqError("x"), Exit.FAILED),
     ],
 )

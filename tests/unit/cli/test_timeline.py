@@ -11,6 +11,7 @@ from rich.console import Console
 from brainq.cli.timeline import Timeline
 from brainq.contracts.effect import Effect
 from brainq.contracts.event import EventKind, TurnEvent
+from brainq.turn.diff import turn_diff
 
 PLAN = [
     {"call": "c1-0", "tool": "read_note", "effect": "read_only"},
@@ -138,3 +139,83 @@ def test_what_comes_beside_the_steps() -> None:
     assert reflects == "aside reflects on step 2"
     assert stub == "aside reflects none: model"
     assert compacts == "aside compacts 900 to about 400 tokens of context summary by rules"
+
+
+def said(*events: tuple[str, dict[str, Any]]) -> list[str]:
+    """The lines without their times, with single spaces."""
+    return [" ".join(line.split()[1:]) for line in shown(*events).splitlines()]
+
+
+def test_a_call_that_waits_for_a_person() -> None:
+    ask = {"call": "c1-1", "tool": "drop", "effect": "destructive", "reason": "drops are looked at"}
+    plan = {"step": 1, "calls": 2, "plan": PLAN, "input_tokens": 1, "output_tokens": 1}
+    asks, requested, parked, turn, decided, expired, resumed = said(
+        ("step.ended", plan),
+        ("approval.requested", {**ask, "expires_in_ms": 60_000}),
+        ("call.parked", {"call": "c1-1", "why": "approval"}),
+        ("turn.parked", {"awaits": "people"}),
+        ("approval.decided", {"call": "c1-1", "decision": "approved", "edited": True}),
+        ("approval.decided", {"call": "c1-1", "decision": "expired"}),
+        ("turn.resumed", {"parked_ms": 90_000}),
+    )
+    assert asks.startswith("step 1")
+    assert (
+        requested
+        == "c1-1 asks drop destructive for an approval, see `brainq approvals` within 1 min drops are looked at"
+    )
+    assert parked == "c1-1 parked drop destructive until a person approves it"
+    assert turn == "turn parked waits for people; its time stands still"
+    assert decided == "c1-1 approved drop destructive with other arguments"
+    assert expired == "c1-1 expired drop destructive"
+    assert resumed == "turn goes on after 1 min 30 s parked"
+
+
+def test_a_call_is_named_by_the_question_that_comes_before_its_plan() -> None:
+    ask = {"call": "c1-0", "tool": "drop", "effect": "destructive", "reason": "", "expires_in_ms": 1_000}
+    assert said(("approval.requested", ask)) == [
+        "c1-0 asks drop destructive for an approval, see `brainq approvals` within 1.0 s"
+    ]
+
+
+def test_what_a_call_is_parked_for_is_said_in_words() -> None:
+    whys = ("hold", "outside", "child", "something new")
+    lines = said(*(("call.parked", {"call": "c1-0", "why": why}) for why in whys))
+    assert [line.removeprefix("c1-0 parked ") for line in lines] == [
+        "until the turn is released",
+        "until its result comes from outside",
+        "until its child turn has ended",
+        "something new",
+    ]
+
+
+def test_holds_inputs_and_a_cancel() -> None:
+    assert said(
+        ("hold.placed", {"hold": "hold-1", "reason": "look\x1b[2J first", "kind": "hold"}),
+        ("hold.placed", {"hold": "flag-1", "reason": "", "kind": "readiness"}),
+        ("hold.released", {"hold": "hold-1"}),
+        ("input.accepted", {"input": "m1"}),
+        ("input.consumed", {"input": "m1", "step": 2}),
+        ("input.bounced", {"input": "m2"}),
+        ("turn.cancelling", {"reason": "enough"}),
+        ("turn.cancelling", {"reason": ""}),
+    ) == [
+        "hold held hold-1 look\N{REPLACEMENT CHARACTER}[2J first",
+        "hold not ready flag-1",
+        "hold released hold-1",
+        "input accepted m1 the next step reads it",
+        "input consumed m1 by step 2",
+        "input bounced m2 it becomes a turn of its own",
+        "turn stopping a cancel was asked for enough",
+        "turn stopping a cancel was asked for",
+    ]
+
+
+def test_a_turns_diff_is_counted_not_printed() -> None:
+    changes: list[dict[str, str | None]] = [
+        {"path": "a.sql", "before": "-- one\n-- two\n", "after": "-- two\n+++ three\n"},
+        {"path": "new", "before": None, "after": "diff --git a b\nx\r\n"},
+        {"path": "gone", "before": "", "after": None},
+        {"path": "big", "too_large": "1"},
+    ]
+    assert said(("turn.diff", {"diff": turn_diff(changes)})) == ["turn changed 4 files, +3 -1"]
+    assert said(("turn.diff", {"diff": turn_diff(changes[:1])})) == ["turn changed 1 file, +1 -1"]

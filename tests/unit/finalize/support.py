@@ -185,7 +185,13 @@ class Rows:
         return True
 
     def record_answer(
-        self, claim: StepClaim, result: TurnResult, redact: bool, details: TurnDetails, user_message: str = ""
+        self,
+        claim: StepClaim,
+        result: TurnResult,
+        redact: bool,
+        details: TurnDetails,
+        user_message: str = "",
+        answer: str | None = None,
     ) -> bool:
         return self._once(claim, result)
 

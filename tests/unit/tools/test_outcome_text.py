@@ -12,7 +12,7 @@ from brainq.contracts.outcome import (
     ToolTimeout,
     ToolUnknown,
 )
-from brainq.tools.outcome_text import outcome_text
+from brainq.tools.outcome_text import MAX_EDITED_CHARS, cancelled_text, edited_note, outcome_text
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_outcomes_are_said_plainly(outcome: ToolOutcome, text: str, is_error: bo
         (ToolUnknown(), ["unknown", "Do not simply repeat"]),
         *[
             (ToolDenied(reason=reason), ["This call was not made"])
-            for reason in ("duplicate", "blocked", "pre_hook", "validation", "budget", "approval")
+            for reason in ("duplicate", "blocked", "pre_hook", "validation", "budget", "approval", "hold")
         ],
     ],
 )
@@ -72,3 +72,30 @@ def test_what_is_in_doubt_is_said_to_be(outcome: ToolOutcome, words: list[str]) 
     assert is_error
     for word in words:
         assert word in text
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "is_read", "text"),
+    [
+        (0, True, "Cancelled before it started."),
+        (0, False, "Cancelled before it started."),
+        (1, True, "Cancelled after 0.0 s."),
+        (2540, True, "Cancelled after 2.5 s."),
+        (
+            2540,
+            False,
+            "Cancelled after 2.5 s; whether it took effect is not known; check before repeating it.",
+        ),
+    ],
+)
+def test_a_cancel_is_said_with_what_is_known(after_ms: int, is_read: bool, text: str) -> None:
+    assert cancelled_text(after_ms, is_read=is_read) == text
+
+
+def test_edited_arguments_are_shown_and_long_ones_cut() -> None:
+    assert edited_note({"path": "\u00e9.md"}) == (
+        '[A person changed the arguments before this ran: {"path": "\u00e9.md"}]\n'
+    )
+    note = edited_note({"text": "x" * 100_000})
+    assert len(note) < MAX_EDITED_CHARS + 200
+    assert note.endswith("of 100012 characters)]\n")

@@ -40,6 +40,15 @@ class Box:
         return key
 
 
+class AsyncRule:
+    async def __call__(self, arguments: dict[str, Any]) -> bool:
+        return True
+
+
+def over(limit: int, arguments: dict[str, Any]) -> bool:
+    return arguments["amount"] > limit
+
+
 def test_an_unmarked_tool_counts_as_destructive() -> None:
     tool = make_tool(write)
 
@@ -93,6 +102,17 @@ def test_a_schema_from_elsewhere_is_taken_as_it_is() -> None:
         ({"lane": "x{nope}"}, ["{nope}"]),
         ({"name": "two words"}, ["two words", "A-Z"]),
         ({"name": "x" * 65}, ["64"]),
+        ({"approval": ""}, ["approval=''", "or True"]),
+        ({"approval": " "}, ["approval=' '"]),
+        ({"approval": "x" * 501}, ["500"]),
+        ({"approval": 1}, ["approval=1", "a function of the arguments"]),
+        ({"approval": Box}, ["approval=", "a function"]),
+        ({"approval": fetch}, ["approval= is async", "plain def"]),
+        ({"approval": async_items}, ["approval= is async"]),
+        ({"approval": functools.partial(fetch, "x")}, ["approval= is async"]),
+        ({"approval": AsyncRule()}, ["approval= is async"]),
+        ({"approval": lambda: True}, ["approval=", "def needs(arguments: dict)"]),
+        ({"approval": write}, ["approval=", "one dict"]),
     ],
 )
 def test_bad_options_are_refused_with_the_remedy(options: dict[str, Any], words: list[str]) -> None:
@@ -101,6 +121,13 @@ def test_bad_options_are_refused_with_the_remedy(options: dict[str, Any], words:
 
     for word in [*words, options.get("name", "'write'")]:
         assert word in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "rule", [None, True, False, "it moves money", functools.partial(over, 3), Box().open, len]
+)
+def test_a_tool_keeps_its_approval_rule(rule: Any) -> None:
+    assert make_tool(write, approval=rule).approval is rule
 
 
 @pytest.mark.parametrize("thing", [items, async_items, Box(), functools.partial(write, "p"), Box, len])

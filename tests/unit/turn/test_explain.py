@@ -84,7 +84,6 @@ def call(number: int, status: TraceStatus, **given: Any) -> ToolTraceEntry:
             {"budget": BUDGET.model_copy(update={"remaining_s": 0.0})},
             "ends next as timed_out, because its deadline has passed; a coordinator is rung",
         ),
-        ({"state": TurnState.PARKED, "awaits": "people"}, "waits for people"),
         ({"awaits": "calls"}, "waits for its next wave of calls"),
         (
             {
@@ -114,6 +113,15 @@ def call(number: int, status: TraceStatus, **given: Any) -> ToolTraceEntry:
 )
 def test_one_sentence_says_what_happens_next_and_why(given: dict[str, Any], said: str) -> None:
     assert explain(snapshot(**given)).startswith(said)
+
+
+def test_parked_calls_say_whom_they_wait_for() -> None:
+    parks = ("approval", "hold", "outside", "child")
+    trace = tuple(call(place, TraceStatus.PARKED, park=park) for place, park in enumerate(parks))
+    assert explain(snapshot(state=TurnState.PARKED, awaits="people", trace=trace)) == (
+        "waits for a person's approval of c2-0 note, a hold to be released, before c2-1 note, "
+        "the outside result of c2-2 note, the child turn of c2-3 note"
+    )
 
 
 def test_calls_say_where_they_are() -> None:

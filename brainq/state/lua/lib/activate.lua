@@ -1,13 +1,41 @@
--- Make a queued turn its session's live one: its deadline starts now, and its coordinator is rung.
+-- Make a queued turn its session's live one: its deadline starts now, it takes the oldest readiness flag, and its
+-- coordinator is rung.
 -- @include lib/event
 -- @include lib/ring
-local function activate(session_key, turn_key, budget_key, events_key, sid, tid)
+
+-- A flag that is not ready yet becomes a hold of the turn. Where there is none the turn is ready.
+local function take_flag(turn_key, events_key, flags_key, readiness_key, tid)
+  local flag = redis.call('LPOP', readiness_key)
+  if not flag then return end
+  local text = redis.call('HGET', flags_key, flag)
+  if not text then return end
+  local known = cjson.decode(text)
+  redis.call('HSET', turn_key, 'flag', flag)
+  if known.ready then
+    redis.call('HDEL', flags_key, flag)
+    return
+  end
+  known.turn = tid
+  redis.call('HSET', flags_key, flag, cjson.encode(known))
+  local holds = redis.call('HGET', turn_key, 'holds')
+  holds = holds and holds ~= '' and cjson.decode(holds) or {}
+  holds[flag] = {ends = now + known.timeout_ms, policy = known.policy, reason = known.reason, kind = 'readiness'}
+  redis.call('HSET', turn_key, 'holds', cjson.encode(holds), 'readiness', flag)
+  emit(turn_key, events_key, 'hold.placed', {hold = flag, reason = known.reason, kind = 'readiness'})
+end
+
+local function activate(session_key, turn_key, budget_key, events_key, flags_key, readiness_key, sid, tid)
   local timeout_ms = tonumber(redis.call('HGET', budget_key, 'timeout_ms'))
   redis.call('HSET', budget_key, 'deadline', now + timeout_ms)
   redis.call('HSET', turn_key, 'state', 'active', 'awaits', 'coordinator', 'active_at', now, 'rung_at', now)
   redis.call('HSET', session_key, 'live', tid)
   redis.call('PERSIST', session_key)
+  redis.call('PERSIST', flags_key)
+  redis.call('PERSIST', readiness_key)
   emit(turn_key, events_key, 'turn.active', {deadline_in_ms = timeout_ms})
+  if redis.call('HGET', turn_key, 'kind') == 'chat' then
+    take_flag(turn_key, events_key, flags_key, readiness_key, tid)
+  end
   local fence = tonumber(redis.call('HGET', turn_key, 'fence'))
   ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
 end

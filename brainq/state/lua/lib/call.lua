@@ -1,6 +1,7 @@
 -- One call: ask for it, end it, open it when its wave comes.
--- Uses the script's names: turn trace events guard, and sid tid.
+-- Uses the script's names: turn budget trace events guard, and sid tid.
 -- @include lib/event
+-- @include lib/park
 -- @include lib/ring
 local function tool_message(call, tool, step, text)
   return cjson.encode({role = 'tool', call_id = call, name = tool or '', content = text,
@@ -25,17 +26,39 @@ local function is_repeat(fingerprint)
   return epoch and epoch == (redis.call('HGET', turn, 'write_epoch') or '0')
 end
 
+local REFUSED = {
+  denied = 'Not run: a person refused it%s.',
+  expired = 'Not run: nobody approved it in time.',
+}
+
+-- A call whose turn to go has come, or may have come: it goes, or waits for its lanes, or is parked, or refused.
 local function open_call(call, step, wants)
-  local held = redis.call('HMGET', trace, call .. ':effect', call .. ':fp', call .. ':tool', call .. ':attempt')
+  local held = redis.call('HMGET', trace, call .. ':effect', call .. ':fp', call .. ':tool', call .. ':attempt',
+    call .. ':ask', call .. ':started_at', call .. ':again')
+  local function refuse(text, detail) end_call(call, 'denied', tool_message(call, held[3], step, text), detail, 0) end
   if held[2] ~= '' and is_repeat(held[2]) then
-    end_call(call, 'denied', tool_message(call, held[3], step,
-      'Not run: the same call with the same arguments already succeeded in this turn; use its result.'),
-      'duplicate', 0)
-  elseif held[1] == 'read_only' then
-    dispatch(call, held[1], tonumber(held[4]))
-  else
-    redis.call('HSET', trace, call .. ':status', 'waiting', call .. ':waiting_at', now)
-    emit(turn, events, 'call.waiting', {call = call})
-    wants[#wants + 1] = call
+    if held[5] == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
+    return refuse('Not run: the same call with the same arguments already succeeded in this turn; use its result.',
+      'duplicate')
   end
+  local asked = held[5] and ask_word(call) or 'go'
+  if asked == 'wait' then return park(call, 'approval', redis.call('HGET', trace, call .. ':ask_ends')) end
+  if asked ~= 'go' then
+    local why = redis.call('HGET', trace, call .. ':ask_why')
+    return refuse(string.format(REFUSED[asked], why and why ~= '' and ': ' .. why or ''), 'approval')
+  end
+  if held[1] == 'read_only' then return dispatch(call, held[1], tonumber(held[4])) end
+  local word, ends = hold_word()
+  if word == 'hold' then return park(call, 'hold', ends) end
+  if word == 'deny' and held[6] and held[7] == '1' then
+    -- Of an idempotent tool. An attempt that was lost may have taken effect: it cannot be said that it was not run.
+    return end_call(call, 'unknown', tool_message(call, held[3], step, 'Its worker was lost, and it was not tried '
+      .. 'again because changes are on hold. It may or may not have taken effect.'), 'hold', 0)
+  end
+  if word == 'deny' then
+    return refuse('Not run: changes were on hold in this turn, and nobody released them in time.', 'hold')
+  end
+  redis.call('HSET', trace, call .. ':status', 'waiting', call .. ':waiting_at', now)
+  emit(turn, events, 'call.waiting', {call = call})
+  wants[#wants + 1] = call
 end

@@ -1,15 +1,21 @@
 -- Record how a call ended, and open what comes next. Uses the names of lib/waves, and sources blocked.
 -- @include lib/waves
+
+-- What a call left beside its result.
+local function note_side(call, found, block)
+  if found ~= '' then
+    for _, source in ipairs(cjson.decode(found)) do redis.call('RPUSH', sources, source) end
+  end
+  if block == '1' then redis.call('SADD', blocked, redis.call('HGET', trace, call .. ':tool')) end
+end
+
 local function settle(call, status, message, detail, latency_ms, found, block)
-  local held = redis.call('HMGET', trace, call .. ':effect', call .. ':fp', call .. ':tool')
+  local held = redis.call('HMGET', trace, call .. ':effect', call .. ':fp')
   if held[1] ~= 'read_only' then redis.call('HINCRBY', turn, 'write_epoch', 1) end
   end_call(call, status, message, detail, latency_ms)
   if status == 'completed' and held[2] ~= '' then
     redis.call('HSET', guard, held[2], redis.call('HGET', turn, 'write_epoch') or '0')
   end
-  if found ~= '' then
-    for _, source in ipairs(cjson.decode(found)) do redis.call('RPUSH', sources, source) end
-  end
-  if block == '1' then redis.call('SADD', blocked, held[3]) end
+  note_side(call, found, block)
   return open_waves()
 end

@@ -1,5 +1,6 @@
 -- Opening waves: a wave's calls are asked for together; the next wave opens when all of them are settled.
--- Uses the script's names: turn trace history events guard, and sid tid.
+-- Uses the script's names: turn budget trace history events guard, and sid tid.
+-- @include lib/history
 -- @include lib/call
 -- @include lib/settled
 
@@ -17,34 +18,62 @@ local function absorb(step, count)
   redis.call('HSET', turn, 'absorbed', step)
 end
 
--- Returns the calls that now wait for their lanes.
+local function ring_coordinator()
+  redis.call('HSET', turn, 'rung_at', now)
+  local fence = tonumber(redis.call('HGET', turn, 'fence'))
+  ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
+end
+
+local MAY_GO = {planned = true, approval = true, hold = true}
+
+-- Opens what may go now, and says whether the turn is parked by what is left. Returns the calls that now wait for
+-- their lanes. A turn that is being cancelled opens nothing: it ends once nothing runs in it.
 local function open_waves()
-  local held = redis.call('HMGET', turn, 'step', 'n_calls', 'wave', 'waves')
+  local held = redis.call('HMGET', turn, 'step', 'n_calls', 'wave', 'waves', 'cancel')
   local step, count, wave, waves = tonumber(held[1]), tonumber(held[2]), tonumber(held[3]), tonumber(held[4])
   local fields = {}
   for i = 0, count - 1 do
-    fields[#fields + 1] = 'c' .. step .. '-' .. i .. ':status'
-    fields[#fields + 1] = 'c' .. step .. '-' .. i .. ':wave'
+    for _, part in ipairs({':status', ':wave', ':park'}) do fields[#fields + 1] = 'c' .. step .. '-' .. i .. part end
   end
   local wants = {}
   while wave <= waves do
-    local known, open = redis.call('HMGET', trace, unpack(fields)), 0
+    local known, open, parked, awaits = redis.call('HMGET', trace, unpack(fields)), 0, 0, 'outside'
     for i = 0, count - 1 do
-      if tonumber(known[2 * i + 2]) == wave and not SETTLED[known[2 * i + 1]] then
-        local call = 'c' .. step .. '-' .. i
-        if known[2 * i + 1] == 'planned' then open_call(call, step, wants) end
-        if not SETTLED[redis.call('HGET', trace, call .. ':status')] then open = open + 1 end
+      local call, status, park_word = 'c' .. step .. '-' .. i, known[3 * i + 1], known[3 * i + 3]
+      if tonumber(known[3 * i + 2]) == wave and not SETTLED[status] then
+        if held[5] ~= '1' and MAY_GO[status == 'parked' and park_word or status] then
+          open_call(call, step, wants)
+          local after = redis.call('HMGET', trace, call .. ':status', call .. ':park')
+          status, park_word = after[1], after[2]
+        end
+        if not SETTLED[status] then open = open + 1 end
+        if held[5] == '1' and status == 'running' then return wants end
+        if status == 'parked' then
+          parked = parked + 1
+          if park_word == 'approval' or park_word == 'hold' then awaits = 'people' end
+        end
       end
+    end
+    if held[5] == '1' then
+      ring_coordinator()
+      return wants
     end
     if open > 0 then
       redis.call('HSET', turn, 'wave', wave)
+      if parked == open then park_turn(awaits) else resume_turn(turn, budget, events, 'calls') end
       return wants
     end
     wave = wave + 1
   end
+  if held[5] ~= '1' then resume_turn(turn, budget, events, 'coordinator') end
   absorb(step, count)
-  redis.call('HSET', turn, 'wave', wave, 'awaits', 'coordinator', 'rung_at', now)
-  local fence = tonumber(redis.call('HGET', turn, 'fence'))
-  ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
+  redis.call('HSET', turn, 'wave', wave, 'awaits', 'coordinator')
+  ring_coordinator()
   return wants
+end
+
+-- A call that was on its way when a hold was placed goes back to where the hold meets it.
+local function hold_back(call)
+  redis.call('HSET', trace, call .. ':status', 'planned')
+  return open_waves()
 end

@@ -1,129 +1,46 @@
-"""Builds the machines of one process from its settings: the only place where all layers meet."""
+"""The machines of workers: coordinator, calls, finalizer, sweeper."""
 
 from __future__ import annotations
 
-import os
-import socket
 from functools import cached_property
 
-from brainq.admission import Admission
-from brainq.beats import Beats
-from brainq.brain import Brain
-from brainq.broker import names
-from brainq.broker.envelope import template
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.lanes import LaneKeeper
 from brainq.calls.run import CallRunner
-from brainq.contracts.effect import Effect
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.usage import TokenUsage
-from brainq.errors import BrainqError, SetupError
+from brainq.errors import BrainqError
 from brainq.finalize.again import StepRetrier
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.judging import JudgeRunner
-from brainq.finalize.order import StepOrder
 from brainq.finalize.parts import FinalParts, final_parts
 from brainq.finalize.recall import Recall
-from brainq.finalize.steps import steps_of
 from brainq.observe.logs import logger
 from brainq.providers.aside import Aside
 from brainq.providers.pricing import cost_usd
 from brainq.providers.resolve import resolve_model
-from brainq.settings import Settings
-from brainq.state.asides import RedisAsides
-from brainq.state.budgets import RedisBudgets
-from brainq.state.calls import RedisCalls
-from brainq.state.connection import Client, make_client
-from brainq.state.events import RedisEvents
-from brainq.state.finals import RedisFinals
-from brainq.state.index import RedisIndex
-from brainq.state.keys import Keys
-from brainq.state.lanes import RedisLanes
-from brainq.state.outbox import NoOutbox, Outbox, PublishingOutbox
-from brainq.state.runtime import RedisRuntime
-from brainq.state.scripts import Doorbell, Doorbells, Scripts
-from brainq.state.snapshots import RedisSnapshots
-from brainq.state.turns import RedisTurns
 from brainq.store.records import SqlRecords
-from brainq.store.store import Store
 from brainq.tools.rankers import ranker_named
 from brainq.turn.advance import Coordinator
 from brainq.turn.begin import Beginner
 from brainq.turn.beside import Beside
+from brainq.turn.ending import Ender
 from brainq.turn.selection import SemanticToolSelector
 from brainq.turn.think import Thinker
 from brainq.upkeep.compare import Comparer
 from brainq.upkeep.judges import JudgeBells
+from brainq.upkeep.parks import Parks
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.sweeper import Sweeper
+from brainq.wiring.people import People
 
 log = logger("brainq.wiring")
 
-# When nobody has taken up the finalizer for this long, the sweeper sends the result itself.
-UNSERVED_S = 15.0
+
+SHARE_OF_GRACE = 0.75  # of a cancelled turn's: a function may use so much of it
 
 
-class Wiring:
+class Wiring(People):
     """The machines of one process, each built when first used."""
-
-    def __init__(self, settings: Settings, brain: Brain, *, redis_url: str = "", owner: str = "") -> None:
-        self.settings = settings
-        self.brain = brain
-        self.owner = owner or f"{socket.gethostname()}-{os.getpid()}"
-        self._redis_url = redis_url
-
-    @cached_property
-    def client(self) -> Client:
-        url = self._redis_url or (
-            self.settings.redis_url.get_secret_value() if self.settings.redis_url else ""
-        )
-        if not url:
-            raise SetupError(
-                "no Redis: set BRAINQ_REDIS_URL (such as redis://127.0.0.1:6379/0), or run `brainq dev`, which "
-                "brings one of its own"
-            )
-        return make_client(url)
-
-    @cached_property
-    def keys(self) -> Keys:
-        return Keys(self.settings.prefix)
-
-    @cached_property
-    def outbox(self) -> Outbox:
-        if self.settings.doorbell == "transactional":
-            return NoOutbox()
-        # Celery costs half a second to import, and transactional doorbells do without it.
-        from brainq.broker.app import make_app
-        from brainq.broker.dispatch import publish_doorbell
-
-        app = make_app(self.settings, name="brainq-doorbells")
-        return PublishingOutbox(self.client, self.keys, lambda bell: publish_doorbell(app, bell))
-
-    @cached_property
-    def scripts(self) -> Scripts:
-        return Scripts(self.client, doorbells(self.settings))
-
-    @cached_property
-    def store(self) -> Store:
-        return Store.open(self.settings.sql_url.get_secret_value())
-
-    @cached_property
-    def turns(self) -> RedisTurns:
-        return RedisTurns(
-            self.scripts,
-            self.keys,
-            self.outbox,
-            lease_s=self.settings.lease_s,
-            keep_session_s=self.settings.keep_session_s,
-        )
-
-    @cached_property
-    def calls(self) -> RedisCalls:
-        return RedisCalls(self.scripts, self.keys, self.outbox, lease_s=self.settings.lease_s)
-
-    @cached_property
-    def asides(self) -> RedisAsides:
-        return RedisAsides(self.scripts, self.keys, self.outbox)
 
     @cached_property
     def retriever(self) -> MemoryRetriever | None:
@@ -156,68 +73,6 @@ class Wiring:
             return None
 
     @cached_property
-    def lanes(self) -> RedisLanes:
-        return RedisLanes(self.scripts, self.keys, lease_s=self.settings.lease_s)
-
-    @cached_property
-    def finals(self) -> RedisFinals:
-        return RedisFinals(
-            self.scripts,
-            self.keys,
-            self.outbox,
-            lease_s=self.settings.lease_s,
-            keep_turn_s=self.settings.keep_turn_s,
-        )
-
-    @cached_property
-    def budgets(self) -> RedisBudgets:
-        return RedisBudgets(self.scripts, self.keys)
-
-    @cached_property
-    def index(self) -> RedisIndex:
-        return RedisIndex(
-            self.scripts,
-            self.keys,
-            self.outbox,
-            rering_s=self.settings.rering_s,
-            failing_s=self.settings.result_after_failing_s,
-            unserved_s=max(UNSERVED_S, self.settings.result_after_failing_s),
-        )
-
-    @cached_property
-    def events(self) -> RedisEvents:
-        return RedisEvents(self.client, self.keys)
-
-    @cached_property
-    def runtime(self) -> RedisRuntime:
-        return RedisRuntime(self.scripts, self.keys)
-
-    @cached_property
-    def snapshots(self) -> RedisSnapshots:
-        return RedisSnapshots(self.client, self.keys, self.calls)
-
-    @cached_property
-    def beats(self) -> Beats:
-        return Beats(self.settings.beat_s)
-
-    @cached_property
-    def judge_beats(self) -> Beats:
-        """Judgements' leases are in SQL: a slow database must not keep those in Redis from being renewed."""
-        return Beats(self.settings.beat_s)
-
-    @cached_property
-    def keeper(self) -> LaneKeeper:
-        return LaneKeeper(self.calls, self.lanes)
-
-    @cached_property
-    def admission(self) -> Admission:
-        return Admission(self.store.turns, self.turns, self.brain.limits)
-
-    @cached_property
-    def order(self) -> StepOrder:
-        return StepOrder(steps_of(self.brain, self.brain.final_steps))
-
-    @cached_property
     def coordinator(self) -> Coordinator:
         beside = Beside(self.brain, self.asides, self.store.transcripts, cost_usd, self.index)
         thinker = Thinker(
@@ -226,6 +81,7 @@ class Wiring:
             budget=self.budgets,
             beginner=Beginner(self.brain, self.turns, self.store.messages, self.store.turns),
             beside=beside,
+            approvals=self.store.approvals,
             price=cost_usd,
             selector=self.selector,
         )
@@ -237,8 +93,14 @@ class Wiring:
             beside=beside,
             lanes=self.keeper,
             beats=self.beats,
-            attention=self.index,
-            first_final_step=self.order.first,
+            stops=self.stops,
+            ender=Ender(
+                turns=self.turns,
+                lanes=self.keeper,
+                leftovers=self.leftovers,
+                attention=self.index,
+                first_final_step=self.order.first,
+            ),
         )
 
     @cached_property
@@ -252,8 +114,16 @@ class Wiring:
             intents=self.store.calls,
             budgets=self.budgets,
             beats=self.beats,
-            executor=BoundedToolExecutor(brain_ref=self.settings.app),
+            executor=BoundedToolExecutor(
+                brain_ref=self.settings.app,
+                # The rest is for hearing of the cancel, and for recording how the call ended.
+                cancel_grace_s=self.settings.cancel_grace_s * SHARE_OF_GRACE,
+            ),
             retriever=self.retriever,
+            stops=self.stops,
+            holds=self.holds,
+            outside=self.outside,
+            children=self.children,
         )
 
     @cached_property
@@ -266,6 +136,7 @@ class Wiring:
             records=SqlRecords(self.store),
             beats=self.beats,
             parts=self.final_parts,
+            parents=self.children,
         )
 
     @cached_property
@@ -302,6 +173,7 @@ class Wiring:
             recall=self.recall,
             judges=self.judge_runner,
             parts=self.final_parts,
+            parents=self.children,
         )
 
     @cached_property
@@ -323,11 +195,15 @@ class Wiring:
                 accepted=self.store.turns,
                 intents=self.store.calls,
                 admission=self.admission,
+                inputs=self.inputs,
             ),
             judges=JudgeBells(self.store.judgements, self.finals),
             coordinator=self.coordinator,
             finalizer=self.finalizer,
             opening=self.asides,
+            parks=Parks(calls=self.calls, lanes=self.keeper, cancel=self.cancel),
+            children=self.children,
+            inputs=self.inputs,
         )
 
     def warm_up(self) -> None:
@@ -347,32 +223,10 @@ class Wiring:
             self.beats.stop()
         if "judge_beats" in built:
             self.judge_beats.stop()
+        if "stops" in built:
+            self.stops.close()
         if "store" in built:
             self.store.close()
         if "client" in built:
             self.client.close()
             self.client.connection_pool.disconnect()
-
-
-def doorbells(settings: Settings) -> Doorbells:
-    """Where scripts put doorbells: the broker's own lists, or each session's outbox."""
-    tasks = {
-        "turns": (names.TURN_ADVANCE, names.TURNS_QUEUE),
-        "finalize": (names.FINALIZE_STEP, names.FINALIZE_QUEUE),
-        "judges": (names.JUDGE_RUN, names.JUDGES_QUEUE),
-    }
-    tasks |= {effect.value: (names.CALL_RUN, names.tool_queue(effect)) for effect in Effect}
-    direct = settings.doorbell == "transactional"
-    queues = {
-        word: Doorbell(names.queue_key(settings, queue) if direct else "", template(task, queue))
-        for word, (task, queue) in tasks.items()
-    }
-    queues["finalize_later"] = Doorbell(
-        names.later_key(settings, names.FINALIZE_QUEUE) if direct else "",
-        template(names.FINALIZE_STEP, names.FINALIZE_QUEUE, names.LATER_PRIORITY),
-    )
-    return Doorbells(
-        queues=queues,
-        bells_key=Keys(settings.prefix).bells,
-        outbox_prefix=settings.prefix,
-    )

@@ -1,0 +1,89 @@
+"""What a Brain is given, checked where it enters. Everything here raises InvalidInput naming the field."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+from brainq.contracts.callbacks import CALLBACK_NAMES, Callbacks, TurnInfo
+from brainq.contracts.reflection import ThinkLevel
+from brainq.errors import InvalidInput
+from brainq.providers.base import Provider
+
+F = TypeVar("F", bound=Callable[..., Any])
+V = TypeVar("V")
+SystemPrompt = str | Callable[[TurnInfo], str]
+
+
+def checked_part(field: str, given: object, kind: type[V]) -> V:
+    if not isinstance(given, kind):
+        raise InvalidInput(field, f"a {type(given).__name__} is none; use {kind.__name__}(...)")
+    return given
+
+
+def checked_model(model: object) -> str | Provider:
+    if isinstance(model, str):
+        if not model.strip():
+            raise InvalidInput(
+                "model", "it is empty; use provider:model, such as 'openai:gpt-5', or a Provider"
+            )
+        return model
+    if not isinstance(model, Provider):
+        raise InvalidInput(
+            "model",
+            f"a {type(model).__name__} is none; use provider:model, such as 'openai:gpt-5', or a Provider",
+        )
+    return model
+
+
+def by_name(field: str, given: Iterable[V], name_of: Callable[[V], str]) -> dict[str, V]:
+    """The things given, by their names, which must differ."""
+    found: dict[str, V] = {}
+    for item in given:
+        if name_of(item) in found:
+            raise InvalidInput(field, f"{name_of(item)!r} is there twice; give each a name of its own")
+        found[name_of(item)] = item
+    return found
+
+
+def checked_level(level: ThinkLevel | str) -> ThinkLevel:
+    try:
+        return ThinkLevel(level)
+    except ValueError:
+        levels = ", ".join(ThinkLevel)
+        raise InvalidInput("thinking", f"{level!r} is no level; use one of {levels}") from None
+
+
+def checked_prompt(prompt: object) -> SystemPrompt:
+    if not isinstance(prompt, str) and not callable(prompt):
+        raise InvalidInput(
+            "system_prompt", f"a {type(prompt).__name__}; use a text or a function of TurnInfo"
+        )
+    return cast("SystemPrompt", prompt)
+
+
+def read_callbacks(given: object) -> Callbacks:
+    """From a Callbacks, a mapping, or an object with some of the `on_...` functions."""
+    if given is None:
+        return Callbacks()
+    if isinstance(given, Mapping):
+        found = dict(cast("Mapping[str, object]", given))
+    else:
+        named = set(CALLBACK_NAMES) | {name for name in dir(given) if name.startswith("on_")}
+        found = {name: getattr(given, name, None) for name in sorted(named)}
+    unknown = sorted(set(found) - set(CALLBACK_NAMES))
+    if unknown:
+        raise InvalidInput(
+            "callbacks", f"{', '.join(unknown)} is unknown; the callbacks are {', '.join(CALLBACK_NAMES)}"
+        )
+    checked = {name: checked_callback(name, value) for name, value in found.items() if value is not None}
+    return Callbacks(**checked)
+
+
+def checked_callback(name: str, callback: F | object) -> F:
+    if not callable(callback):
+        raise InvalidInput(name, f"a {type(callback).__name__} cannot be called; use a function")
+    if inspect.iscoroutinefunction(callback):
+        raise InvalidInput(name, "it is async; callbacks are plain functions")
+    return cast("F", callback)

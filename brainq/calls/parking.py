@@ -1,0 +1,106 @@
+"""Parking: a call whose function has returned, and whose result will come from outside."""
+
+from __future__ import annotations
+
+from brainq.calls.ports import Calls, Children, Outside
+from brainq.calls.report import changes_of, sources_of
+from brainq.calls.values import one_line
+from brainq.contracts.claim import CallClaim, CallRef, SettleReply
+from brainq.contracts.outcome import ToolFailure
+from brainq.contracts.outside_token import ref_of_token
+from brainq.errors import SubmitConflict
+from brainq.tools.child_turn import ChildTurn
+from brainq.tools.context import SideOutputs
+from brainq.tools.pending import Pending
+
+KEEP_TOKEN_S = (
+    3_600.0  # after the wait: a result that comes a little late is told so, not that nobody knows it
+)
+
+
+class Parker:
+    """Parks calls. A worker that lacks what a tool asks for says so in the call's result.
+
+    outside    needed for tokens of the tools' own making
+    children   needed for child turns
+    """
+
+    def __init__(self, calls: Calls, outside: Outside | None, children: Children | None) -> None:
+        self._calls = calls
+        self._outside = outside
+        self._children = children
+
+    def park(
+        self, claim: CallClaim, wish: Pending | ChildTurn, outputs: SideOutputs
+    ) -> SettleReply | ToolFailure:
+        """The reply of `Calls.park`, or why the call cannot wait."""
+        if claim.step == 0:
+            return ToolFailure(
+                error="a context pack cannot wait for a result from outside: the turn has not begun",
+                error_type="CannotWait",
+            )
+        if isinstance(wish, Pending):
+            return self._for_result(claim, wish, outputs)
+        return self._for_child(claim, wish, outputs)
+
+    def _for_result(
+        self, claim: CallClaim, pending: Pending, outputs: SideOutputs
+    ) -> SettleReply | ToolFailure:
+        ref = CallRef(claim.session_id, claim.turn_id, claim.call_id)
+        named = ref_of_token(pending.token)
+        if named is None:
+            if self._outside is None:
+                return _missing("a place to keep tokens of a tool's own; return Pending(ctx.outside_token())")
+            # Before the call parks: whoever sees it parked can complete it.
+            if not self._outside.register(pending.token, ref, pending.timeout_s):
+                return _token_in_use()
+        elif named != ref:
+            return _token_in_use()
+        return self._calls.park(
+            claim,
+            park="outside",
+            token=pending.token,
+            timeout_s=pending.timeout_s,
+            sources=sources_of(outputs),
+            block_tool=outputs.block_tool,
+            changes=changes_of(outputs),
+        )
+
+    def _for_child(
+        self, claim: CallClaim, child: ChildTurn, outputs: SideOutputs
+    ) -> SettleReply | ToolFailure:
+        if self._children is None:
+            return _missing("the means to start child turns")
+        try:
+            word, detail = self._children.start(claim, child)
+        except (
+            ValueError,
+            SubmitConflict,
+        ) as refusal:  # fields that make no turn: trying again would not help
+            word, detail = "REFUSED", one_line(refusal)
+        if word != "STARTED":
+            return ToolFailure(error=f"the child turn was refused: {detail}", error_type="ChildRefused")
+        reply = self._calls.park(
+            claim,
+            park="child",
+            token=detail,
+            timeout_s=child.timeout_s,
+            sources=sources_of(outputs),
+            block_tool=outputs.block_tool,
+            changes=changes_of(outputs),
+        )
+        # LOST is another attempt's call, and its child the same one.
+        if reply.word == "LATE":
+            self._children.stop(claim, detail)
+        return reply
+
+
+def _token_in_use() -> ToolFailure:
+    return ToolFailure(
+        error="the token is in use by another call; return Pending(ctx.outside_token())",
+        error_type="TokenInUse",
+    )
+
+
+def _missing(what: str) -> ToolFailure:
+    return ToolFailure(error=f"this worker has not been given {what}", error_type="SetupError")

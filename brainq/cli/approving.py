@@ -1,0 +1,90 @@
+"""What `brainq approve` and `brainq deny` do."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+from brainq.cli.output import print_json, say
+from brainq.cli.reach import find_turn, operator, producer
+from brainq.cli.style import short
+from brainq.client.client import Client
+from brainq.contracts.approval import Approval, approval_id
+from brainq.errors import InvalidInput
+
+
+def approve_call(
+    sought: str, *, by: str, arguments: dict[str, Any] | None, args_hash: str | None, as_json: bool
+) -> None:
+    """Approve, with other arguments if there are any, and say so. Raises BrainqError."""
+    if arguments is None:
+        with operator() as client:
+            approval = client.approve(_whole_id(client, sought), by or _login(), args_hash)
+    else:
+        # Only the brain knows the tool's schema.
+        with producer() as client:
+            approval = client.edit(_whole_id(client, sought), arguments, by or _login())
+    _say(approval, as_json)
+
+
+def deny_call(sought: str, *, reason: str, by: str, as_json: bool) -> None:
+    """Refuse, and say so. Raises BrainqError."""
+    with operator() as client:
+        approval = client.deny(_whole_id(client, sought), reason, by or _login())
+    _say(approval, as_json)
+
+
+def read_arguments(given: str) -> dict[str, Any]:
+    """A JSON object, or that of `@FILE` or of stdin (`@-`). Raises InvalidInput."""
+    text = given
+    if given == "@-":
+        text = sys.stdin.read()
+    elif given.startswith("@"):
+        try:
+            text = Path(given[1:]).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(
+                "--arguments", f"{given[1:]!r} cannot be read ({type(error).__name__}); name a file of JSON"
+            ) from None
+    try:
+        found: object = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(
+            "--arguments", f'it is no JSON ({error}); write an object such as \'{{"path": "a.md"}}\''
+        ) from None
+    if not isinstance(found, dict):
+        raise InvalidInput("--arguments", 'it is no JSON object; write one such as \'{"path": "a.md"}\'')
+    return cast("dict[str, Any]", found)
+
+
+def _whole_id(client: Client, sought: str) -> str:
+    """`sought` with the whole id of its turn. Raises InvalidInput, TurnNotFound."""
+    turn, dot, call = sought.rpartition(".")
+    if not dot:
+        raise InvalidInput(
+            "ID", f"{sought!r} is no approval; write TURN.CALL, as `brainq approvals` shows it"
+        )
+    return approval_id(find_turn(client.wiring.store, turn).turn_id, call)
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return ""
+
+
+def _say(approval: Approval, as_json: bool) -> None:
+    if as_json:
+        print_json(approval.model_dump(mode="json"))
+        return
+    with_others = ", with other arguments" if approval.edited else ""
+    by = f" by {approval.decided_by}" if approval.decided_by else ""
+    say(
+        f"{approval.id} {short(approval.tool, 40)} is {approval.state}{by}{with_others}; "
+        f"`brainq tail {approval.turn_id}` shows how its turn goes on",
+        style="green" if approval.state == "approved" else "yellow",
+    )

@@ -1,0 +1,106 @@
+"""What is known of a session, and the page `brainq session` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from brainq.cli.style import STATUS_STYLES, ago, styled
+from brainq.cli.turn_after import plain_table
+from brainq.cli.turn_people import approval_section, hold_section
+from brainq.client.client import Client
+from brainq.client.session import WaitingTurn
+from brainq.contracts.approval import Approval
+from brainq.contracts.hold import StandingHold
+from brainq.contracts.snapshot import TurnSnapshot
+from brainq.turn.explain import explain
+
+NAME_WIDTH = 9
+
+
+@dataclass(frozen=True)
+class SessionFacts:
+    """`live` is None when no turn runs; `flags` are those that no turn has taken yet."""
+
+    session_id: str
+    live: TurnSnapshot | None
+    paused: bool
+    waiting: Sequence[WaitingTurn]
+    flags: Sequence[str]
+    holds: Sequence[StandingHold]
+    approvals: Sequence[Approval]
+    known: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "session_id": self.session_id,
+            "live": self.live.turn_id if self.live else None,
+            "state": self.live.state.value if self.live else None,
+            "next": explain(self.live) if self.live else None,
+            "paused": self.paused,
+            "waiting": [
+                {"turn_id": turn.turn_id, "place": turn.place, "created_at": turn.created_at.isoformat()}
+                for turn in self.waiting
+            ],
+            "flags": list(self.flags),
+            "holds": [hold.model_dump(mode="json") for hold in self.holds],
+            "approvals": [approval.model_dump(mode="json") for approval in self.approvals],
+        }
+
+
+def collect_session(client: Client, session_id: str) -> SessionFacts:
+    """Raises InvalidInput for what is no session's id."""
+    session = client.session(session_id)
+    live = session.live()
+    return SessionFacts(
+        session_id=session_id,
+        live=client.wiring.snapshots.of(session_id, live) if live else None,
+        paused=session.is_paused,
+        waiting=session.waiting(),
+        flags=session.unread_flags(),
+        holds=client.wiring.holds.of(session_id, live) if live else (),
+        approvals=client.approvals(session_id)[::-1],
+        known=bool(client.wiring.store.turns.list(session_id, None, 1)),
+    )
+
+
+def print_session(console: Console, facts: SessionFacts) -> None:
+    live = Text("none")
+    if facts.live:
+        live = Text(f"{facts.live.turn_id}  ").append_text(styled(facts.live.state.value, STATUS_STYLES))
+        live.append(f"  {explain(facts.live)}")
+    paused = Text("no")
+    if facts.paused:
+        paused = Text(f"yes, no further turn begins; `brainq resume {facts.session_id}` ends it", "yellow")
+    head = {"session": Text(facts.session_id, "bold"), "live": live, "paused": paused}
+    if not facts.known:
+        head["note"] = Text("no turn of this session is known", "yellow")
+    for name, value in head.items():
+        console.print(Text(f"{name:<{NAME_WIDTH}} ", "dim").append_text(value), soft_wrap=True)
+    if facts.waiting:
+        table = plain_table("place", "turn", "accepted")
+        for turn in facts.waiting:
+            table.add_row(str(turn.place), turn.turn_id, Text(ago(turn.created_at), "dim"))
+        _section(console, "waiting")
+        console.print(table)
+    if facts.flags:
+        _section(console, "readiness flags that no turn has taken, the next one first")
+        for flag in facts.flags:
+            console.print(Text(flag))
+        ready = f'client.session("{facts.session_id}").flag("{facts.flags[0]}").ready()'
+        console.print(Text("to let it go: ", "yellow").append(ready, "bold"), soft_wrap=True)
+    if facts.holds and facts.live:
+        _section(console, "holds of the live turn")
+        console.print(hold_section(facts.live.turn_id, facts.holds))
+    if facts.approvals:
+        _section(console, "people are asked")
+        console.print(approval_section(facts.approvals))
+
+
+def _section(console: Console, title: str) -> None:
+    console.print()
+    console.print(Text(title, "bold"))

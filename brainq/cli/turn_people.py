@@ -1,0 +1,169 @@
+"""What people are asked of a turn, hold in it, and said into it, as sections of pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, ago, duration, short, styled
+from brainq.cli.turn_after import plain_table
+from brainq.contracts.approval import Approval
+from brainq.contracts.hold import StandingHold
+from brainq.contracts.mailbox import Receipt
+from brainq.contracts.trace import ToolTraceEntry
+from brainq.people.children import child_turn_id
+from brainq.store.rows import InputRow
+
+ARGUMENTS_WIDTH = 60
+REASON_WIDTH = 60
+TEXT_WIDTH = 60
+
+_AT_TIMEOUT = {
+    "deny": "then the calls that wait are denied",
+    "release": "then it is released",
+    "cancel": "then the turn is cancelled",
+}
+
+
+def approvals_as_table(approvals: Sequence[Approval]) -> Table:
+    """The list `brainq approvals` prints: one line each, an id to copy first."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("id", "tool", "effect", "arguments"):
+        table.add_column(name, no_wrap=True, overflow="fold" if name == "id" else "ellipsis")
+    if any(approval.state != "pending" for approval in approvals):
+        table.add_column("state", no_wrap=True)
+    table.add_column("when", no_wrap=True)
+    table.add_column("reason", no_wrap=True, overflow="ellipsis", style="dim")
+    for approval in approvals:
+        table.add_row(
+            approval.id,
+            short(approval.tool, 30),
+            styled(approval.effect.value, EFFECT_STYLES),
+            _arguments(approval),
+            *([styled(approval.state, STATUS_STYLES)] if len(table.columns) == 7 else []),
+            _when(approval),
+            short(approval.reason, REASON_WIDTH),
+        )
+    return table
+
+
+def approval_section(approvals: Sequence[Approval]) -> Group:
+    """One line a call, and how to decide those that wait."""
+    table = plain_table("call", "tool", "arguments", "state", "when", "reason")
+    for approval in approvals:
+        reason = short(approval.reason, REASON_WIDTH)
+        if approval.comment:
+            reason += f"; said: {short(approval.comment, REASON_WIDTH)}"
+        table.add_row(
+            approval.call_id,
+            Text(short(approval.tool, 30), EFFECT_STYLES.get(approval.effect.value, "")),
+            _arguments(approval),
+            styled(approval.state, STATUS_STYLES).append(", edited" if approval.edited else ""),
+            _when(approval),
+            Text(reason, "dim"),
+        )
+    commands = [
+        Text("to decide: ", "yellow")
+        .append(f"brainq approve {approval.id}", "bold")
+        .append("  or  ")
+        .append(f"brainq deny {approval.id}", "bold")
+        for approval in approvals
+        if approval.state == "pending"
+    ]
+    return Group(table, *commands)
+
+
+def hold_section(turn_id: str, holds: Sequence[StandingHold]) -> Group:
+    """One line a hold that stands, and how to release it."""
+    table = plain_table("hold", "kind", "ends", "reason")
+    for hold in holds:
+        left = f"in {duration(hold.ends_in_ms)}" if hold.ends_in_ms > 0 else "now"
+        table.add_row(
+            hold.id, hold.kind, f"{left}, {_AT_TIMEOUT[hold.on_timeout]}", Text(short(hold.reason, 80), "dim")
+        )
+    commands = [
+        Text("to let it go: ", "yellow").append(f"brainq release {turn_id} {hold.id}", "bold")
+        for hold in holds
+    ]
+    return Group(table, *commands)
+
+
+def input_section(inputs: Sequence[tuple[InputRow, Receipt]]) -> Table:
+    """One line an input, in the order they were accepted."""
+    table = plain_table("input", "text", "ready", "receipt", "sent")
+    for row, receipt in inputs:
+        ready = "" if row.readiness is None else "yes" if row.readiness else "no"
+        table.add_row(
+            short(row.client_message_id, 40),
+            short(row.text, TEXT_WIDTH),
+            ready,
+            Text(receipt_in_words(receipt), STATUS_STYLES.get(receipt.state, "")),
+            Text(ago(row.accepted_at), "dim"),
+        )
+    return table
+
+
+def receipt_in_words(receipt: Receipt) -> str:
+    """`was read by step 2`, after the input's name."""
+    match receipt.state:
+        case "accepted":
+            return "waits for the turn's next step"
+        case "consumed":
+            return f"was read by step {receipt.step}"
+        case "bounced":
+            return f"became turn {receipt.bounced_turn_id}"
+        case "refused":
+            return "was refused: its turn was over"
+
+
+PARKED_FOR = {
+    "approval": "waits for an approval",
+    "hold": "waits for a hold to be released",
+    "outside": "waits for a result from outside",
+    "child": "waits for its child turn",
+}
+
+
+def waits_for(entry: ToolTraceEntry) -> str:
+    """What a parked call waits for, in words; empty for a call that is not parked."""
+    return PARKED_FOR.get(entry.park, "")
+
+
+def awaited_lines(turn_id: str, trace: Sequence[ToolTraceEntry]) -> list[Text]:
+    """How calls that wait for a result from outside, or for a child turn, come to go on."""
+    lines: list[Text] = []
+    for entry in trace:
+        if entry.park == "outside":
+            line = Text(f"to end {entry.call_id}: ", "yellow").append(
+                "client.complete_call(TOKEN, result)", "bold"
+            )
+            line.append("  or  ").append("client.fail_call(TOKEN, error)", "bold")
+            lines.append(line.append("  with the token that the tool gave away", "dim"))
+        elif entry.park == "child":
+            child = child_turn_id(turn_id, entry.call_id)
+            lines.append(
+                Text(f"{entry.call_id} waits for: ", "yellow").append(f"brainq show {child}", "bold")
+            )
+    return lines
+
+
+def _arguments(approval: Approval) -> str:
+    if approval.arguments is None:
+        return "(not kept)"
+    return short(json.dumps(approval.arguments, ensure_ascii=False), ARGUMENTS_WIDTH)
+
+
+def _when(approval: Approval) -> Text:
+    if approval.state == "pending":
+        left_ms = (approval.expires_at - datetime.now(UTC)).total_seconds() * 1000
+        return Text(f"expires in {duration(max(0.0, left_ms))}")
+    if approval.state == "expired":
+        return Text(ago(approval.expires_at), "dim")
+    by = f" by {short(approval.decided_by, 30)}" if approval.decided_by else ""
+    when = f"{ago(approval.decided_at)}" if approval.decided_at else ""
+    return Text((when + by).strip(), "dim")

@@ -1,0 +1,111 @@
+"""What is refused before anything is stored or sent: each check names the field and the remedy."""
+
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+from brainq.contracts.approval import ApprovalState
+from brainq.contracts.hold import HoldPolicy, HoldSpec
+from brainq.contracts.ids import check_id, check_turn_id, new_turn_id
+from brainq.contracts.mailbox import TurnInput
+from brainq.contracts.turn import MAX_MESSAGE_CHARS
+from brainq.errors import InvalidInput
+
+MAX_HOLD_S = 31_536_000.0  # a year
+MAX_REASON_CHARS = 500
+MAX_COMMENT_CHARS = 2_000
+MAX_NAME_CHARS = 200
+MAX_LISTED = 10_000
+
+
+def turn_input(text: object, client_message_id: str | None, readiness: object) -> TurnInput:
+    """Follow-up input. Raises InvalidInput for a text that is empty, unless it says something of readiness."""
+    if readiness is not None and not isinstance(readiness, bool):
+        raise InvalidInput("readiness", f"{readiness!r} is none of True, False and None")
+    if not isinstance(text, str):
+        raise InvalidInput("text", f"a {type(text).__name__} is no text; use str")
+    if not text.strip() and (text or readiness is None):
+        raise InvalidInput("text", "it is empty; say something, or leave it '' and give readiness")
+    if len(text) > MAX_MESSAGE_CHARS:
+        raise InvalidInput(
+            "text",
+            f"it is {len(text):,} characters; send at most {MAX_MESSAGE_CHARS:,}, or where to find the rest",
+        )
+    if text:
+        _whole("text", text)
+    message_id = (
+        f"m-{new_turn_id()}"
+        if client_message_id is None
+        else check_id("client_message_id", client_message_id)
+    )
+    return TurnInput(client_message_id=message_id, text=text, readiness=readiness)
+
+
+def hold(kind: str, reason: object, timeout_s: object, on_timeout: object) -> HoldSpec:
+    """A hold with a new id that begins with `kind`."""
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
+        raise InvalidInput("timeout_s", f"{timeout_s!r} is no number of seconds; use one such as 3600")
+    if not (math.isfinite(timeout_s) and 0 < timeout_s <= MAX_HOLD_S):
+        raise InvalidInput("timeout_s", f"{timeout_s!r} must be above 0 and at most {MAX_HOLD_S:.0f} seconds")
+    policies: tuple[HoldPolicy, ...] = get_args(HoldPolicy)
+    for policy in policies:
+        if on_timeout == policy:
+            return HoldSpec(
+                id=f"{kind}-{new_turn_id()}",
+                reason=said("reason", reason, MAX_REASON_CHARS),
+                timeout_s=float(timeout_s),
+                on_timeout=policy,
+            )
+    raise InvalidInput("on_timeout", f"{on_timeout!r} is none of {', '.join(policies)}")
+
+
+def said(field: str, text: object, most: int) -> str:
+    """A text of at most `most` characters; it may be empty."""
+    if not isinstance(text, str):
+        raise InvalidInput(field, f"a {type(text).__name__} is no text; use str")
+    if len(text) > most:
+        raise InvalidInput(field, f"it is {len(text):,} characters; use at most {most:,}")
+    return _whole(field, text)
+
+
+def expected_turn(turn_id: object) -> str | None:
+    return None if turn_id is None else check_turn_id("expected_turn_id", turn_id)
+
+
+def approval_state(state: object) -> str | None:
+    """`all` and None are any state."""
+    known: tuple[str, ...] = get_args(ApprovalState)
+    if state is None or state == "all":
+        return None
+    if not isinstance(state, str) or state not in known:
+        raise InvalidInput("state", f"{state!r} is none of {', '.join(known)}, all")
+    return state
+
+
+def limit(most: object) -> int:
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_LISTED:
+        raise InvalidInput("limit", f"{most!r} must be a whole number from 1 to {MAX_LISTED}")
+    return most
+
+
+def approval(approval_id: object) -> str:
+    """An approval's id as it is written, `TURN.CALL`."""
+    if not isinstance(approval_id, str):
+        raise InvalidInput("id", f"{approval_id!r} is no approval's id; use TURN.CALL")
+    turn_id, _, call_id = approval_id.partition(".")
+    if not call_id:
+        raise InvalidInput(
+            "id",
+            f"{approval_id[:60]!r} is no approval's id; use TURN.CALL, as `brainq approvals` shows it",
+        )
+    return f"{check_turn_id('id', turn_id)}.{check_id('id', call_id)}"
+
+
+def _whole(field: str, text: str) -> str:
+    """Half of a surrogate pair would fail only where it is stored."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(field, "it holds half of a surrogate pair; send whole characters") from None
+    return text

@@ -1,0 +1,170 @@
+"""Session: the turns of one conversation, as its producer steers them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from brainq.client import checks
+from brainq.client.handle import TurnHandle
+from brainq.client.hold import Flag
+from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy
+from brainq.contracts.ids import check_id, check_turn_id
+from brainq.contracts.mailbox import Receipt, TurnInput
+from brainq.errors import InvalidInput, StaleTurn
+from brainq.people.inputs import bounced_turn_id
+
+if TYPE_CHECKING:
+    from brainq.client.client import Client
+
+_RECENT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingTurn:
+    """A turn that waits for the live one. `place` 1 is next; `created_at` is when it was accepted."""
+
+    turn_id: str
+    place: int
+    created_at: datetime
+
+
+class Session:
+    """One session. Make it with `client.session(session_id)`; nothing is kept in it.
+
+    session = client.session("session-1")
+    for turn in session.waiting():
+        session.drop(turn.turn_id)
+    session.interrupt("never mind")
+    """
+
+    def __init__(self, client: Client, session_id: str) -> None:
+        self._client = client
+        self.session_id = session_id
+
+    def __repr__(self) -> str:
+        return f"Session({self.session_id!r})"
+
+    def live(self) -> str | None:
+        """The id of the turn that runs now, parked or not; None when none does."""
+        return self._client.wiring.sessions.live(self.session_id) or None
+
+    def waiting(self) -> tuple[WaitingTurn, ...]:
+        """The turns that wait, the next one first; of more than 10,000 the newest."""
+        wiring = self._client.wiring
+        ids = wiring.sessions.waiting(self.session_id)
+        rows = wiring.store.turns.list(self.session_id, "accepted", checks.MAX_LISTED) if ids else []
+        accepted_at = {row.turn_id: row.accepted_at for row in rows}
+        return tuple(
+            WaitingTurn(turn_id, place, accepted_at[turn_id])
+            for place, turn_id in enumerate(ids, start=1)
+            if turn_id in accepted_at
+        )
+
+    def drop(self, turn_id: str) -> bool:
+        """Cancel a turn that still waits. False when it does not: a live one is left alone."""
+        check_turn_id("turn_id", turn_id)
+        return self._client.stop(self.session_id, turn_id, "dropped", queued_only=True) == "cancelled"
+
+    def pause(self) -> bool:
+        """Let no further turn begin; a live one goes on. False when it was paused before."""
+        return self._client.wiring.sessions.pause(self.session_id)
+
+    def resume(self) -> str | None:
+        """Let turns begin again. Returns the turn that became live by it, if one did."""
+        return self._client.wiring.sessions.resume(self.session_id)[1] or None
+
+    @property
+    def is_paused(self) -> bool:
+        return self._client.wiring.sessions.is_paused(self.session_id)
+
+    def readiness(
+        self, reason: str = "", timeout_s: float = DEFAULT_HOLD_S, on_timeout: HoldPolicy = "deny"
+    ) -> Flag:
+        """Add a readiness flag: the next chat turn is held until it is released.
+
+        reason       for people
+        timeout_s    seconds from when a turn takes it
+        on_timeout   then: `deny` the calls that wait, `release` them, or `cancel` the turn
+        """
+        spec = checks.hold("flag", reason, timeout_s, on_timeout)
+        if self._client.wiring.holds.add_flag(self.session_id, spec) == "FULL":
+            raise InvalidInput(
+                "session_id",
+                f"session {self.session_id!r} has as many flags as it may that no turn has taken; release some",
+            )
+        return Flag(self._client, self.session_id, spec.id)
+
+    def flag(self, flag_id: str) -> Flag:
+        """A flag that was added elsewhere."""
+        return Flag(self._client, self.session_id, check_id("flag_id", flag_id))
+
+    def unread_flags(self) -> tuple[str, ...]:
+        """The flags no turn has taken yet, oldest first."""
+        return self._client.wiring.holds.unread_flags(self.session_id)
+
+    def steer(
+        self,
+        text: str,
+        *,
+        client_message_id: str | None = None,
+        readiness: bool | None = None,
+        expected_turn_id: str | None = None,
+    ) -> Receipt:
+        """Send input into whatever turn is live; see `TurnHandle.steer`.
+
+        When none is live it becomes a turn of its own, with the settings of the newest that ended: the receipt is
+        `bounced`, and names it.
+        """
+        item = checks.turn_input(text, client_message_id, readiness)
+        expected = checks.expected_turn(expected_turn_id)
+        desk, live = self._client.wiring.inputs, self.live()
+        known = desk.find(self.session_id, item.client_message_id)
+        if known is not None:
+            return desk.send(self.session_id, known.turn_id, item, expected_turn_id=expected)
+        if expected is not None and live != expected:
+            raise StaleTurn(expected, live or "")
+        # After `live` was read: a turn that this very input became is there by now if it is the live one.
+        first = self._client.wiring.store.turns.get(bounced_turn_id(self.session_id, item.client_message_id))
+        target = None if first is not None else live or self._newest_begun()
+        if target is not None:
+            return desk.send(self.session_id, target, item, expected_turn_id=expected)
+        return self._as_first_turn(item)
+
+    def interrupt(self, reason: str = "") -> str | None:
+        """Cancel the live turn; the next one begins. Returns its id, or None when none was live."""
+        live = self.live()
+        if live is None or self._client.cancel(self.session_id, live, reason) == "ended":
+            return None
+        return live
+
+    def compact(self) -> TurnHandle:
+        """Submit a turn that replaces the session's older messages by a summary; it asks the model nothing else."""
+        return self._client.submit(self.session_id, "compact", kind="compact")
+
+    def _newest_begun(self) -> str | None:
+        """The turn whose settings an input that becomes a turn takes over."""
+        waiting = set(self._client.wiring.sessions.waiting(self.session_id))
+        rows = [
+            row
+            for row in self._client.wiring.store.turns.list(self.session_id, None, _RECENT)
+            if row.state != "rejected"
+        ]
+        begun = [row.turn_id for row in rows if row.turn_id not in waiting]
+        return next(iter([*begun, *(row.turn_id for row in rows)]), None)
+
+    def _as_first_turn(self, item: TurnInput) -> Receipt:
+        if not item.text:
+            raise InvalidInput(
+                "text", "it is empty, and the session has no turn that could be ready; submit one"
+            )
+        turn_id = bounced_turn_id(self.session_id, item.client_message_id)
+        self._client.submit(self.session_id, item.text, turn_id=turn_id)
+        return Receipt(
+            client_message_id=item.client_message_id,
+            session_id=self.session_id,
+            turn_id=turn_id,
+            state="bounced",
+            bounced_turn_id=turn_id,
+        )

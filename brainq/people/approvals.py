@@ -1,0 +1,286 @@
+"""ApprovalDesk: lists the calls that people are asked about, and decides them, each once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any, Literal
+
+from brainq.contracts.approval import Approval, AskState, EditedCall
+from brainq.contracts.claim import CallRef
+from brainq.errors import ApprovalDecided, InvalidInput, TurnNotFound
+from brainq.observe.logs import logger
+from brainq.people.ports import ApprovalRows, Asks, Editor, Keeper, Placed, Requests
+
+log = logger("brainq.people")
+
+PAGE = 100
+# SQL has an approval before its step is committed to Redis. For as long as this, one that Redis does not know may
+# still come; only what is shown depends on it.
+COMMITTING = timedelta(seconds=5)
+
+
+class ApprovalDesk:
+    """Redis decides, while a turn lives; SQL is told, and remembers.
+
+    edit     makes a call of a person's arguments
+    redact   SQL keeps no arguments
+    """
+
+    def __init__(
+        self,
+        *,
+        rows: ApprovalRows,
+        asks: Asks,
+        requests: Requests,
+        keeper: Keeper,
+        edit: Editor,
+        redact: bool,
+    ) -> None:
+        self._rows = rows
+        self._asks = asks
+        self._requests = requests
+        self._keeper = keeper
+        self._edit = edit
+        self._redact = redact
+
+    def list(
+        self, session_id: str | None = None, state: str | None = "pending", limit: int = 50
+    ) -> tuple[Approval, ...]:
+        """The newest first; `state` None: in whatever state."""
+        if state in (None, "pending"):
+            return tuple(found.approval for found in islice(self._walk(session_id, state, state), limit))
+        # Those that SQL has not been told of yet, and those that it has. In this order, so that one that is settled
+        # between the two is met twice and not missed.
+        untold = list(islice(self._walk(session_id, "pending", state), limit))
+        told = list(islice(self._walk(session_id, state, state), limit))
+        found = {placed.row: placed.approval for placed in (*untold, *told)}
+        return tuple(found[row] for row in sorted(found, reverse=True)[:limit])
+
+    def of(self, turn_id: str) -> tuple[Approval, ...]:
+        """A turn's approvals, in the order they were asked for."""
+        joined = self._joined(self._rows.of(turn_id), again=True)
+        return tuple(approval for approval in joined if approval is not None)
+
+    def get(self, approval_id: str) -> Approval:
+        """One approval as it stands. Raises InvalidInput for what is no id, TurnNotFound when there is none."""
+        row = self._row(approval_id)
+        # One that is just being committed is shown as SQL has it: it was asked for by its name.
+        return self._joined([row], again=True)[0] or row
+
+    def approve(self, approval_id: str, *, by: str = "", args_hash: str | None = None) -> Approval:
+        """Let the call run. Approving again changes nothing.
+
+        args_hash   of the arguments the decider has seen; by default those it has now
+
+        Raises ApprovalDecided when it stands otherwise already.
+        """
+        return self._decide(approval_id, "approved", by=by, args_hash=args_hash)
+
+    def deny(self, approval_id: str, *, reason: str = "", by: str = "") -> Approval:
+        """Refuse the call; the model reads `reason` and goes on. Raises ApprovalDecided, as `approve`."""
+        return self._decide(approval_id, "denied", by=by, why=reason)
+
+    def edit(self, approval_id: str, arguments: Mapping[str, Any], *, by: str = "") -> Approval:
+        """Let the call run with other arguments.
+
+        Raises InvalidInput when they do not fit the tool, and ApprovalDecided, as `approve`.
+        """
+        row = self._row(approval_id)
+        request = self._requests.request(row.turn_id)
+        if request is None:
+            raise TurnNotFound(f"the turn of approval {approval_id} is no longer in SQL")
+        edited = self._edit(row.tool, arguments, row.session_id, request)
+        return self._decide(approval_id, "approved", by=by, edited=edited)
+
+    def _decide(
+        self,
+        approval_id: str,
+        decision: Literal["approved", "denied"],
+        *,
+        by: str,
+        why: str = "",
+        args_hash: str | None = None,
+        edited: EditedCall | None = None,
+    ) -> Approval:
+        seen = self.get(approval_id)
+        ref = _ref(seen)
+        if edited is not None and edited.args_hash == seen.args_hash and not seen.edited:
+            edited, args_hash = None, seen.args_hash  # the arguments it has are what the person wants
+        word, detail, wants = self._asks.decide(
+            ref,
+            args_hash=args_hash or seen.args_hash,
+            decision=decision,
+            by=by,
+            why=why,
+            edited=edited,
+        )
+        if word in ("APPROVED", "DENIED"):
+            arguments = None if edited is None else json.loads(edited.arguments_json)["arguments"]
+            asked = AskState(
+                state=decision,
+                by=by,
+                why=why,
+                args_hash=seen.args_hash if edited is None else edited.args_hash,
+                edited=edited is not None,
+                arguments=arguments,
+                expires_in_ms=0,
+                decided_at_ms=None,
+            )
+            self._tell_sql(seen, asked)
+            self._keeper.enter_all(ref.session_id, ref.turn_id, wants)
+            return self.get(approval_id)
+        if word == "EXPIRED":
+            self._keeper.enter_all(ref.session_id, ref.turn_id, wants)
+        now = self.get(approval_id)
+        wanted_hash = args_hash if edited is None else edited.args_hash
+        if word in ("DECIDED", "GONE") and now.state == decision and wanted_hash in (None, now.args_hash):
+            self._heal_sql(now)
+            return now
+        raise _refusal(word, detail, now, decision)
+
+    def _tell_sql(self, approval: Approval, asked: AskState) -> None:
+        if asked.state == "pending":
+            return
+        keeps = asked.edited and asked.arguments is not None and not self._redact
+        try:
+            self._rows.decided(
+                approval.turn_id,
+                approval.call_id,
+                asked.state,
+                by=asked.by,
+                comment=asked.why,
+                edited=asked.edited,
+                args_hash=asked.args_hash,
+                args_json=json.dumps(asked.arguments) if keeps else None,
+            )
+        except Exception as failure:
+            # It is decided, and Redis knows: the end of the turn writes it down.
+            log.error(
+                "decision not recorded in SQL",
+                failure=failure,
+                turn_id=approval.turn_id,
+                call_id=approval.call_id,
+            )
+
+    def _heal_sql(self, approval: Approval) -> None:
+        """Whoever decided it may have died before SQL was told."""
+        told = self._asks.states([_ref(approval)])[0]
+        if told is not None and told.state == approval.state:
+            self._tell_sql(approval, told)
+
+    def _row(self, approval_id: str) -> Approval:
+        turn_id, dot, call_id = approval_id.partition(".")
+        if not (turn_id and dot and call_id):
+            raise InvalidInput(
+                "id",
+                f"{approval_id[:80]!r} is no approval's id; use TURN.CALL, as `brainq approvals` shows it",
+            )
+        row = self._rows.get(turn_id, call_id)
+        if row is None:
+            raise TurnNotFound(f"no approval {approval_id!r}; `brainq approvals` shows those that wait")
+        return row
+
+    def _walk(self, session_id: str | None, in_sql: str | None, wanted: str | None) -> Iterator[Placed]:
+        """All that are `in_sql` in SQL and `wanted` in truth, the newest first."""
+        before_row: int | None = None
+        while page := self._rows.list(session_id, in_sql, PAGE, before_row):
+            approvals = self._joined([placed.approval for placed in page])
+            for placed, approval in zip(page, approvals, strict=True):
+                if approval is not None and wanted in (None, approval.state):
+                    yield _Placed(placed.row, approval)
+            before_row = page[-1].row
+            if len(page) < PAGE:
+                return
+
+    def _joined(self, rows: Sequence[Approval], *, again: bool = False) -> Sequence[Approval | None]:
+        """Each as Redis has it where that is the truth; None for one whose step is just being committed.
+
+        again   look also at those that are settled in SQL: Redis may have lost the decision, and asks again
+        """
+        asked = [row for row in rows if again or row.state == "pending"]
+        told = dict(
+            zip((row.id for row in asked), self._asks.states([_ref(row) for row in asked]), strict=True)
+        )
+        return [_in_truth(row, told.get(row.id)) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    row: int
+    approval: Approval
+
+
+def _ref(approval: Approval) -> CallRef:
+    return CallRef(approval.session_id, approval.turn_id, approval.call_id)
+
+
+def _in_truth(row: Approval, told: AskState | None) -> Approval | None:
+    """SQL's row as it stands; None when its step is just being committed."""
+    if row.state != "pending" and (told is None or told.state == "void"):
+        return row
+    if told is None:
+        if datetime.now(UTC) - row.created_at < COMMITTING:
+            return None
+        return row.model_copy(update={"state": "void"})
+    kept = told.args_hash == row.args_hash  # else SQL's arguments are others than those it is about
+    return row.model_copy(
+        update={
+            "state": told.state,
+            "edited": told.edited,
+            "args_hash": told.args_hash,
+            "arguments": told.arguments if told.arguments is not None else row.arguments if kept else None,
+            "decided_by": told.by,
+            "comment": told.why,
+            "decided_at": None
+            if told.decided_at_ms is None
+            else datetime.fromtimestamp(told.decided_at_ms / 1000, UTC),
+        }
+    )
+
+
+def _refusal(word: str, detail: str, now: Approval, decision: str) -> ApprovalDecided:
+    """Why it cannot be decided like this (any more), and what to do."""
+    match word:
+        case "STALE":
+            return ApprovalDecided(
+                now.id,
+                now.state,
+                "its arguments are others than those that were seen; look again, then decide",
+            )
+        case "EXPIRED":
+            return ApprovalDecided(
+                now.id,
+                "expired",
+                "nobody decided in time, and the call was refused; ask for it in another turn",
+            )
+        case "ENDED":
+            return ApprovalDecided(
+                now.id, "void", f"its turn is {detail} and makes no more calls; submit another turn"
+            )
+        case _:
+            pass
+    match now.state:
+        case "pending":
+            return ApprovalDecided(
+                now.id, "pending", "its step is just being committed; decide again in a few seconds"
+            )
+        case "void":
+            return ApprovalDecided(
+                now.id, "void", "its turn ended before anybody decided; submit another turn"
+            )
+        case "expired":
+            return ApprovalDecided(
+                now.id,
+                "expired",
+                "nobody decided in time, and the call was refused; ask for it in another turn",
+            )
+        case _:
+            by = f" by {now.decided_by}" if now.decided_by else ""
+            other = ", with other arguments" if now.state == decision else ""
+            return ApprovalDecided(
+                now.id, now.state, f"it was {now.state}{by} before{other}; a decision stands"
+            )

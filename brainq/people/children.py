@@ -1,0 +1,271 @@
+"""ChildDesk: turns that calls start, and whose results they wait for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from brainq.admission import read_request
+from brainq.contracts.claim import CallClaim, CallRef, SettleReply
+from brainq.contracts.effect import Effect
+from brainq.contracts.message import Message
+from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess
+from brainq.contracts.parts import Children
+from brainq.contracts.snapshot import BudgetSnapshot
+from brainq.contracts.status import Ending, TraceStatus
+from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
+from brainq.contracts.usage import Spend
+from brainq.errors import BrainqError, SubmitConflict
+from brainq.observe.logs import logger
+from brainq.tools.child_turn import ChildTurn
+from brainq.tools.outcome_text import outcome_text
+
+log = logger("brainq.people")
+
+NOT_WANTED = "its parent turn is over"
+
+
+class Requests(Protocol):
+    def request(self, turn_id: str) -> TurnRequest | None: ...
+    def result(self, turn_id: str) -> TurnResult | None: ...
+    def is_open(self, turn_id: str) -> bool: ...
+
+
+class Accepted(Protocol):
+    @property
+    def turn_id(self) -> str: ...
+
+
+class Admission(Protocol):
+    def admit(self, request: TurnRequest) -> Accepted: ...
+
+
+class Budgets(Protocol):
+    def claim(self, session_id: str, turn_id: str, kind: str, ids: Sequence[str]) -> list[str]: ...
+    def snapshot(self, session_id: str, turn_id: str) -> BudgetSnapshot: ...
+
+
+class Calls(Protocol):
+    def facts(self, ref: CallRef) -> tuple[str, str, Effect, int, bool, int] | None: ...
+
+
+class Outside(Protocol):
+    def complete(
+        self,
+        ref: CallRef,
+        token: str,
+        *,
+        status: TraceStatus,
+        message: Message,
+        detail: str = "",
+        spend: Spend | None = None,
+    ) -> SettleReply: ...
+
+
+class Intents(Protocol):
+    def record_outcome(
+        self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
+    ) -> bool: ...
+
+
+class Cancel(Protocol):
+    def __call__(self, session_id: str, turn_id: str, reason: str) -> object: ...
+
+
+class Keeper(Protocol):
+    def enter(self, ref: CallRef) -> None: ...
+
+
+def child_turn_id(turn_id: str, call_id: str) -> str:
+    """The id of the turn that a call starts: the same one for every attempt of it."""
+    return f"ch-{hashlib.sha256(f'{turn_id} {call_id}'.encode()).hexdigest()[:24]}"
+
+
+class ChildDesk:
+    """Starts child turns, brings their results to the calls that wait, and stops those that nobody waits for."""
+
+    def __init__(
+        self,
+        *,
+        limits: Children,
+        requests: Requests,
+        admission: Admission,
+        budgets: Budgets,
+        calls: Calls,
+        outside: Outside,
+        intents: Intents,
+        keeper: Keeper,
+        cancel: Cancel,
+    ) -> None:
+        self._limits = limits
+        self._requests = requests
+        self._admission = admission
+        self._budgets = budgets
+        self._calls = calls
+        self._outside = outside
+        self._intents = intents
+        self._keeper = keeper
+        self._cancel = cancel
+
+    def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]:
+        """(`STARTED`, the child's turn id) or (`REFUSED`, why). The same call again is the same child."""
+        turn_id = child_turn_id(claim.turn_id, claim.call_id)
+        parent = self._requests.request(claim.turn_id)
+        if parent is None:
+            return "REFUSED", "SQL does not know the parent turn"
+        depth = (parent.parent.depth if parent.parent else 0) + 1
+        if depth > self._limits.max_depth:
+            return (
+                "REFUSED",
+                f"child turns may be {self._limits.max_depth} deep, and this one would be the next",
+            )
+        if child.session_id == claim.session_id:
+            return "REFUSED", "a child turn in its parent's own session would wait for its parent for ever"
+        if child.session_id is not None and self._is_above(parent, child.session_id):
+            return (
+                "REFUSED",
+                f"session {child.session_id!r} has a turn that waits for this one, for ever then",
+            )
+        if self._budgets.claim(claim.session_id, claim.turn_id, "children", [claim.call_id]) == ["SPENT"]:
+            return "REFUSED", f"this turn has started all the {self._limits.max_turns} child turns it may"
+        try:
+            request = self._request(claim, child, turn_id, depth)
+            started = self._admission.admit(request).turn_id
+        except SubmitConflict as conflict:
+            if self._requests.request(turn_id) is None:
+                return "REFUSED", str(conflict)  # of its request_key
+            started = turn_id  # by an earlier attempt of this call, with other words
+        except BrainqError as failure:
+            return "REFUSED", str(failure)
+        if started != turn_id:
+            return "REFUSED", f"its request_key stands for turn {started!r}, which does not answer this call"
+        self._deliver_again(turn_id)
+        return "STARTED", turn_id
+
+    def _is_above(self, turn: TurnRequest, session_id: str) -> bool:
+        """Whether a turn of this session waits for `turn`, as its parent or further up."""
+        above: TurnRequest | None = turn
+        while above is not None and above.parent is not None:
+            if above.parent.session_id == session_id:
+                return True
+            above = self._requests.request(above.parent.turn_id)
+        return False
+
+    def _deliver_again(self, turn_id: str) -> None:
+        """A child that ended before Redis lost its parent delivered its result then, and not again by itself."""
+        result = self._requests.result(turn_id)
+        request = self._requests.request(turn_id) if result is not None else None
+        if result is not None and request is not None and request.parent is not None:
+            self.deliver(request, result)
+
+    def stop(self, claim: CallClaim, child_turn_id: str) -> None:
+        """The call could not park: nobody wants the child."""
+        self.cancel_children((child_turn_id,))
+
+    def cancel_children(self, turn_ids: Sequence[str]) -> None:
+        """Cancel children of a turn that is over. Asking again is harmless."""
+        for turn_id in turn_ids:
+            request = self._requests.request(turn_id)
+            if request is not None:
+                self._cancel(request.session_id, turn_id, NOT_WANTED)
+
+    def check_parent(self, session_id: str, turn_id: str, parent: CallRef) -> bool:
+        """Cancel a child whose parent call no longer waits for it; True when it did so."""
+        facts = self._calls.facts(parent)
+        if facts is not None and not TraceStatus(facts[0]).is_settled:
+            return False
+        if facts is None and self._requests.is_open(parent.turn_id):
+            return False  # Redis lost the parent, and it begins anew: it has not come to the call again
+        self._cancel(session_id, turn_id, NOT_WANTED)
+        return True
+
+    def deliver(self, request: TurnRequest, result: TurnResult) -> str:
+        """Give a child's result to the call that waits for it, and its spending to that call's turn."""
+        assert request.parent is not None
+        ref = CallRef(request.parent.session_id, request.parent.turn_id, request.parent.call_id)
+        facts = self._calls.facts(ref)
+        if facts is None:
+            return "gone"
+        _, tool, effect, attempt, _, step = facts
+        outcome = outcome_of_child(result)
+        text, is_error = outcome_text(outcome)
+        reply = self._outside.complete(
+            ref,
+            request.turn_id,
+            status=TraceStatus.FAILED if is_error else TraceStatus.COMPLETED,
+            message=Message(
+                role="tool",
+                content=text,
+                call_id=ref.call_id,
+                name=tool,
+                is_error=is_error,
+                turn=ref.turn_id,
+                step=step,
+            ),
+            detail="child turn",
+            spend=spend_of_child(result, step),
+        )
+        # USED: it was delivered before, by a worker that may have died before SQL was told.
+        if reply.word in ("SETTLED", "EARLY", "USED") and not effect.is_read:
+            self._intents.record_outcome(ref.turn_id, ref.call_id, attempt, outcome, late=False)
+        for call_id in reply.wants:
+            self._keeper.enter(CallRef(ref.session_id, ref.turn_id, call_id))
+        log.info("child turn delivered", turn_id=request.turn_id, parent=ref.turn_id, did=reply.word.lower())
+        return reply.word.lower()
+
+    def _request(self, claim: CallClaim, child: ChildTurn, turn_id: str, depth: int) -> TurnRequest:
+        """Raises InvalidInput naming the field that is wrong."""
+        fields: dict[str, Any] = {
+            **child.options,
+            "turn_id": turn_id,
+            "session_id": child.session_id or turn_id,
+            "user_message": child.message,
+            "parent": ParentCall(
+                session_id=claim.session_id, turn_id=claim.turn_id, call_id=claim.call_id, depth=depth
+            ),
+        }
+        request = read_request(fields)
+        left = self._budgets.snapshot(claim.session_id, claim.turn_id)
+        return request.model_copy(update={"limits": within(request, left)})
+
+
+def within(request: TurnRequest, left: BudgetSnapshot) -> Any:
+    """The child's limits, with no more tokens and money than its parent has left."""
+    limits = request.limits
+    changed: dict[str, Any] = {}
+    if left.tokens_max is not None:
+        tokens = max(1, left.tokens_max - left.tokens_used)
+        changed["max_total_tokens"] = min(limits.max_total_tokens or tokens, tokens)
+    if left.cost_max_usd is not None:
+        usd = max(1e-9, left.cost_max_usd - left.cost_usd)
+        changed["max_cost_usd"] = min(limits.max_cost_usd or usd, usd)
+    return limits.model_copy(update=changed)
+
+
+def outcome_of_child(result: TurnResult) -> ToolSuccess | ToolFailure:
+    """What the parent's model reads of a child's end."""
+    if result.ending is Ending.COMPLETED and result.text:
+        return ToolSuccess(value=result.text)
+    if result.ending is Ending.COMPLETED:  # every answer has a text; SQL may keep none of it
+        return ToolFailure(
+            error="the child turn has ended, and its answer is no longer kept", error_type="ChildTurn"
+        )
+    said = f"; its last words: {result.last_agent_message}" if result.last_agent_message else ""
+    why = result.error or result.stop_reason.value
+    return ToolFailure(
+        error=f"the child turn ended as {result.ending.value} ({why}){said}", error_type="ChildTurn"
+    )
+
+
+def spend_of_child(result: TurnResult, step: int) -> Spend:
+    """All that the child used, its own children included, as one entry of the parent's."""
+    return Spend(
+        kind="child",
+        step=step,
+        input_tokens=result.input_tokens,
+        output_tokens=result.output_tokens,
+        cache_read_tokens=result.cache_read_tokens,
+        cache_creation_tokens=result.cache_creation_tokens,
+        cost_usd=result.cost_usd,
+    )

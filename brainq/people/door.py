@@ -1,0 +1,85 @@
+"""Door: where every submit enters, and finds out whether it is a turn of its own or input of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from brainq.contracts.mailbox import Receipt, TurnInput
+from brainq.contracts.turn import TurnRequest
+
+
+class Accepted(Protocol):
+    @property
+    def turn_id(self) -> str: ...
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def created(self) -> bool: ...
+
+
+class Admission(Protocol):
+    def admit(self, request: TurnRequest) -> Accepted: ...
+
+
+class Keys(Protocol):
+    def by_key(self, request_key: str) -> str | None: ...
+
+
+class Desk(Protocol):
+    def send(self, session_id: str, turn_id: str, item: TurnInput) -> Receipt: ...
+    def find(self, session_id: str, client_message_id: str) -> Receipt | None: ...
+
+
+class Sessions(Protocol):
+    def live(self, session_id: str) -> str: ...
+    def waiting(self, session_id: str) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """The turn that a submit is, or went into. `receipt` is there when it is input of that turn, or was meant to be."""
+
+    turn_id: str
+    session_id: str
+    created: bool
+    receipt: Receipt | None = None
+
+
+class Door:
+    """Admits requests. The same request again enters where it entered first."""
+
+    def __init__(self, *, admission: Admission, keys: Keys, desk: Desk, sessions: Sessions) -> None:
+        self._admission = admission
+        self._keys = keys
+        self._desk = desk
+        self._sessions = sessions
+
+    def enter(self, request: TurnRequest) -> Entered:
+        """Raises SubmitConflict, SessionBusy; see `admission.Admission.admit`."""
+        if request.on_busy in ("steer", "merge"):
+            receipt = self._as_input(request)
+            if receipt is not None:
+                turn_id = receipt.bounced_turn_id or receipt.turn_id
+                return Entered(turn_id, request.session_id, created=False, receipt=receipt)
+        accepted = self._admission.admit(request)
+        return Entered(accepted.turn_id, accepted.session_id, accepted.created)
+
+    def _as_input(self, request: TurnRequest) -> Receipt | None:
+        """Put it into the live turn, or the newest that waits; None when it is to be a turn of its own."""
+        known = self._desk.find(request.session_id, request.key)
+        if known is None and self._keys.by_key(request.key) is not None:
+            return None
+        target = known.turn_id if known is not None else self._target(request)
+        if not target:
+            return None
+        merged = request.on_busy == "merge"
+        item = TurnInput(client_message_id=request.key, text=request.user_message, merged=merged)
+        return self._desk.send(request.session_id, target, item)
+
+    def _target(self, request: TurnRequest) -> str:
+        if request.on_busy == "steer":
+            return self._sessions.live(request.session_id)
+        waiting = self._sessions.waiting(request.session_id)
+        return waiting[-1] if waiting else ""

@@ -1,0 +1,270 @@
+"""InputDesk: mid-turn input, from its row in SQL to the mailbox, and to a turn of its own where that was sealed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Protocol, cast
+
+from brainq.contracts.hold import StandingHold
+from brainq.contracts.mailbox import Receipt, ReceiptState, TurnInput
+from brainq.contracts.turn import TurnRequest
+from brainq.errors import StaleTurn, TurnNotFound
+from brainq.observe.logs import logger
+
+log = logger("brainq.people")
+
+LIVE = ("queued", "active", "parked")
+PAGE = 500
+SETTLING_S = 5.0  # how long a sender has for its two steps before a sweeper takes them
+
+
+class Row(Protocol):
+    """An input as SQL has it."""
+
+    @property
+    def row(self) -> int: ...
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def client_message_id(self) -> str: ...
+    @property
+    def turn_id(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def readiness(self) -> bool | None: ...
+    @property
+    def merged(self) -> bool: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def step(self) -> int | None: ...
+    @property
+    def bounced_turn_id(self) -> str | None: ...
+
+
+class Inputs(Protocol):
+    def accept(self, session_id: str, turn_id: str, item: TurnInput) -> Row: ...
+    def get(self, session_id: str, client_message_id: str) -> Row | None: ...
+    def of(self, turn_id: str) -> Sequence[Row]: ...
+    def open(self, after_row: int, limit: int, older_than_s: float) -> Sequence[Row]: ...
+    def consumed(self, session_id: str, ids_to_steps: dict[str, int]) -> int: ...
+    def bounced(
+        self, session_id: str, client_message_id: str, turn_id: str, *, redact: bool = False
+    ) -> bool: ...
+    def refused(self, session_id: str, client_message_id: str, *, redact: bool = False) -> bool: ...
+
+
+class Mailbox(Protocol):
+    def put(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[str, str, str]: ...
+    def receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None: ...
+
+
+class Holds(Protocol):
+    def of(self, session_id: str, turn_id: str) -> Sequence[StandingHold]: ...
+    def release(self, session_id: str, turn_id: str, hold_id: str) -> tuple[str, Sequence[str]]: ...
+
+
+class Keeper(Protocol):
+    def enter_all(self, session_id: str, turn_id: str, call_ids: Iterable[str]) -> object: ...
+
+
+class Sessions(Protocol):
+    def live(self, session_id: str) -> str: ...
+
+
+class Requests(Protocol):
+    def request(self, turn_id: str) -> TurnRequest | None: ...
+    def is_open(self, turn_id: str) -> bool: ...
+
+
+class Admission(Protocol):
+    def admit(self, request: TurnRequest) -> object: ...
+    def queue_again(self, request: TurnRequest) -> object: ...
+
+
+def bounced_turn_id(session_id: str, client_message_id: str) -> str:
+    """The id of the turn that an input becomes: the same one, whoever bounces it and however often."""
+    digest = hashlib.sha256(f"{session_id}\n{client_message_id}".encode()).hexdigest()
+    return f"in-{digest[:24]}"
+
+
+def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
+    """The turn that an input becomes: with the settings of the turn it was sent to."""
+    kept = sent_to.model_dump(
+        exclude={
+            "turn_id",
+            "request_key",
+            "user_message",
+            "parent",
+            "on_busy",
+            "kind",
+            "seed",
+            "output_schema",
+        }
+    )
+    turn_id = bounced_turn_id(sent_to.session_id, item.client_message_id)
+    return TurnRequest.model_validate({**kept, "turn_id": turn_id, "user_message": item.text})
+
+
+class InputDesk:
+    """Sends input, tells what became of it, and heals what a sender or a coordinator left half done."""
+
+    def __init__(
+        self,
+        *,
+        inputs: Inputs,
+        mailbox: Mailbox,
+        sessions: Sessions,
+        requests: Requests,
+        admission: Admission,
+        holds: Holds,
+        keeper: Keeper,
+        redact: bool,
+    ) -> None:
+        self._inputs = inputs
+        self._mailbox = mailbox
+        self._holds = holds
+        self._keeper = keeper
+        self._sessions = sessions
+        self._requests = requests
+        self._admission = admission
+        self._redact = redact
+
+    def send(
+        self, session_id: str, turn_id: str, item: TurnInput, *, expected_turn_id: str | None = None
+    ) -> Receipt:
+        """Put input into a turn's mailbox, or, where that is sealed, make a turn of it.
+
+        The same client_message_id again gives the receipt of the first. Raises StaleTurn when `expected_turn_id` is not
+        the live turn, SubmitConflict when the id was used for other input.
+        """
+        known = self._inputs.get(session_id, item.client_message_id)
+        if expected_turn_id is not None and known is None:
+            self._expect(session_id, expected_turn_id)
+        row = self._inputs.accept(session_id, turn_id, item)
+        return self._deliver(row, expected_turn_id)
+
+    def receipt(self, session_id: str, client_message_id: str) -> Receipt:
+        """What became of an input. Raises TurnNotFound when nobody sent it."""
+        row = self._inputs.get(session_id, client_message_id)
+        if row is None:
+            raise TurnNotFound(f"no input {client_message_id!r} was sent to session {session_id!r}")
+        if row.state == "accepted":
+            told = self._mailbox.receipt(session_id, row.turn_id, client_message_id)
+            if told is not None and told.startswith("consumed"):
+                return _receipt(row, "consumed", int(told.split()[1]))
+        return _receipt(row)
+
+    def find(self, session_id: str, client_message_id: str) -> Receipt | None:
+        """`receipt`, or None when nobody sent it."""
+        row = self._inputs.get(session_id, client_message_id)
+        return None if row is None else self.receipt(session_id, client_message_id)
+
+    def bounce(self, session_id: str, turn_id: str, inputs: Sequence[str]) -> None:
+        """Make turns of inputs that a turn ended without reading, in the order they came."""
+        for client_message_id in inputs:
+            row = self._inputs.get(session_id, client_message_id)
+            if row is not None and row.state == "accepted":
+                self._bounce(row)
+
+    def restore(self, turn_id: str) -> None:
+        """Redis lost a turn, and it begins anew: what it had read it has to read again."""
+        for row in self._inputs.of(turn_id):
+            if row.state in ("accepted", "consumed"):
+                self._mailbox.put(row.session_id, turn_id, _item(row))
+
+    def heal(self) -> int:
+        """Finish what was left between SQL and Redis; how many inputs that were."""
+        after_row, healed = 0, 0
+        while rows := self._inputs.open(after_row, PAGE, SETTLING_S):
+            for row in rows:
+                try:
+                    healed += self._deliver(row, None).state != "accepted"
+                except Exception as failure:
+                    log.error("input not healed", failure=failure, turn_id=row.turn_id)
+            after_row = rows[-1].row
+            if len(rows) < PAGE:
+                break
+        return healed
+
+    def _deliver(self, row: Row, expected_turn_id: str | None) -> Receipt:
+        if row.state != "accepted":
+            return _receipt(row)
+        word, told, state = self._put(row)
+        match word:
+            case "ACCEPTED":
+                self._lift_readiness(row)
+                return _receipt(row)
+            case "ALREADY" if told.startswith("consumed"):
+                step = int(told.split()[1])
+                self._inputs.consumed(row.session_id, {row.client_message_id: step})
+                return _receipt(row, "consumed", step)
+            case "ALREADY" if told == "accepted" and state in LIVE:
+                self._lift_readiness(row)
+                return _receipt(row)
+            case "GONE" if self._requests.is_open(row.turn_id):
+                return _receipt(
+                    row
+                )  # Redis does not know the turn yet, or lost it: the sweeper queues it first
+            case _:
+                pass
+        if expected_turn_id is not None and word != "ALREADY":
+            if self._inputs.refused(row.session_id, row.client_message_id, redact=self._redact):
+                raise StaleTurn(expected_turn_id, self._sessions.live(row.session_id))
+            return self.receipt(row.session_id, row.client_message_id)
+        return self._bounce(row)
+
+    def _put(self, row: Row) -> tuple[str, str, str]:
+        put = self._mailbox.put(row.session_id, row.turn_id, _item(row))
+        if put[0] == "GONE":
+            request = self._requests.request(row.turn_id)
+            if request is not None and self._requests.is_open(row.turn_id):
+                self._admission.queue_again(request)
+                self.restore(row.turn_id)  # what it had read before Redis lost it, and in the order it came
+                put = self._mailbox.put(row.session_id, row.turn_id, _item(row))
+        return put
+
+    def _lift_readiness(self, row: Row) -> None:
+        """A turn that is parked by its readiness hold takes no step that could read the word that lifts it."""
+        if row.readiness is not True:
+            return
+        for hold in self._holds.of(row.session_id, row.turn_id):
+            if hold.kind == "readiness":
+                wants = self._holds.release(row.session_id, row.turn_id, hold.id)[1]
+                self._keeper.enter_all(row.session_id, row.turn_id, wants)
+
+    def _bounce(self, row: Row) -> Receipt:
+        request = self._requests.request(row.turn_id)
+        if request is None or not row.text.strip():
+            # A word about readiness alone, or input of a turn that was pruned meanwhile: no turn can be made of it.
+            self._inputs.refused(row.session_id, row.client_message_id, redact=self._redact)
+            return self.receipt(row.session_id, row.client_message_id)
+        bounced = bounced_request(request, _item(row))
+        self._admission.admit(bounced)
+        self._inputs.bounced(row.session_id, row.client_message_id, bounced.turn_id, redact=self._redact)
+        log.info("input became a turn", turn_id=bounced.turn_id, sent_to=row.turn_id)
+        return self.receipt(row.session_id, row.client_message_id)
+
+    def _expect(self, session_id: str, expected_turn_id: str) -> None:
+        live = self._sessions.live(session_id)
+        if live != expected_turn_id:
+            raise StaleTurn(expected_turn_id, live)
+
+
+def _item(row: Row) -> TurnInput:
+    return TurnInput(
+        client_message_id=row.client_message_id, text=row.text, readiness=row.readiness, merged=row.merged
+    )
+
+
+def _receipt(row: Row, state: str = "", step: int | None = None) -> Receipt:
+    return Receipt(
+        client_message_id=row.client_message_id,
+        session_id=row.session_id,
+        turn_id=row.turn_id,
+        state=cast(ReceiptState, state or row.state),
+        step=row.step if step is None else step,
+        bounced_turn_id=row.bounced_turn_id,
+    )

@@ -1,0 +1,179 @@
+"""OutsideDesk: the result of a call that waits for somebody outside, from whoever has its token."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from brainq.contracts.claim import CallRef
+from brainq.contracts.effect import Effect
+from brainq.contracts.message import Message
+from brainq.contracts.outcome import ToolFailure, ToolSuccess
+from brainq.contracts.outside_token import ref_of_token
+from brainq.contracts.plain_json import check_json
+from brainq.contracts.status import TraceStatus
+from brainq.errors import InvalidInput, TokenRefused
+from brainq.observe.logs import logger
+from brainq.people.ports import Asks, CallFacts, Keeper, Outcomes, OutsideCalls
+from brainq.tools.outcome_text import edited_note, outcome_text
+from brainq.tools.pending import MAX_TOKEN_CHARS
+
+log = logger("brainq.people")
+
+MAX_RESULT_CHARS = 256_000  # as of what a tool returns
+MAX_ERROR_CHARS = 2_000
+
+Taken = Literal["settled", "early", "late"]
+"""What became of a result.
+
+settled   the call has it, and its turn goes on
+early     the call's tool has not returned yet; it gets the result when it does
+late      nobody waits any more; that a change was made after all is kept, and the model is told
+"""
+
+_REFUSALS = {
+    "USED": "it was used before, and a call is completed once",
+    "BAD": "its call does not wait for it",
+    "GONE": "its call is not known any more; its turn ended some time ago",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """The call a token stands for."""
+
+    ref: CallRef
+    tool: str
+    effect: Effect
+    attempt: int
+    step: int
+
+
+class OutsideDesk:
+    """Completes calls that wait for a result from outside, each once. Tokens are secrets: no message shows one."""
+
+    def __init__(
+        self, *, outside: OutsideCalls, calls: CallFacts, asks: Asks, intents: Outcomes, keeper: Keeper
+    ) -> None:
+        self._outside = outside
+        self._calls = calls
+        self._asks = asks
+        self._intents = intents
+        self._keeper = keeper
+
+    def complete(self, token: str, result: object, *, partial: bool = False) -> Taken:
+        """Give the call its result: JSON, of at most 256,000 characters.
+
+        partial   it is not the whole result; the model is told so
+
+        Raises InvalidInput, and TokenRefused.
+        """
+        return self._end(token, ToolSuccess(value=_plain_result(result), partial=partial))
+
+    def fail(self, token: str, error: str) -> Taken:
+        """Tell the call that there will be no result; the model reads `error`. Raises as `complete`."""
+        return self._end(token, ToolFailure(error=_plain_error(error), error_type="OutsideFailure"))
+
+    def _end(self, token: str, outcome: ToolSuccess | ToolFailure) -> Taken:
+        call = self._waiting(token)
+        text, is_error = outcome_text(outcome)
+        reply = self._outside.complete(
+            call.ref,
+            token,
+            status=TraceStatus.FAILED if is_error else TraceStatus.COMPLETED,
+            message=Message(
+                role="tool",
+                content=self._edited_note(call.ref) + text,
+                call_id=call.ref.call_id,
+                name=call.tool,
+                is_error=is_error,
+                turn=call.ref.turn_id,
+                step=call.step,
+            ),
+            detail=outcome.error_type
+            if isinstance(outcome, ToolFailure)
+            else ("partial" if outcome.partial else ""),
+            notice=None if call.effect.is_read else self._notice(call, text, is_error=is_error),
+        )
+        if reply.word not in ("SETTLED", "EARLY", "LATE"):
+            raise TokenRefused(f"this token is refused: {_REFUSALS.get(reply.word, reply.word.lower())}")
+        # One that is early is recorded now, too: nobody else will, and it is what a rescue finds.
+        self._record(call, outcome, late=reply.word == "LATE")
+        self._keeper.enter_all(call.ref.session_id, call.ref.turn_id, reply.wants)
+        return cast("Taken", reply.word.lower())
+
+    def _waiting(self, token: str) -> _Waiting:
+        if not isinstance(cast("object", token), str) or not 0 < len(token) <= MAX_TOKEN_CHARS:
+            raise InvalidInput(
+                "token",
+                f"it is no text of 1 to {MAX_TOKEN_CHARS} characters; use the one the tool put into Pending",
+            )
+        ref = ref_of_token(token) or self._outside.find(token)
+        if ref is None:
+            raise TokenRefused(
+                "no call waits for this token; one of a tool's own is known once the tool has returned Pending"
+            )
+        facts = self._calls.facts(ref)
+        if facts is None:
+            raise TokenRefused(f"this token is refused: {_REFUSALS['GONE']}")
+        _status, tool, effect, attempt, _idempotent, step = facts
+        return _Waiting(ref, tool, effect, attempt, step)
+
+    def _edited_note(self, ref: CallRef) -> str:
+        """What the message begins with when a person changed the arguments."""
+        asked = self._asks.states([ref])[0]
+        if asked is None or not asked.edited or asked.arguments is None:
+            return ""
+        return edited_note(asked.arguments)
+
+    def _notice(self, call: _Waiting, text: str, *, is_error: bool) -> Message:
+        """What the model reads when the result comes too late to be the call's."""
+        word = "an error" if is_error else "a result"
+        return Message(
+            role="user",
+            content=(
+                f"[Notice from the runtime: {word} came from outside after all for the earlier call "
+                f"{call.tool}({self._arguments(call)[:500]}), reported as not finished: {text[:2000]}]"
+            ),
+            extra={"note": "late write"},
+        )
+
+    def _arguments(self, call: _Waiting) -> str:
+        for row in self._intents.of(call.ref.turn_id):
+            if (row.call_id, row.attempt) == (call.ref.call_id, call.attempt):
+                kept: Any = None if row.args_json is None else json.loads(row.args_json)
+                return "" if kept is None else json.dumps(kept, ensure_ascii=False)
+        return ""
+
+    def _record(self, call: _Waiting, outcome: ToolSuccess | ToolFailure, *, late: bool) -> None:
+        if call.effect.is_read:
+            return
+        try:
+            self._intents.record_outcome(call.ref.turn_id, call.ref.call_id, call.attempt, outcome, late)
+        except Exception as failure:
+            # The call has its result. Only the evidence in SQL is thinner.
+            log.error(
+                "outcome not recorded in SQL",
+                failure=failure,
+                turn_id=call.ref.turn_id,
+                call_id=call.ref.call_id,
+            )
+
+
+def _plain_result(result: object) -> Any:
+    text = json.dumps(check_json("result", result), ensure_ascii=False)
+    if len(text) > MAX_RESULT_CHARS:
+        raise InvalidInput(
+            "result",
+            f"it is {len(text):,} characters of JSON; send at most {MAX_RESULT_CHARS:,}, or where to find the rest",
+        )
+    return json.loads(text)
+
+
+def _plain_error(error: object) -> str:
+    if not isinstance(error, str) or not error.strip():
+        raise InvalidInput("error", "it is empty or no text; say in a line what went wrong, for the model")
+    check_json("error", error)
+    line = " ".join(error.split())
+    return line if len(line) <= MAX_ERROR_CHARS else line[: MAX_ERROR_CHARS - 3] + "..."

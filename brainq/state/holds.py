@@ -1,0 +1,92 @@
+"""Holds in Redis: of a turn, and the readiness flags a session keeps for turns to come."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from brainq.contracts.hold import HoldSpec, StandingHold
+from brainq.state.attention import GOING_ON_S, look_within
+from brainq.state.keys import Keys
+from brainq.state.outbox import Outbox
+from brainq.state.script_values import hold_values
+from brainq.state.scripts import Scripts
+
+MOST_FLAGS = 100  # that no turn has taken: more means that nobody submits
+
+
+class RedisHolds:
+    """The hold operations over one Redis, each one script."""
+
+    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, keep_session_s: float) -> None:
+        self._run = scripts
+        self._keys = keys
+        self._outbox = outbox
+        self._keep_ms = int(keep_session_s * 1000)
+
+    def place(self, session_id: str, turn_id: str, hold: HoldSpec) -> str:
+        """`HELD`, `ALREADY`, `ENDED` or `GONE`. From then on no call that changes something starts."""
+        values = hold_values(hold)
+        reply = self._run.hold_place.on(self._keys, session_id, turn_id, hold=values.pop("id"), **values)
+        if reply[0] == "HELD":
+            # The sweeper looks when it is over, not only when it would have looked anyway.
+            member = f"{session_id} {turn_id}"
+            after_ms = min(int(hold.timeout_s * 1000), 5_000) + 1
+            self._run.index_hasten(index=self._keys.index, member=member, after_ms=after_ms)
+        return reply[0]
+
+    def release(self, session_id: str, turn_id: str, hold_id: str) -> tuple[str, tuple[str, ...]]:
+        """(`RELEASED` | `ABSENT` | `GONE`, calls that now wait for their lanes)."""
+        reply = self._run.hold_release.on(self._keys, session_id, turn_id, hold=hold_id)
+        self._outbox.flush(session_id)
+        if reply[0] == "RELEASED":
+            look_within(self._run, self._keys, session_id, turn_id, GOING_ON_S)
+        return reply[0], tuple(reply[1].split()) if reply[0] == "RELEASED" else ()
+
+    def of(self, session_id: str, turn_id: str) -> tuple[StandingHold, ...]:
+        """The holds that stand, by their id. Those whose time is up stand with `ends_in_ms` at 0 or below."""
+        clock, text = self._run.client.many(
+            [("TIME",), ("HGET", self._keys.turn(session_id, turn_id), "holds")]
+        )
+        now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
+        found: dict[str, Any] = json.loads(text) if text else {}
+        return tuple(
+            StandingHold(
+                id=hold_id,
+                kind=hold["kind"],
+                reason=hold["reason"],
+                on_timeout=hold["policy"],
+                ends_in_ms=int(hold["ends"]) - now_ms,
+            )
+            for hold_id, hold in sorted(found.items())
+        )
+
+    def is_ready(self, session_id: str, turn_id: str) -> bool:
+        """Whether nothing keeps calls that change something from starting."""
+        return not any(
+            hold.ends_in_ms > 0 or hold.on_timeout != "release" for hold in self.of(session_id, turn_id)
+        )
+
+    def add_flag(self, session_id: str, flag: HoldSpec) -> str:
+        """`ADDED`, `ALREADY`, or `FULL`: too many flags no turn has taken."""
+        values = hold_values(flag)
+        return self._run.flag_add.on(
+            self._keys,
+            session_id,
+            "",
+            flag=values.pop("id"),
+            most=MOST_FLAGS,
+            keep_ms=self._keep_ms,
+            **values,
+        )[0]
+
+    def release_flag(self, session_id: str, flag_id: str) -> tuple[str, str]:
+        """(`READY`, ""), (`TAKEN`, the turn that holds for it) or (`GONE`, "")."""
+        reply = self._run.flag_release.on(self._keys, session_id, "", flag=flag_id)
+        return reply[0], reply[1] if len(reply) > 1 else ""
+
+    def unread_flags(self, session_id: str) -> tuple[str, ...]:
+        """The flags no turn has taken yet, oldest first."""
+        return tuple(
+            cast(list[str], self._run.client.lrange(self._keys.of_session(session_id, "readiness"), 0, -1))
+        )

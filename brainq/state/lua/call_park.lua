@@ -1,0 +1,28 @@
+--[[
+A call's function has returned, and its result will come from outside: the call waits for it, and no worker does. One
+that came before this settles the call at once.
+
+KEYS   turn budget trace history events guard sources blocked changes
+ARGV   sid tid owner call attempt:n why token timeout_ms:n found block changed
+REPLY  PARKED wants | SETTLED wants | LATE status | LOST status
+]]
+-- @include lib/settle
+-- @include lib/changes
+local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':owner', call .. ':early',
+  call .. ':token')
+if not held[1] or tonumber(held[2]) ~= attempt or held[3] ~= owner then return {'LOST', held[1] or 'gone'} end
+if held[1] == 'parked' and held[5] == token then return {'PARKED', ''} end
+local open = redis.call('HMGET', turn, 'state', 'gate')
+if held[1] ~= 'running' or open[1] ~= 'active' or open[2] == 'shut' then return {'LATE', held[1]} end
+add_changes(changed)
+local early = held[4] and cjson.decode(held[4])
+if early and early.token == token then
+  note_side(call, found, '0')
+  redis.call('HSET', trace, call .. ':token', token, call .. ':completed_by', token)
+  return {'SETTLED', table.concat(settle(call, early.status, early.message, early.detail,
+    now - tonumber(redis.call('HGET', trace, call .. ':started_at')), early.found, block), ' ')}
+end
+note_side(call, found, block)
+redis.call('HSET', trace, call .. ':token', token)
+park(call, why, now + timeout_ms)
+return {'PARKED', table.concat(open_waves(), ' ')}

@@ -1,0 +1,17 @@
+--[[
+Add a readiness flag to a session's queue: its next turn that has none takes the oldest.
+
+KEYS   session flags readiness
+ARGV   flag timeout_ms:n policy reason most:n keep_ms:n
+REPLY  ADDED | ALREADY | FULL
+]]
+if redis.call('HEXISTS', flags, flag) == 1 then return {'ALREADY'} end
+if redis.call('LLEN', readiness) >= most then return {'FULL'} end
+redis.call('HSET', flags, flag, cjson.encode({timeout_ms = timeout_ms, policy = policy, reason = reason}))
+redis.call('RPUSH', readiness, flag)
+local live = redis.call('HGET', session, 'live')
+if not live or live == '' then
+  redis.call('PEXPIRE', flags, keep_ms)
+  redis.call('PEXPIRE', readiness, keep_ms)
+end
+return {'ADDED'}

@@ -1,0 +1,17 @@
+--[[
+Place a hold on a turn: from now on no call that changes something starts in it.
+
+KEYS   turn events
+ARGV   hold timeout_ms:n policy reason
+REPLY  HELD | ALREADY | ENDED state | GONE
+]]
+-- @include lib/event
+local held = redis.call('HMGET', turn, 'state', 'holds')
+if not held[1] then return {'GONE'} end
+if held[1] ~= 'queued' and held[1] ~= 'active' and held[1] ~= 'parked' then return {'ENDED', held[1]} end
+local holds = held[2] and held[2] ~= '' and cjson.decode(held[2]) or {}
+if holds[hold] then return {'ALREADY'} end
+holds[hold] = {ends = now + timeout_ms, policy = policy, reason = reason, kind = 'hold'}
+redis.call('HSET', turn, 'holds', cjson.encode(holds))
+emit(turn, events, 'hold.placed', {hold = hold, reason = reason, kind = 'hold'})
+return {'HELD'}

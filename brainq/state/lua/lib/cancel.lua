@@ -1,0 +1,34 @@
+-- Ask for a turn to be cancelled. One that waits for its session ends at once; a live one is marked, the mark outlives
+-- every process, and whoever runs something of it is told. Its coordinator is rung when nothing runs in it: else its
+-- last call to end does that, or the sweeper after the grace.
+-- @include lib/bounce
+-- @include lib/finalize
+-- @include lib/resume
+local RUNS = {running = true}
+
+local function runs_calls(turn_key)
+  local held = redis.call('HMGET', turn_key, 'awaits', 'step', 'n_calls')
+  if held[1] ~= 'calls' then return false end
+  for i = 0, tonumber(held[3] or 0) - 1 do
+    if RUNS[redis.call('HGET', turn_key .. ':trace', 'c' .. held[2] .. '-' .. i .. ':status')] then return true end
+  end
+  return false
+end
+
+local function cancel_queued(waiting_key, turn_key, sid, tid, reason, first_step)
+  redis.call('LREM', waiting_key, 1, tid)
+  redis.call('HSET', turn_key, 'cancel', '1')
+  bounce_all(turn_key, turn_key .. ':events', turn_key .. ':mailbox', turn_key .. ':receipts')
+  close_turn(turn_key, turn_key .. ':events', sid, tid, 'cancelled', 'cancelled', '', reason, first_step)
+end
+
+local function cancel_live(turn_key, sid, tid, reason, channel)
+  if redis.call('HGET', turn_key, 'cancel') == '1' then return end
+  redis.call('HSET', turn_key, 'cancel', '1', 'cancel_at', now, 'cancel_reason', reason, 'rung_at', now)
+  emit(turn_key, turn_key .. ':events', 'turn.cancelling', {reason = reason})
+  resume_turn(turn_key, turn_key .. ':budget', turn_key .. ':events', 'calls')
+  redis.call('PUBLISH', channel, sid .. ' ' .. tid)
+  if runs_calls(turn_key) then return end
+  local fence = tonumber(redis.call('HGET', turn_key, 'fence'))
+  ring('turns', sid, tid, 'cancel.' .. fence, {sid, tid, fence}, tid)
+end

@@ -1,0 +1,61 @@
+-- What a turn leaves open when it ends: calls, and input that no step has read. Uses the names of turn_end.
+
+-- Whether the mailbox holds words for a model. A word about readiness alone is none.
+local function has_words()
+  for _, input in ipairs(redis.call('LRANGE', mailbox, 0, -1)) do
+    if cjson.decode(input).text ~= '' then return true end
+  end
+  return false
+end
+
+-- Whether another step may read what is in the mailbox.
+local function may_go_on()
+  if redis.call('EXISTS', mailbox) == 0 or redis.call('HGET', turn, 'cancel') == '1' then return false end
+  -- It would read at least what this one has read and said. One that cannot be paid must not cost the turn its answer.
+  if would_pass(budget, 2 * (input + output), 2 * (tonumber(cost) or 0)) then return false end
+  local held = redis.call('HMGET', budget, 'steps_used', 'steps_max', 'deadline')
+  return tonumber(held[1] or 0) < tonumber(held[2]) and now < tonumber(held[3]) and has_words()
+end
+
+-- A change that was on its way may have been made, whatever becomes of the turn.
+local function status_of_open(status, effect, park, tried)
+  local begun = status == 'running' or tried or (status == 'parked' and (park == 'outside' or park == 'child'))
+  if begun and effect ~= 'read_only' and open_status == 'cancelled' then return 'unknown' end
+  return open_status
+end
+
+-- Every open call gets its message, in the model's order. Returns the calls whose lanes are to be freed, and the
+-- child turns that nobody waits for any more.
+local function close_calls()
+  local held = redis.call('HMGET', turn, 'step', 'n_calls', 'absorbed')
+  local step, count, freed, children = tonumber(held[1]), tonumber(held[2] or 0), {}, {}
+  if count == 0 or held[3] == held[1] then return freed, children end
+  for i = 0, count - 1 do
+    local call = 'c' .. step .. '-' .. i
+    local known = redis.call('HMGET', trace, call .. ':status', call .. ':tool', call .. ':started_at',
+      call .. ':effect', call .. ':msg', call .. ':park', call .. ':token', call .. ':ask', call .. ':again')
+    if not SETTLED[known[1]] then
+      local took_ms = known[3] and now - tonumber(known[3]) or 0
+      local said = open_text:gsub('%%SECONDS%%', string.format('%.1f', took_ms / 1000))
+      -- Of an idempotent tool an attempt may have been lost, and the next one not have begun.
+      local tried = known[3] and known[9] == '1'
+      local status = status_of_open(known[1], known[4], known[1] == 'parked' and known[6], tried)
+      if status == 'unknown' then said = said .. ' Whether it took effect is not known.' end
+      redis.call('HSET', trace, call .. ':status', status, call .. ':ended_at', now, call .. ':latency', took_ms)
+      if known[8] == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
+      emit(turn, events, 'call.ended', {call = call, status = status, latency_ms = took_ms})
+      known[5] = cjson.encode({role = 'tool', call_id = call, name = known[2], content = said,
+        is_error = true, turn = tid, step = step})
+      if known[1] == 'parked' and known[6] == 'child' then children[#children + 1] = known[7] end
+      -- A running call frees its own lanes when its function ends; one that never started cannot.
+      if known[1] ~= 'running' and known[4] ~= 'read_only' then freed[#freed + 1] = call end
+    end
+    if step > 0 then
+      redis.call('RPUSH', history, known[5])
+      redis.call('HDEL', trace, call .. ':msg')
+    end
+    forget_work(call)
+  end
+  redis.call('HSET', turn, 'absorbed', step)
+  return freed, children
+end

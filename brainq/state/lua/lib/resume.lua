@@ -1,0 +1,11 @@
+-- A parked turn goes on: its deadline moves by as long as it stood still.
+-- @include lib/event
+local function resume_turn(turn_key, budget_key, events_key, awaits)
+  local held = redis.call('HMGET', turn_key, 'state', 'parked_at')
+  if held[1] ~= 'parked' then return end
+  local parked_ms = now - tonumber(held[2])
+  redis.call('HSET', turn_key, 'state', 'active', 'awaits', awaits)
+  redis.call('HINCRBY', turn_key, 'parked_ms', parked_ms)
+  redis.call('HINCRBY', budget_key, 'deadline', parked_ms)
+  emit(turn_key, events_key, 'turn.resumed', {parked_ms = parked_ms})
+end

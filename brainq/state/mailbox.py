@@ -1,0 +1,41 @@
+"""Mailboxes in Redis: input for a turn that runs."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from brainq.contracts.mailbox import TurnInput
+from brainq.state.keys import Keys
+from brainq.state.scripts import Scripts
+
+
+class RedisMailbox:
+    """Puts input into mailboxes, and reads what became of it. A step's begin consumes it, a turn's end bounces it."""
+
+    def __init__(self, scripts: Scripts, keys: Keys) -> None:
+        self._run = scripts
+        self._keys = keys
+
+    def put(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[str, str, str]:
+        """(`ACCEPTED`, "", ""), (`ALREADY`, its receipt, the turn's state), (`SEALED`, the turn's state, "") or
+        (`GONE`, "", "")."""
+        reply = self._run.mailbox_put.on(
+            self._keys,
+            session_id,
+            turn_id,
+            message_id=item.client_message_id,
+            item=item.model_dump_json(exclude_defaults=True),
+        )
+        word, first, second = (*reply, "", "")[:3]
+        return word, first, second
+
+    def receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None:
+        """`accepted`, `consumed STEP` or `bounced`; None when Redis does not know the input."""
+        key = self._keys.named("receipts", session_id, turn_id)
+        return cast("str | None", self._run.client.hget(key, client_message_id))
+
+    def receipts(self, session_id: str, turn_id: str) -> dict[str, str]:
+        """All receipts of a turn, by client_message_id."""
+        return cast(
+            dict[str, str], self._run.client.hgetall(self._keys.named("receipts", session_id, turn_id))
+        )

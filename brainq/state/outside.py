@@ -1,0 +1,94 @@
+"""Results from outside: which call waits for a token, and the result that comes for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from brainq.contracts.claim import CallRef, SettleReply
+from brainq.contracts.message import Message
+from brainq.contracts.outside_token import ref_of_token
+from brainq.contracts.status import TraceStatus
+from brainq.contracts.usage import Spend
+from brainq.state.attention import GOING_ON_S, look_within
+from brainq.state.keys import Keys
+from brainq.state.outbox import Outbox
+from brainq.state.script_values import used
+from brainq.state.scripts import Scripts
+
+KEPT_AFTER_S = (
+    86_400.0  # so that a result which comes too late is told so, and does not meet an unknown token
+)
+
+
+class RedisOutside:
+    """Tokens of a tool's own, and the completion of parked calls."""
+
+    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox) -> None:
+        self._run = scripts
+        self._keys = keys
+        self._outbox = outbox
+
+    def register(self, token: str, ref: CallRef, keep_s: float) -> bool:
+        """Note which call waits for this token. False: another call has it."""
+        key = self._key(token)
+        keep_ms = int((keep_s + KEPT_AFTER_S) * 1000)
+        if self._run.client.set(key, ref.holder, nx=True, px=keep_ms):
+            return True
+        return self._run.client.get(key) == ref.holder
+
+    def find(self, token: str) -> CallRef | None:
+        """The call that waits, or waited, for a token of a tool's own."""
+        holder = cast("str | None", self._run.client.get(self._key(token)))
+        return CallRef.of_holder(holder) if holder else None
+
+    def complete(
+        self,
+        ref: CallRef,
+        token: str,
+        *,
+        status: TraceStatus,
+        message: Message,
+        detail: str = "",
+        notice: Message | None = None,
+        sources: Sequence[Mapping[str, str]] = (),
+        spend: Spend | None = None,
+    ) -> SettleReply:
+        """The result of a parked call, once: `SETTLED`, `EARLY`, `LATE`, `USED`, `BAD` or `GONE`.
+
+        spend   what a child turn used; the turn of the call pays for it
+        """
+        spent = ""
+        if spend is not None:
+            values = used(spend)
+            names = ("cost", "spend")
+            spent = json.dumps(
+                {f"{name}_tokens" if name not in names else name: value for name, value in values.items()}
+            )
+        reply = self._run.call_complete.on(
+            self._keys,
+            ref.session_id,
+            ref.turn_id,
+            call=ref.call_id,
+            token=token,
+            # One of a tool's own was registered for the call; a child's is its turn's id. Only the others name
+            # their call themselves, and anybody could write such a one.
+            known="1" if ref_of_token(token) is None else "",
+            status=status.value,
+            message=message.model_dump_json(exclude_defaults=True),
+            detail=detail,
+            found=json.dumps([json.dumps(row) for row in sources]) if sources else "",
+            notice=notice.model_dump_json(exclude_defaults=True) if notice else "",
+            spent=spent,
+        )
+        self._outbox.flush(ref.session_id)
+        if reply[0] == "SETTLED":
+            look_within(self._run, self._keys, ref.session_id, ref.turn_id, GOING_ON_S)
+            return SettleReply("SETTLED", wants=tuple(reply[1].split()))
+        return SettleReply(reply[0], status=reply[1] if len(reply) > 1 else "")
+
+    def _key(self, token: str) -> str:
+        # A token may be long, and it is a secret: the key's name tells nobody what it is.
+        return self._keys.outside(hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()[:32])

@@ -1,0 +1,143 @@
+"""Stops over Redis: whoever runs something of a turn learns within a moment that the turn was cancelled.
+
+The cancel itself is a field of the turn's hash; a message only says "look". Nothing rests on one: what is published
+while nobody listens is found by the beats, at the latest, and at once where `on_gap` makes them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from brainq.observe.logs import logger
+
+log = logger("brainq.stops")
+
+REASON = "cancelled"
+FIRST_BACKOFF_S = 0.05
+LONGEST_BACKOFF_S = 2.0
+READ_S = 1.0  # how long one read waits; so long a closed listener may go on
+SOCKET_TIMEOUT_S = 5.0  # for commands; a read waits as long as it says
+PING_AFTER_S = 5.0
+DEAF_AFTER_S = 10.0  # no answer to a ping: the connection is dead, though nobody has said so
+
+Callback = Callable[[str], None]
+
+
+class RedisStops:
+    """One listening thread a process, started by the first `watch`. Fits `calls.ports.Stops`.
+
+    url       of the Redis that holds the turns
+    channel   what cancels are published on: `SESSION TURN`
+    on_gap    called after each connect: what was published before was not heard
+    """
+
+    def __init__(self, url: str, channel: str, on_gap: Callable[[], None]) -> None:
+        self._url = url
+        self._channel = channel
+        self._on_gap = on_gap
+        self._watching: dict[str, list[Callback]] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    @contextmanager
+    def watch(self, session_id: str, turn_id: str, callback: Callback) -> Generator[None]:
+        """Call `callback` with a reason, from the listening thread, whenever a stop of the turn is published.
+
+        It must return soon. It may be called once more just after the block was left.
+        """
+        name = f"{session_id} {turn_id}"
+        with self._lock:
+            self._watching.setdefault(name, []).append(callback)
+            if self._thread is None and not self._closed.is_set():
+                self._thread = threading.Thread(target=self._run, name="brainq-stops", daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                callbacks = self._watching[name]
+                callbacks.remove(callback)
+                if not callbacks:
+                    del self._watching[name]
+
+    def close(self) -> None:
+        """Stop listening. Does not wait: the thread hangs up within a second."""
+        self._closed.set()
+
+    def _run(self) -> None:
+        client = _client(self._url)
+        backoff_s = FIRST_BACKOFF_S
+        while not self._closed.is_set():
+            began = time.monotonic()
+            try:
+                self._listen(client)
+            except Exception as failure:
+                if self._closed.is_set():
+                    break
+                # A connection that held for a while says nothing about the next one.
+                backoff_s = FIRST_BACKOFF_S if time.monotonic() - began > LONGEST_BACKOFF_S else backoff_s
+                log.warning("not listening for stops", failure=failure, again_in_s=backoff_s)
+                self._closed.wait(backoff_s)
+                backoff_s = min(backoff_s * 2, LONGEST_BACKOFF_S)
+        client.close()
+
+    def _listen(self, client: redis.Redis) -> None:
+        """Until it is closed. Raises when the connection is lost."""
+        with client.pubsub() as pubsub:
+            pubsub.subscribe(self._channel)
+            heard, pinged = time.monotonic(), False
+            while not self._closed.is_set():
+                message: Any = pubsub.get_message(timeout=READ_S)
+                if message is not None:
+                    heard, pinged = time.monotonic(), False
+                    self._take(message)
+                silent_s = time.monotonic() - heard
+                if silent_s > DEAF_AFTER_S:
+                    raise TimeoutError("no answer to a ping")
+                if silent_s > PING_AFTER_S and not pinged:
+                    pubsub.ping("brainq")
+                    pinged = True
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if message["type"] == "subscribe":
+            # Only now is it sure that what comes is heard.
+            self._tell(self._on_gap)
+        elif message["type"] == "message":
+            with self._lock:
+                callbacks = list(self._watching.get(message["data"], ()))
+            for callback in callbacks:
+                self._tell(partial(callback, REASON))
+
+    def _tell(self, told: Callable[[], None]) -> None:
+        try:
+            told()
+        except Exception as failure:
+            log.error("a listener for stops failed", failure=failure)
+
+
+def _client(url: str) -> redis.Redis:
+    # Not the factory of `connection.py`: its settings are for commands that are answered at once. Nothing is repeated
+    # here either: after any failure this module connects anew, and says that there was a gap.
+    keepalive = {} if url.startswith("unix://") else {"socket_keepalive": True}
+    return redis.Redis.from_url(
+        url,
+        decode_responses=True,
+        encoding_errors="replace",
+        protocol=2,  # in protocol 3 the answer to a ping comes in another form
+        socket_timeout=SOCKET_TIMEOUT_S,
+        socket_connect_timeout=5.0,
+        health_check_interval=0,
+        retry=Retry(NoBackoff(), 0),
+        client_name="brainq-stops",
+        **keepalive,
+    )

@@ -1,0 +1,173 @@
+"""Approvals: what people are asked, and what they decided."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Float, and_, bindparam, func, literal_column, null, select, update
+
+from brainq.contracts.approval import Approval, AskedCall, AskState, approval_id
+from brainq.store.database import Database, Record
+from brainq.store.rows import ApprovalRow, SettledApproval
+from brainq.store.statements import upsert
+from brainq.store.tables import approvals
+from brainq.store.tables.types import UtcTimestamp, utc_after, utc_now
+
+_A = approvals.c
+_PENDING = _A.state == literal_column("'pending'")  # a literal: only so the partial index is used
+_COPIED = ("session_id", "tool", "effect", "args_hash", "args_json", "reason", "expires_at")
+_ASK = upsert(
+    approvals,
+    ("turn_id", "call_id"),
+    fixed={"expires_at": utc_after(bindparam("seconds", type_=Float()))},
+    copied=_COPIED,
+    changed={},
+    where=_A.state == "pending",
+)
+_HERE = and_(_A.turn_id == bindparam("turn"), _A.call_id == bindparam("call"))
+_GET = select(approvals).where(_HERE)
+_OF = select(approvals).where(_A.turn_id == bindparam("turn")).order_by(_A.row)
+_NEWEST = select(approvals).order_by(_A.row.desc()).limit(bindparam("most"))
+_DECIDE = (
+    update(approvals)
+    .where(_HERE, _PENDING)
+    .values(decided_at=func.coalesce(bindparam("at", type_=UtcTimestamp()), utc_now()))
+)
+_VOID = (
+    update(approvals)
+    .where(_A.turn_id == bindparam("turn"), _PENDING)
+    .values(state="void", decided_at=utc_now())
+)
+_FORGET = (
+    update(approvals).where(_A.turn_id == bindparam("turn")).values(args_json=null(), reason="", comment="")
+)
+
+
+class Approvals:
+    """The `approvals` table. An approval is `pending` until it is decided, expires or is void, and then stays so."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._ask = database.pick(_ASK)
+
+    def ask(self, rows: Sequence[AskedCall]) -> None:
+        """Write down what people will be asked, all or nothing. A pending one of the same call is replaced (its
+        place and `created_at` stay): its step was made again. A settled one stays as it is."""
+        if not rows:
+            return
+        with self._db.transaction() as connection:
+            connection.execute(self._ask, [_asked(row) for row in rows])
+
+    def get(self, turn_id: str, call_id: str) -> Approval | None:
+        found = self._db.first(_GET, {"turn": turn_id, "call": call_id})
+        return None if found is None else _approval(found)
+
+    def of(self, turn_id: str) -> list[Approval]:
+        """The turn's approvals in the order they were asked for."""
+        return [_approval(found) for found in self._db.all(_OF, {"turn": turn_id})]
+
+    def list(
+        self,
+        session_id: str | None = None,
+        state: str | None = None,
+        limit: int = 50,
+        before_row: int | None = None,
+    ) -> list[ApprovalRow]:
+        """The newest first; the next page begins `before_row` of the last one here.
+
+        As SQL has them: one that is pending here may be decided, or have expired, in Redis already.
+        """
+        statement = _NEWEST
+        if session_id is not None:
+            statement = statement.where(_A.session_id == session_id)
+        if state is not None:
+            statement = statement.where(_PENDING if state == "pending" else _A.state == state)
+        if before_row is not None:
+            statement = statement.where(_A.row < before_row)
+        return [
+            ApprovalRow(found["row"], _approval(found)) for found in self._db.all(statement, {"most": limit})
+        ]
+
+    def decided(
+        self,
+        turn_id: str,
+        call_id: str,
+        state: SettledApproval,
+        by: str = "",
+        comment: str = "",
+        edited: bool = False,
+        args_hash: str = "",
+        args_json: str | None = None,
+    ) -> bool:
+        """Write what was decided; False, and nothing changed, unless it was pending.
+
+        `args_hash` and `args_json` (None: not to be kept) are those of `edited` arguments, and else not looked at.
+        """
+        values = _decision(state, by, comment, edited, args_hash, args_json)
+        return self._db.write(_DECIDE, {"turn": turn_id, "call": call_id, "at": None, **values}) == 1
+
+    def settle(self, connection: Connection, turn_id: str, states: Mapping[str, AskState]) -> None:
+        """Effect: pending approvals of an ended turn become what Redis says of their calls (call_id -> state), and
+        void where it says nothing or that they are pending. One statement when nothing was decided."""
+        for call_id, asked in states.items():
+            decision = _of_redis(asked)
+            if decision is not None:
+                connection.execute(_DECIDE, {"turn": turn_id, "call": call_id, **decision})
+        connection.execute(_VOID, {"turn": turn_id})
+
+    def forget(self, connection: Connection, turn_id: str) -> None:
+        """Effect: the turn's approvals without arguments, comments and reasons (a rule may quote the arguments in
+        its reason). Who decided what stays."""
+        connection.execute(_FORGET, {"turn": turn_id})
+
+
+def _asked(row: AskedCall) -> dict[str, object]:
+    return {
+        "turn_id": row.turn_id,
+        "call_id": row.call_id,
+        "session_id": row.session_id,
+        "tool": row.tool,
+        "effect": row.effect.value,
+        "args_hash": row.args_hash,
+        "args_json": row.args_json,
+        "reason": row.reason,
+        "state": "pending",
+        "decided_by": "",
+        "comment": "",
+        "seconds": row.timeout_s,
+    }
+
+
+def _decision(
+    state: SettledApproval, by: str, comment: str, edited: bool, args_hash: str, args_json: str | None
+) -> dict[str, object]:
+    """The columns of a decision; those of the arguments only where they changed."""
+    values: dict[str, object] = {"state": state, "decided_by": by, "comment": comment, "edited": edited}
+    return values | {"args_hash": args_hash, "args_json": args_json} if edited else values
+
+
+def _of_redis(asked: AskState) -> dict[str, object] | None:
+    """None for one that nobody decided."""
+    match asked.state:
+        case "approved" | "denied" | "expired" as state:
+            arguments = None if asked.arguments is None else json.dumps(asked.arguments)
+            decision = _decision(state, asked.by, asked.why, asked.edited, asked.args_hash, arguments)
+            return decision | {"at": _instant(asked.decided_at_ms)}
+        case _:
+            return None
+
+
+def _instant(redis_ms: int | None) -> datetime | None:
+    return None if redis_ms is None else datetime.fromtimestamp(redis_ms / 1000, UTC)
+
+
+def _approval(found: Record) -> Approval:
+    values: dict[str, Any] = dict(found)
+    del values["row"]
+    arguments = values.pop("args_json")
+    values["id"] = approval_id(values["turn_id"], values["call_id"])
+    values["arguments"] = None if arguments is None else json.loads(arguments)
+    return Approval.model_validate(values)

@@ -1,0 +1,203 @@
+"""Inputs: what was sent into a turn, and what became of each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Integer,
+    Update,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+
+from brainq.contracts.mailbox import TurnInput
+from brainq.errors import SubmitConflict
+from brainq.store.database import Database
+from brainq.store.rows import InputRow
+from brainq.store.statements import insert_or_ignore
+from brainq.store.tables import inputs
+from brainq.store.tables.types import utc_after, utc_now
+
+_I = inputs.c
+_ACCEPTED = _I.state == literal_column("'accepted'")  # a literal: only so the partial index is used
+_INSERT = insert_or_ignore(inputs)
+_WHOLE = select(
+    _I.row,
+    _I.session_id,
+    _I.client_message_id,
+    _I.turn_id,
+    _I.text,
+    _I.readiness,
+    _I.merged,
+    _I.content_hash,
+    _I.state,
+    _I.step,
+    _I.bounced_turn_id,
+    _I.accepted_at,
+    _I.settled_at,
+)
+_HERE = and_(_I.session_id == bindparam("session"), _I.client_message_id == bindparam("message"))
+_GET = _WHOLE.where(_HERE)
+_OF = _WHOLE.where(_I.turn_id == bindparam("turn")).order_by(_I.row)
+_OPEN = (
+    _WHOLE.where(
+        _ACCEPTED,
+        _I.row > bindparam("after"),
+        _I.accepted_at <= utc_after(bindparam("seconds", type_=Float())),
+    )
+    .order_by(_I.row)
+    .limit(bindparam("most"))
+)
+_MOVE = update(inputs).where(_HERE, _ACCEPTED).values(settled_at=utc_now())
+_READ_OR_OPEN = select(_I.client_message_id, _I.step).where(
+    _I.turn_id == bindparam("turn"), _I.state.in_(("accepted", "consumed"))
+)
+_FORGET = update(inputs).where(_I.turn_id == bindparam("turn"), _I.state != "accepted").values(text="")
+
+
+def _consume(where: ColumnElement[bool]) -> Update:
+    """A step that reads an input again is the one that counts: Redis may have lost the first."""
+    step = bindparam("at", type_=Integer())
+    return (
+        update(inputs)
+        .where(
+            where,
+            _I.client_message_id.in_(bindparam("messages", expanding=True)),
+            or_(_ACCEPTED, and_(_I.state == "consumed", _I.step != step)),
+        )
+        .values(state="consumed", step=step, settled_at=func.coalesce(_I.settled_at, utc_now()))
+    )
+
+
+_CONSUME = _consume(_I.session_id == bindparam("session"))
+_CONSUME_OF_TURN = _consume(_I.turn_id == bindparam("turn"))
+
+
+class Inputs:
+    """The `inputs` table. An input is `accepted` until it is `consumed`, `bounced` or `refused`, and then stays so."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._insert = database.pick(_INSERT)
+
+    def accept(self, session_id: str, turn_id: str, item: TurnInput) -> InputRow:
+        """Write the input down, or find the one that this client_message_id already stands for, whatever became of
+        it and whichever turn it was sent to.
+
+        Raises SubmitConflict when the id was used in this session with another text or readiness.
+        """
+        digest = _content_hash(item)
+        values = {
+            **item.model_dump(),
+            "session_id": session_id,
+            "turn_id": turn_id,
+            "content_hash": digest,
+            "state": "accepted",
+        }
+        while True:
+            self._db.write(self._insert, values)
+            found = self._db.first(_GET, {"session": session_id, "message": item.client_message_id})
+            if found is not None:  # None: deleted between the two statements
+                break
+        if found["content_hash"] != digest:
+            raise SubmitConflict(
+                f"client_message_id {item.client_message_id!r} was used before in session {session_id!r}, with "
+                "another text or readiness; send other input under a new client_message_id"
+            )
+        return InputRow(**found)
+
+    def get(self, session_id: str, client_message_id: str) -> InputRow | None:
+        found = self._db.first(_GET, {"session": session_id, "message": client_message_id})
+        return None if found is None else InputRow(**found)
+
+    def of(self, turn_id: str) -> list[InputRow]:
+        """What was sent to this turn, in the order of acceptance; bounced and refused inputs, too."""
+        return [InputRow(**found) for found in self._db.all(_OF, {"turn": turn_id})]
+
+    def open(self, after_row: int, limit: int, older_than_s: float) -> list[InputRow]:
+        """Inputs that nothing became of yet, accepted at least this long ago, in row order.
+
+        On Postgres a row may become visible after a higher one: begin again at 0 for each sweep.
+        """
+        values = {"after": after_row, "most": limit, "seconds": -older_than_s}
+        return [InputRow(**found) for found in self._db.all(_OPEN, values)]
+
+    def consumed(self, session_id: str, ids_to_steps: Mapping[str, int]) -> int:
+        """These inputs (client_message_id -> step) were read by the model; how many rows this changed.
+
+        Bounced and refused ones stay as they are, and so do those that are consumed by this very step.
+        """
+        by_step = _by_step(ids_to_steps)
+        if len(by_step) == 1:
+            ((step, messages),) = by_step.items()
+            return self._db.write(_CONSUME, {"session": session_id, "at": step, "messages": messages})
+        changed = 0
+        if by_step:
+            with self._db.transaction() as connection:
+                for step, messages in by_step.items():
+                    values = {"session": session_id, "at": step, "messages": messages}
+                    changed += connection.execute(_CONSUME, values).rowcount
+        return changed
+
+    def bounced(self, session_id: str, client_message_id: str, turn_id: str, *, redact: bool = False) -> bool:
+        """The input became a turn of its own; False, and nothing changed, unless it was still accepted.
+
+        `redact` drops the text: write that turn's row first.
+        """
+        values = {"state": "bounced", "bounced_turn_id": turn_id}
+        return self._move(session_id, client_message_id, values, redact)
+
+    def refused(self, session_id: str, client_message_id: str, *, redact: bool = False) -> bool:
+        """The input will not be read; False, and nothing changed, unless it was still accepted. `redact` drops its
+        text."""
+        return self._move(session_id, client_message_id, {"state": "refused"}, redact)
+
+    def settle(self, connection: Connection, turn_id: str, receipts: Mapping[str, str]) -> None:
+        """Effect: what Redis' receipts of the turn say was consumed. All others stay: who bounces an input moves
+        it. One statement when every row says so already, none when nothing was consumed."""
+        steps = {
+            message: int(step)
+            for message, (word, _, step) in ((key, value.partition(" ")) for key, value in receipts.items())
+            if word == "consumed" and step.isdecimal()
+        }
+        if not steps:
+            return
+        rows = connection.execute(_READ_OR_OPEN, {"turn": turn_id}).all()
+        changed = {message: steps[message] for message, step in rows if steps.get(message, step) != step}
+        for step, messages in _by_step(changed).items():
+            connection.execute(_CONSUME_OF_TURN, {"turn": turn_id, "at": step, "messages": messages})
+
+    def forget(self, connection: Connection, turn_id: str) -> None:
+        """Effect: the turn's inputs without their texts; an open one keeps its text until it is moved."""
+        connection.execute(_FORGET, {"turn": turn_id})
+
+    def _move(
+        self, session_id: str, client_message_id: str, values: Mapping[str, object], redact: bool
+    ) -> bool:
+        values = {"session": session_id, "message": client_message_id, **values}
+        return self._db.write(_MOVE, {**values, "text": ""} if redact else values) == 1
+
+
+def _by_step(ids_to_steps: Mapping[str, int]) -> dict[int, list[str]]:
+    """Steps in order; each one's inputs sorted, so that two writers lock rows in one order."""
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for message, step in sorted(ids_to_steps.items()):
+        found[step].append(message)
+    return dict(sorted(found.items()))
+
+
+def _content_hash(item: TurnInput) -> str:
+    """sha256 over what makes two inputs the same."""
+    return hashlib.sha256(json.dumps([item.text, item.readiness]).encode()).hexdigest()

@@ -1,0 +1,58 @@
+"""Which calls need a person's approval, and what the person is told of the reason."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from brainq.brain import Brain
+from brainq.contracts.approval import ApprovalAsk
+from brainq.observe.logs import logger
+from brainq.tools.tool import MAX_REASON_CHARS, Tool
+
+log = logger("brainq.turn")
+
+
+def ask_for(brain: Brain, tool: Tool, arguments: Mapping[str, Any]) -> ApprovalAsk | None:
+    """Why this call needs an approval, and for how long it waits; None: it needs none.
+
+    The tool's own rule speaks first, then the brain's; a tool with `approval=False` hears neither. It fails
+    closed: a call whose rule raises needs an approval.
+    """
+    if tool.approval is False:
+        return None
+    reason = _tool_reason(brain, tool, arguments)
+    if not reason and tool.spec.effect in brain.approvals.effects:
+        reason = f"calls with the effect {tool.spec.effect} need an approval"
+    return ApprovalAsk(reason=reason, timeout_s=brain.approvals.timeout_s) if reason else None
+
+
+def _tool_reason(brain: Brain, tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """The tool's own reason; empty where it has none."""
+    rule = tool.approval
+    if rule is None or rule is False:
+        return ""
+    if rule is True:
+        return "every call of this tool needs an approval"
+    if isinstance(rule, str):
+        return rule
+    try:
+        return _answer(rule, arguments)
+    except Exception as error:
+        log.error("approval rule raised", failure=error, brain=brain.name, tool=tool.name)
+        return f"the approval rule failed: {type(error).__name__}"
+
+
+def _answer(rule: Callable[[dict[str, Any]], object], arguments: Mapping[str, Any]) -> str:
+    # A copy: what is approved, hashed and run must be what was planned, whatever the rule does to it.
+    answer = rule(copy.deepcopy(dict(arguments)))
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise TypeError("the rule answered an awaitable, which says nothing yet")
+    if not answer:
+        return ""
+    said = answer.strip()[:MAX_REASON_CHARS] if isinstance(answer, str) else ""
+    return said or "the tool asks for an approval of this call"

@@ -1,0 +1,62 @@
+"""What one step asks, of whom, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brainq.contracts.hold import HoldSpec
+from brainq.contracts.message import Message
+from brainq.contracts.tool import ToolSpec
+from brainq.contracts.usage import Spend, TokenUsage
+from brainq.providers.base import Provider
+from brainq.turn.decide import End
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The reply asked for calls and is committed; `wants` wait for their lanes."""
+
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RungAgain:
+    """Something came before the step: the opening wave, or a compaction. The turn is rung again when that is
+    done; `did` says what it was."""
+
+    did: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The loop is over: with the model's answer, or without one (`message` is None)."""
+
+    end: End
+    message: Message | None = None
+    spend: Spend | None = None
+    tail: str = ""
+
+
+Asked = Calls | RungAgain | Answer | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What one step asks, of whom.
+
+    estimate    of its input
+    worst       what it is thought to take at most
+    drained     how many inputs of the mailbox it reads; `inputs` are their messages
+    readiness   the newest word of theirs about it: `ready`, a hold, or "" for none
+    """
+
+    provider: Provider
+    model: str
+    messages: tuple[Message, ...]
+    specs: tuple[ToolSpec, ...]
+    max_output_tokens: int | None
+    estimate: int
+    worst: TokenUsage
+    drained: int = 0
+    inputs: tuple[Message, ...] = ()
+    readiness: HoldSpec | str = ""

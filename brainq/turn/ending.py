@@ -1,0 +1,126 @@
+"""Ender: ends a turn, and sees to what it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from brainq.contracts.claim import CallRef, TurnClaim, TurnEnded
+from brainq.contracts.message import Message
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.view import TurnView
+from brainq.observe.logs import logger
+from brainq.turn.asked import Answer
+from brainq.turn.decide import End
+from brainq.turn.diff import turn_diff
+from brainq.turn.ports import Attention, LaneKeeper, Leftovers, Turns
+from brainq.turn.texts import OPEN_CALL_STATUS, OPEN_CALL_TEXTS, marker, outcome_of_review
+
+log = logger("brainq.turn")
+
+
+class Ender:
+    """Ends turns, each in one script, then does what only follows from it: each part of that may run again."""
+
+    def __init__(
+        self,
+        *,
+        turns: Turns,
+        lanes: LaneKeeper,
+        leftovers: Leftovers,
+        attention: Attention,
+        first_final_step: str,
+    ) -> None:
+        self._turns = turns
+        self._lanes = lanes
+        self._leftovers = leftovers
+        self._attention = attention
+        self._first_final_step = first_final_step
+
+    def end(self, claim: TurnClaim, view: TurnView, end: End, answer: Answer | None = None) -> str:
+        """Returns what was done, in a word. `more`: input came with the answer, and another step reads it."""
+        changes: Sequence[object] = ()
+        diff = ""
+        # An answer comes from a step, and a step begins the turn.
+        begun = view.begun or (answer is not None and answer.message is not None)
+        partial = self._turns.said_so_far(claim) if begun and end.ending is not Ending.COMPLETED else ""
+        while True:
+            ended = self._end(claim, view, end, answer, begun, partial, diff, len(changes))
+            if ended != "CHANGED":
+                break
+            # Rare: most turns change nothing that is told, and none of them reads this.
+            changes = found = self._turns.changes(claim)
+            diff = turn_diff(found) or ""
+        if isinstance(ended, TurnEnded):
+            self._after(claim, ended)
+            return f"ended: {end.ending} ({end.stop_reason})"
+        if ended == "MORE" and answer and answer.message and answer.spend:
+            return self._go_on(claim, view, answer.message, answer)
+        return ended.lower()
+
+    def _end(
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        end: End,
+        answer: Answer | None,
+        begun: bool,
+        partial: str,
+        diff: str,
+        n_changes: int,
+    ) -> TurnEnded | str:
+        turn_id = view.request.turn_id
+        message = answer.message if answer else None
+        text = message.content if message else end.text
+        review = view.request.kind == "review" and end.ending is Ending.COMPLETED and text.strip()
+        return self._turns.end(
+            claim,
+            ending=end.ending,
+            stop_reason=end.stop_reason,
+            text=text,
+            error=end.error,
+            answer=message or _standing(view, end, begun, partial),
+            marker=marker(end.ending, turn_id, view.step) if begun else None,
+            outcome=outcome_of_review(text, turn_id) if review else None,
+            open_status=OPEN_CALL_STATUS[end.ending],
+            open_text=OPEN_CALL_TEXTS[end.ending],
+            first_step=self._first_final_step,
+            spend=answer.spend if answer else None,
+            tail=answer.tail if answer else "",
+            last="" if end.stop_reason is StopReason.ANSWERED else partial or last_said(view),
+            diff=diff,
+            n_changes=n_changes,
+        )
+
+    def _go_on(self, claim: TurnClaim, view: TurnView, message: Message, answer: Answer) -> str:
+        """The answer becomes a step like any other: the next one reads what came meanwhile."""
+        assert answer.spend is not None
+        committed = self._turns.commit_calls(claim, message.step, message, (), answer.spend, answer.tail)
+        return "lost" if committed is None else "answered, and goes on with new input"
+
+    def _after(self, claim: TurnClaim, ended: TurnEnded) -> None:
+        for call_id in ended.freed:
+            self._lanes.leave(CallRef(claim.session_id, claim.turn_id, call_id))
+        if ended.next_turn:
+            self._attention.again(claim.session_id, ended.next_turn, 1000)
+        try:
+            if ended.bounced:
+                self._leftovers.bounce(claim.session_id, claim.turn_id, ended.bounced)
+            if ended.children:
+                self._leftovers.cancel_children(ended.children)
+        except Exception as failure:
+            # The sweeper finds both: input that is neither read nor bounced, and children without a parent.
+            log.error("leftovers of a turn not seen to", failure=failure, turn_id=claim.turn_id)
+
+
+def last_said(view: TurnView) -> str:
+    """The last words of the model in this turn; "" for none."""
+    said = (message.content for message in reversed(view.own) if message.role == "assistant")
+    return next((text for text in said if text.strip()), "")
+
+
+def _standing(view: TurnView, end: End, begun: bool, partial: str) -> Message | None:
+    """What enters the history in an answer's place: a limit's fallback text, or what was said until it was cut off."""
+    text = end.text if end.ending is Ending.COMPLETED else partial
+    if not begun or not text.strip() or end.stop_reason is StopReason.ANSWERED:
+        return None
+    return Message(role="assistant", content=text, turn=view.request.turn_id, step=view.step)

@@ -1,0 +1,30 @@
+"""Parks: what becomes of calls and holds that were waited for too long."""
+
+from __future__ import annotations
+
+from brainq.contracts.claim import CallRef
+from brainq.observe.logs import logger
+from brainq.upkeep.ports import Cancel, LaneKeeper, ParkedCalls
+
+log = logger("brainq.upkeep")
+
+
+class Parks:
+    """Lets parked calls expire. Doing it again, or too early, changes nothing."""
+
+    def __init__(self, *, calls: ParkedCalls, lanes: LaneKeeper, cancel: Cancel) -> None:
+        self._calls = calls
+        self._lanes = lanes
+        self._cancel = cancel
+
+    def expire(self, session_id: str, turn_id: str) -> str:
+        """Returns what was done, in a word."""
+        word, detail = self._calls.expire(session_id, turn_id)
+        if word == "CANCEL":
+            self._cancel(session_id, turn_id, detail)
+        elif word == "EXPIRED":
+            for call_id in detail.split():
+                self._lanes.enter(CallRef(session_id, turn_id, call_id))
+        if word != "NONE":
+            log.info("waited for too long", turn_id=turn_id, did=word.lower())
+        return word.lower()

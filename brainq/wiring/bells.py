@@ -1,0 +1,34 @@
+"""Where the scripts' doorbells go."""
+
+from __future__ import annotations
+
+from brainq.broker import names
+from brainq.broker.envelope import template
+from brainq.contracts.effect import Effect
+from brainq.settings import Settings
+from brainq.state.keys import Keys
+from brainq.state.scripts import Doorbell, Doorbells
+
+
+def doorbells(settings: Settings) -> Doorbells:
+    """Where scripts put doorbells: the broker's own lists, or each session's outbox."""
+    tasks = {
+        "turns": (names.TURN_ADVANCE, names.TURNS_QUEUE),
+        "finalize": (names.FINALIZE_STEP, names.FINALIZE_QUEUE),
+        "judges": (names.JUDGE_RUN, names.JUDGES_QUEUE),
+    }
+    tasks |= {effect.value: (names.CALL_RUN, names.tool_queue(effect)) for effect in Effect}
+    direct = settings.doorbell == "transactional"
+    queues = {
+        word: Doorbell(names.queue_key(settings, queue) if direct else "", template(task, queue))
+        for word, (task, queue) in tasks.items()
+    }
+    queues["finalize_later"] = Doorbell(
+        names.later_key(settings, names.FINALIZE_QUEUE) if direct else "",
+        template(names.FINALIZE_STEP, names.FINALIZE_QUEUE, names.LATER_PRIORITY),
+    )
+    return Doorbells(
+        queues=queues,
+        bells_key=Keys(settings.prefix).bells,
+        outbox_prefix=settings.prefix,
+    )

@@ -1,0 +1,89 @@
+"""The machines behind the verbs of people and other programs."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+
+from brainq.admission import Admission
+from brainq.people.approvals import ApprovalDesk
+from brainq.people.children import ChildDesk
+from brainq.people.door import Door
+from brainq.people.inputs import InputDesk
+from brainq.people.leftovers import Leftovers
+from brainq.people.outside import OutsideDesk
+from brainq.turn.edit import edited_call
+from brainq.wiring.services import Services
+
+
+class People(Services):
+    """Submits, input, approvals, results from outside, child turns."""
+
+    @cached_property
+    def admission(self) -> Admission:
+        return Admission(
+            self.store.turns,
+            self.turns,
+            self.brain.limits,
+            children=self.brain.children.max_turns,
+            wrote=self.store.calls.has_intents,
+        )
+
+    @cached_property
+    def inputs(self) -> InputDesk:
+        return InputDesk(
+            inputs=self.store.inputs,
+            mailbox=self.mailbox,
+            sessions=self.sessions,
+            requests=self.store.turns,
+            admission=self.admission,
+            holds=self.holds,
+            keeper=self.keeper,
+            redact=self.brain.redact_logs,
+        )
+
+    @cached_property
+    def door(self) -> Door:
+        return Door(admission=self.admission, keys=self.store.turns, desk=self.inputs, sessions=self.sessions)
+
+    @cached_property
+    def children(self) -> ChildDesk:
+        return ChildDesk(
+            limits=self.brain.children,
+            requests=self.store.turns,
+            admission=self.admission,
+            budgets=self.budgets,
+            calls=self.calls,
+            outside=self.outside,
+            intents=self.store.calls,
+            keeper=self.keeper,
+            cancel=self.cancel,
+        )
+
+    @cached_property
+    def approval_desk(self) -> ApprovalDesk:
+        return ApprovalDesk(
+            rows=self.store.approvals,
+            asks=self.approvals_state,
+            requests=self.store.turns,
+            keeper=self.keeper,
+            edit=partial(edited_call, self.brain),
+            redact=self.brain.redact_logs,
+        )
+
+    @cached_property
+    def outside_desk(self) -> OutsideDesk:
+        return OutsideDesk(
+            outside=self.outside,
+            calls=self.calls,
+            asks=self.approvals_state,
+            intents=self.store.calls,
+            keeper=self.keeper,
+        )
+
+    @cached_property
+    def leftovers(self) -> Leftovers:
+        return Leftovers(self.inputs, self.children)
+
+    def cancel(self, session_id: str, turn_id: str, reason: str) -> str:
+        """See `state.turns.RedisTurns.cancel`."""
+        return self.turns.cancel(session_id, turn_id, reason[:500], self.order.first)[0]

@@ -1,0 +1,192 @@
+"""Outside results and child turns with real processes: whoever is killed, a result comes in once, and is paid once."""
+
+from __future__ import annotations
+
+import pytest
+
+from brainq.contracts.status import Ending, TraceStatus
+from brainq.errors import TokenRefused
+from brainq.people.children import child_turn_id
+from tests.acceptance.people.conftest import Neighbours
+from tests.support.brains.diary import notes, open_gate, order
+from tests.support.brains.obedient import script
+from tests.support.wait import wait_until
+from tests.support.watch import at_place, parked, token_of, tool_texts
+from tests.support.world import World
+
+
+def test_the_completer_dies_between_redis_and_sql(stormy: World, neighbours: Neighbours, sid: str) -> None:
+    turn = stormy.client.submit(sid, script([("send_off", {"name": "a"})], final="$seen"))
+    parked(turn, "outside")
+    token = token_of(turn, "a")
+    neighbours(stormy).dies("store.calls.record_outcome", ["client"], "complete_call", token, "sent")
+    assert tool_texts(turn.result(timeout_s=20).text) == ["sent"]
+    with pytest.raises(TokenRefused):
+        stormy.client.complete_call(token, "sent twice")
+    stormy.done(turn)
+    assert stormy.status(turn) == TraceStatus.COMPLETED
+    assert [entry.status for entry in stormy.wiring.store.traces.of(turn.turn_id)] == ["completed"]
+    # What the completer could not write down any more, the end of the turn did.
+    calls = stormy.wiring.store.calls.of(turn.turn_id)
+    assert [(call.state, call.outcome_kind) for call in calls] == [("done", "success")]
+
+
+@pytest.mark.parametrize("tool", ["send_off", "look_up"])
+def test_the_worker_dies_between_pending_and_the_park(stormy: World, sid: str, tool: str) -> None:
+    """A read is asked for again, under the same token; of a change nobody knows."""
+    turn_id = f"t-{sid}"
+    order(f"park.before.{turn_id}", f"p-{sid}")
+    turn = stormy.client.submit(sid, script([(tool, {"name": "a"})], final="$seen"), turn_id=turn_id)
+    pid, token = at_place(turn, "park.before")["pid"], token_of(turn, "a")
+    stormy.kill_the("serial" if tool == "send_off" else "parallel", pid)
+    open_gate(f"p-{sid}")
+    stormy.launch_dead()
+    if tool == "look_up":
+        wait_until(lambda: len(notes("token", turn=turn_id)) == 2, "it ran again", 20.0)
+        parked(turn, "outside")
+        assert {row["token"] for row in notes("token", turn=turn_id)} == {token}, "whoever has it can use it"
+        assert stormy.client.complete_call(token, "found") == "settled"
+        assert tool_texts(turn.result(timeout_s=20).text) == ["found"]
+        return
+    (text,) = tool_texts(turn.result(timeout_s=20).text)
+    assert "may or may not have taken effect" in text
+    assert stormy.status(turn) == TraceStatus.UNKNOWN
+    # What was asked for may come all the same: it is evidence, and the next turn's model reads it.
+    assert stormy.client.complete_call(token, "sent after all") == "late"
+    with pytest.raises(TokenRefused):
+        stormy.client.complete_call(token, "and again")
+    after = stormy.client.submit(sid, "what happened?")
+    after.result(timeout_s=20)
+    others = notes("thinking", turn=after.turn_id)[0]["others"]
+    assert [text for text in others if text.startswith("[Notice") and "sent after all" in text]
+
+
+def test_a_result_that_came_before_the_worker_died_is_the_calls(
+    stormy: World, neighbours: Neighbours, sid: str
+) -> None:
+    turn_id = f"t-{sid}"
+    order(f"park.before.{turn_id}", f"p-{sid}")
+    turn = stormy.client.submit(sid, script([("send_off", {"name": "a"})], final="$seen"), turn_id=turn_id)
+    held = at_place(turn, "park.before")
+    other = neighbours(stormy)
+    assert other.client("complete_call", token_of(turn, "a"), "quick") == "early"
+    stormy.kill_the("serial", held["pid"])
+    open_gate(f"p-{sid}")
+    assert tool_texts(turn.result(timeout_s=20).text) == ["quick"]
+    assert len(notes("token", turn=turn_id)) == 1
+    assert stormy.status(turn) == TraceStatus.COMPLETED
+
+
+@pytest.mark.full
+def test_the_worker_dies_right_after_the_park(stormy: World, sid: str) -> None:
+    """Its lanes were never left: they lapse, so another session's call on the same resource runs meanwhile."""
+    turn_id = f"t-{sid}"
+    order(f"park.after.{turn_id}", f"p-{sid}")
+    turn = stormy.client.submit(sid, script([("send_off", {"name": "a"})], final="$seen"), turn_id=turn_id)
+    held = at_place(turn, "park.after")
+    stormy.kill_the("serial", held["pid"])
+    open_gate(f"p-{sid}")
+    parked(turn, "outside")
+    assert stormy.client.complete_call(token_of(turn, "a"), "sent") == "settled"
+    assert tool_texts(turn.result(timeout_s=20).text) == ["sent"]
+    after = stormy.client.submit(sid, script([("write", {"name": "w"})], final="after"))
+    assert after.result(timeout_s=20).text == "after"
+
+
+def test_the_childs_coordinator_dies(stormy: World, sid: str) -> None:
+    inner = script(final="from the child", gate=f"m-{sid}")
+    turn = stormy.client.submit(
+        sid, script([("delegate", {"message": inner})], final="$seen"), turn_id=f"t-{sid}"
+    )
+    child_id = child_turn_id(turn.turn_id, "c1-0")
+    first = wait_until(lambda: notes("thinking", turn=child_id), "the child's model was asked")[0]
+    parked(turn, "outside")
+    stormy.kill_the("coordinator", first["pid"])
+    open_gate(f"m-{sid}")
+    result = turn.result(timeout_s=30)
+    assert tool_texts(result.text) == ["from the child"]
+    assert len(notes("thinking", turn=child_id)) == 2
+    child = stormy.client.handle(child_id).result(timeout_s=20)
+    (charged,) = [spend for spend in result.spends if spend.kind == "child"]
+    assert charged.input_tokens == child.input_tokens
+
+
+@pytest.mark.parametrize(
+    "place", ["deliver.before", "record.before", pytest.param("deliver.after", marks=pytest.mark.full)]
+)
+def test_the_finalizer_dies_at_the_delivery_to_the_parent(stormy: World, sid: str, place: str) -> None:
+    """`record.before`: between Redis, which settles the parent's call, and SQL."""
+    turn_id = f"t-{sid}"
+    child_id = child_turn_id(turn_id, "c1-0")
+    stands_at = turn_id if place == "record.before" else child_id
+    order(f"{place}.{stands_at}", f"d-{sid}")
+    inner = script(final="from the child")
+    turn = stormy.client.submit(
+        sid, script([("delegate", {"message": inner})], final="$seen"), turn_id=turn_id
+    )
+    held = at_place(stands_at, place)
+    child = stormy.client.handle(child_id).result(timeout_s=20)
+    if place == "deliver.before":
+        parked(turn, "outside")
+    stormy.kill_the("finalizer", held["pid"])
+    open_gate(f"d-{sid}")
+    result = turn.result(timeout_s=30)
+    assert tool_texts(result.text) == ["from the child"]
+    stormy.done(stormy.client.handle(child_id))
+    assert len(notes(place, turn=stands_at)) == 2, "it was not delivered again"
+    (charged,) = [spend for spend in result.spends if spend.kind == "child"]
+    assert (charged.input_tokens, charged.output_tokens) == (child.input_tokens, child.output_tokens)
+    assert [row.state for row in stormy.wiring.store.calls.of(turn_id)] == ["done"]
+
+
+def test_the_parent_is_cancelled_while_no_coordinator_is_there(
+    stormy: World, neighbours: Neighbours, sid: str
+) -> None:
+    inner = script([("sign", {"name": "a"})])
+    turn = stormy.client.submit(sid, script([("delegate", {"message": inner})]), turn_id=f"t-{sid}")
+    child_id = child_turn_id(turn.turn_id, "c1-0")
+    wait_until(lambda: notes("thinking", turn=child_id), "the child runs")
+    child = stormy.client.handle(child_id)
+    parked(turn, "outside")
+    parked(child)
+    stormy.kill_all("coordinator")
+    assert neighbours(stormy).handle(turn, "cancel", "enough") == "requested"
+    stormy.launch_dead()
+    assert turn.result(timeout_s=30).ending is Ending.CANCELLED
+    assert child.result(timeout_s=30).ending is Ending.CANCELLED
+    assert [approval.state for approval in child.approvals()] == ["void"]
+    for each in (turn, child):
+        stormy.all_events(each)
+
+
+def test_the_coordinator_dies_before_it_stops_the_children(stormy: World, sid: str) -> None:
+    turn_id = f"t-{sid}"
+    child_id = child_turn_id(turn_id, "c1-0")
+    order(f"orphans.before.{child_id}", f"o-{sid}")
+    inner = script([("sign", {"name": "a"})])
+    turn = stormy.client.submit(sid, script([("delegate", {"message": inner})]), turn_id=turn_id)
+    parked(turn, "outside")
+    turn.cancel()
+    held = at_place(child_id, "orphans.before")
+    assert turn.result(timeout_s=20).ending is Ending.CANCELLED
+    stormy.kill_the("coordinator", held["pid"])
+    open_gate(f"o-{sid}")
+    assert stormy.client.handle(child_id).result(timeout_s=40).ending is Ending.CANCELLED
+
+
+@pytest.mark.full
+def test_the_worker_dies_between_the_child_and_the_park(stormy: World, sid: str) -> None:
+    """Nobody knows what became of the call, and nobody waits for its child: it is stopped."""
+    turn_id = f"t-{sid}"
+    order(f"park.before.{turn_id}", f"p-{sid}")
+    inner = script([("sign", {"name": "a"})])
+    turn = stormy.client.submit(
+        sid, script([("delegate", {"message": inner})], final="$seen"), turn_id=turn_id
+    )
+    held = at_place(turn, "park.before")
+    stormy.kill_the("serial", held["pid"])
+    open_gate(f"p-{sid}")
+    assert turn.result(timeout_s=30).ending is Ending.COMPLETED
+    assert stormy.status(turn) == TraceStatus.UNKNOWN
+    child = stormy.client.handle(child_turn_id(turn_id, "c1-0"))
+    assert child.result(timeout_s=40).ending is Ending.CANCELLED

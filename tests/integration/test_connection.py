@@ -1,0 +1,48 @@
+"""The connections for scripts outlive the server: one that was restarted is reached again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from brainq.state import connection
+from brainq.state.connection import LINES, make_client
+from tests.support.server import RedisServer
+
+SCRIPT = ("EVAL", "return redis.call('INCR', KEYS[1])", 1, "n")
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    made = RedisServer(durable=True).start()
+    yield made
+    made.stop()
+
+
+def test_idle_connections_are_opened_anew_after_a_restart(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = make_client(server.url)
+    for _ in range(LINES):
+        client.execute_command(*SCRIPT)
+    server.crash()
+    monkeypatch.setattr(connection, "CHECK_AFTER_IDLE_S", -1.0)
+    for number in range(LINES):
+        assert client.execute_command(*SCRIPT) == LINES + number + 1
+    assert client.many([("GET", "n")]) == [str(2 * LINES)]
+    client.close()
+
+
+def test_a_connection_in_use_fails_once_and_is_then_opened_anew(server: RedisServer) -> None:
+    client = make_client(server.url)
+    for _ in range(LINES):
+        client.execute_command(*SCRIPT)
+    server.crash()
+    for _ in range(LINES):
+        with pytest.raises(redis.ConnectionError):
+            client.execute_command(*SCRIPT)
+    for number in range(LINES):
+        assert client.execute_command(*SCRIPT) == LINES + number + 1
+    client.close()

@@ -1,0 +1,201 @@
+"""Stops over a real Redis: heard within a moment, also after the connection was killed."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from brainq.beats import Beats
+from brainq.devserver.embedded import EmbeddedServer
+from brainq.state.stops import RedisStops
+from tests.support.server import RedisServer
+from tests.support.wait import wait_until
+
+CHANNEL = "bq:stops"
+
+
+class Gaps:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+
+
+@pytest.fixture
+def gaps() -> Gaps:
+    return Gaps()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    """One of its own: here connections are killed by their kind, and counted."""
+    server = RedisServer().start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(autouse=True)
+def short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brainq.state.stops.READ_S", 0.05)
+
+
+@pytest.fixture
+def stops(server: RedisServer, gaps: Gaps) -> Iterator[RedisStops]:
+    stops = RedisStops(server.url, CHANNEL, gaps)
+    yield stops
+    stops.close()
+    wait_until(lambda: listeners(server) == 0, "it has hung up")
+
+
+@pytest.fixture
+def publish(server: RedisServer) -> Callable[..., int]:
+    """Publishes a stop; returns how many listeners got it."""
+
+    def publish(session_id: str, turn_id: str) -> int:
+        return int(server.command("PUBLISH", CHANNEL, f"{session_id} {turn_id}")[0])
+
+    return publish
+
+
+def listeners(server: RedisServer) -> int:
+    return int(server.command("PUBSUB", "NUMSUB", CHANNEL)[1])
+
+
+def test_every_watcher_of_the_turn_is_told_and_no_other(
+    stops: RedisStops, gaps: Gaps, publish: Callable[..., int]
+) -> None:
+    told: list[str] = []
+    with (
+        stops.watch("s1", "turn-1", lambda reason: told.append(f"first {reason}")),
+        stops.watch("s1", "turn-1", lambda reason: told.append(f"second {reason}")),
+        stops.watch("s1", "turn-2", lambda _: told.append("another turn")),
+        stops.watch("s2", "turn-1", lambda _: told.append("another session")),
+    ):
+        wait_until(lambda: gaps.count, "it listens")
+        assert publish("s1", "turn-1") == 1, "one connection for all of them"
+        wait_until(lambda: len(told) == 2, "both are told")
+    assert sorted(told) == ["first cancelled", "second cancelled"]
+
+
+def test_who_watches_no_more_is_not_told(stops: RedisStops, gaps: Gaps, publish: Callable[..., int]) -> None:
+    told: list[str] = []
+    with stops.watch("s", "turn", lambda _: told.append("too late")):
+        wait_until(lambda: gaps.count, "it listens")
+    with stops.watch("s", "turn", told.append):
+        publish("s", "turn")
+        wait_until(lambda: told, "the one who still watches is told")
+    assert told == ["cancelled"]
+
+
+def test_a_listener_that_fails_keeps_nobody_from_being_told(
+    stops: RedisStops, gaps: Gaps, publish: Callable[..., int], caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[str] = []
+
+    def fail(_: str) -> None:
+        raise RuntimeError("the listener is broken")
+
+    with stops.watch("s", "turn", fail), stops.watch("s", "turn", told.append):
+        wait_until(lambda: gaps.count, "it listens")
+        publish("s", "turn")
+        wait_until(lambda: told, "the other one is told")
+    assert "a listener for stops failed" in caplog.text
+
+
+def test_it_is_silent_for_a_while_and_still_hears(
+    stops: RedisStops, gaps: Gaps, publish: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answered ping keeps the connection; one that is not answered is a lost connection."""
+    monkeypatch.setattr("brainq.state.stops.PING_AFTER_S", 0.05)
+    told: list[str] = []
+    with stops.watch("s", "turn", told.append):
+        wait_until(lambda: gaps.count, "it listens")
+        quiet_until = time.monotonic() + 0.5
+        wait_until(lambda: time.monotonic() > quiet_until, "several pings long nothing comes")
+        publish("s", "turn")
+        wait_until(lambda: told, "it is told")
+    assert gaps.count == 1
+
+
+def test_a_server_that_does_not_answer_is_a_gap(
+    stops: RedisStops, gaps: Gaps, server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("brainq.state.stops.PING_AFTER_S", 0.05)
+    monkeypatch.setattr("brainq.state.stops.DEAF_AFTER_S", 0.3)
+    with stops.watch("s", "turn", lambda _: None):
+        wait_until(lambda: gaps.count == 1, "it listens")
+        server.command("CLIENT", "PAUSE", "1000", "ALL")
+        wait_until(lambda: gaps.count == 2, "it has connected anew")
+
+
+def test_after_a_killed_connection_it_listens_again(
+    stops: RedisStops, gaps: Gaps, server: RedisServer, publish: Callable[..., int]
+) -> None:
+    told: list[str] = []
+    with stops.watch("s", "turn", told.append):
+        wait_until(lambda: gaps.count == 1, "it listens")
+        for killed in (1, 2, 3):
+            assert server.command("CLIENT", "KILL", "TYPE", "pubsub") == ["1"], "the fault fired"
+            began = time.monotonic()
+            wait_until(lambda killed=killed: gaps.count == killed + 1, "it says that there was a gap")
+            assert time.monotonic() - began < 1.0
+            assert publish("s", "turn") == 1
+            wait_until(lambda killed=killed: len(told) == killed, "it is told again")
+
+
+def test_a_stop_that_fell_into_a_gap_is_found_by_the_beats(
+    server: RedisServer, publish: Callable[..., int]
+) -> None:
+    cancelled, lost = threading.Event(), threading.Event()
+    beaten = threading.Event()
+
+    def beat() -> str:
+        beaten.set()
+        return "CLOSED" if cancelled.is_set() else "OK"
+
+    beats = Beats(every_s=600.0)
+    stops = RedisStops(server.url, CHANNEL, beats.beat_now)
+    told: list[str] = []
+    try:
+        with beats.hold(beat, lambda _: lost.set()), stops.watch("s", "turn", told.append):
+            assert beaten.wait(10.0), "what was published before it listened is a gap, too"
+            assert server.command("CLIENT", "KILL", "TYPE", "pubsub") == ["1"], "the fault fired"
+            cancelled.set()
+            heard = publish("s", "turn")
+            assert lost.wait(1.0), "not before the beat that was due in ten minutes"
+            assert len(told) == heard
+    finally:
+        stops.close()
+        beats.stop()
+        wait_until(lambda: listeners(server) == 0, "it has hung up")
+
+
+def test_a_server_that_is_away_is_waited_for(gaps: Gaps, caplog: pytest.LogCaptureFixture) -> None:
+    with tempfile.TemporaryDirectory(prefix="bq-") as directory:
+        where = Path(directory)
+        server = EmbeddedServer(where, unix_socket=where / "s", durable=False)
+        stops = RedisStops(f"unix://{where / 's'}?db=0", CHANNEL, gaps)
+        try:
+            with stops.watch("s", "turn", lambda _: None):
+                wait_until(lambda: "not listening for stops" in caplog.text, "it says so")
+                assert gaps.count == 0
+                server.start()
+                wait_until(lambda: gaps.count == 1, "it listens")
+        finally:
+            stops.close()
+            server.stop()
+
+
+def test_closed_it_hangs_up(stops: RedisStops, gaps: Gaps, server: RedisServer) -> None:
+    with stops.watch("s", "turn", lambda _: None):
+        wait_until(lambda: gaps.count, "it listens")
+        stops.close()
+        wait_until(lambda: listeners(server) == 0, "it has hung up")
+    with stops.watch("s", "turn", lambda _: None):
+        assert listeners(server) == 0

@@ -1,0 +1,35 @@
+"""mailbox_put.lua: input for a turn that lives."""
+
+from __future__ import annotations
+
+from tests.lua.rig import TID, Rig
+
+ITEM = '{"client_message_id":"m1","text":"more"}'
+
+
+def test_input_is_accepted_once(rig: Rig) -> None:
+    rig.active()
+    assert rig.run("mailbox_put", item=ITEM) == ["ACCEPTED"]
+    assert rig.run("mailbox_put", item="other") == ["ALREADY", "accepted", "active"]
+    assert rig.client.lrange(rig.names(TID)["mailbox"], 0, -1) == [ITEM]
+    assert rig.events().count("input.accepted") == 1
+
+
+def test_a_turn_that_waits_takes_it_too(rig: Rig) -> None:
+    rig.active()
+    rig.run("turn_submit", tid="t02")
+    assert rig.run("mailbox_put", tid="t02", item=ITEM) == ["ACCEPTED"]
+
+
+def test_a_turn_that_is_over_is_sealed(rig: Rig) -> None:
+    assert rig.run("mailbox_put", item=ITEM) == ["GONE"]
+    rig.closing()
+    assert rig.run("mailbox_put", item=ITEM) == ["SEALED", "closing"]
+    assert rig.client.exists(rig.names(TID)["receipts"]) == 0
+
+
+def test_the_same_input_again_gets_its_receipt_after_the_end(rig: Rig) -> None:
+    rig.owned()
+    rig.run("mailbox_put", item=ITEM)
+    rig.run("turn_end", stop_reason="max_steps")
+    assert rig.run("mailbox_put", item=ITEM) == ["ALREADY", "bounced", "closing"]

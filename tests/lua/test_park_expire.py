@@ -1,0 +1,72 @@
+"""park_expire.lua: what was waited for too long."""
+
+from __future__ import annotations
+
+from tests.lua.rig import WRITE, Rig
+
+
+def test_a_result_that_does_not_come_times_out(rig: Rig) -> None:
+    rig.running(**WRITE)
+    rig.run("call_park", timeout_ms=1_000)
+    assert rig.run("park_expire") == ["NONE"]
+    rig.pass_ms(1_000)
+    rig.bells("brainq.turns")
+    assert rig.run("park_expire") == ["EXPIRED", ""]
+    assert (rig.status(), rig.turn()["state"]) == ("timed_out", "active")
+    assert "within 1.0 s" in rig.history()[-1]["content"]
+    assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
+
+
+def test_an_approval_nobody_gave_is_refused_and_the_next_wave_opens(rig: Rig) -> None:
+    rig.committed({"ask_ms": 1_000, "ask_reason": "", **WRITE}, {"index": 1, "wave": 2, **WRITE})
+    assert rig.status() == "parked"
+    rig.pass_ms(1_000)
+    assert rig.run("park_expire") == ["EXPIRED", "c1-1"]
+    assert rig.status() == "denied"
+    assert "nobody approved it in time" in rig.client.hget(rig.names("t01")["trace"], "c1-0:msg")
+
+
+def test_a_hold_follows_its_policy(rig: Rig) -> None:
+    for policy, reply, status in (("deny", "", "denied"), ("release", "c1-0", "waiting")):
+        rig.client.flushdb()
+        rig.pass_ms(0)
+        rig.active()
+        rig.run("hold_place", policy=policy, timeout_ms=1_000)
+        rig.run("turn_claim", fence=0)
+        rig.commit(WRITE)
+        assert rig.status() == "parked"
+        rig.pass_ms(1_000)
+        assert rig.run("park_expire") == ["EXPIRED", reply]
+        assert rig.status() == status
+
+
+def test_a_hold_that_is_to_cancel_says_why_and_changes_nothing(rig: Rig) -> None:
+    rig.owned()
+    rig.run("hold_place", policy="cancel", timeout_ms=1_000, reason="not sure")
+    rig.commit(WRITE)
+    rig.pass_ms(1_000)
+    assert rig.run("park_expire") == ["CANCEL", "a hold was not released in time: not sure"]
+    assert rig.status() == "parked"
+
+
+def test_a_turn_that_is_over_or_cancelled_expires_nothing(rig: Rig) -> None:
+    rig.running()
+    rig.run("call_park", timeout_ms=1_000)
+    rig.pass_ms(1_000)
+    rig.run("turn_cancel")
+    assert rig.run("park_expire") == ["NONE"]
+    assert rig.run("park_expire", tid="t99") == ["NONE"]
+
+
+def test_a_later_hold_that_denies_does_not_wait_for_the_one_that_parked_the_call(rig: Rig) -> None:
+    rig.active()
+    rig.run("hold_place", hold="h1", timeout_ms=60_000)
+    rig.run("turn_claim", fence=0)
+    rig.commit(WRITE)
+    rig.run("hold_place", hold="h2", timeout_ms=1_000)
+    rig.pass_ms(999)
+    assert rig.run("park_expire") == ["NONE"]
+    rig.pass_ms(1)
+    assert rig.run("turn_sweep")[3] == "expire"
+    assert rig.run("park_expire") == ["EXPIRED", ""]
+    assert rig.status() == "denied"

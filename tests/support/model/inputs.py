@@ -1,0 +1,85 @@
+"""The `inputs` table, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from brainq.contracts.mailbox import TurnInput
+
+
+@dataclass(slots=True)
+class InputRow:
+    row: int
+    session_id: str
+    client_message_id: str
+    turn_id: str
+    text: str
+    readiness: bool | None
+    merged: bool
+    state: str = "accepted"
+    step: int | None = None
+    bounced_turn_id: str | None = None
+
+
+class Inputs:
+    """Fits `people.inputs.Inputs`. Rows go out as copies, as from a database; `text` stays."""
+
+    def __init__(self, give_way: Callable[[], None]) -> None:
+        self.rows: dict[tuple[str, str], InputRow] = {}
+        self._give_way = give_way
+
+    def accept(self, session_id: str, turn_id: str, item: TurnInput) -> InputRow:
+        self._give_way()
+        found = self.rows.get((session_id, item.client_message_id))
+        if found is None:
+            found = InputRow(
+                len(self.rows) + 1,
+                session_id,
+                item.client_message_id,
+                turn_id,
+                item.text,
+                item.readiness,
+                item.merged,
+            )
+            self.rows[session_id, item.client_message_id] = found
+        return replace(found)
+
+    def get(self, session_id: str, client_message_id: str) -> InputRow | None:
+        found = self.rows.get((session_id, client_message_id))
+        return None if found is None else replace(found)
+
+    def of(self, turn_id: str) -> list[InputRow]:
+        return [replace(row) for row in self.rows.values() if row.turn_id == turn_id]
+
+    def open(self, after_row: int, limit: int, older_than_s: float) -> list[InputRow]:
+        return [replace(row) for row in self.rows.values() if row.row > after_row and row.state == "accepted"]
+
+    def consumed(self, session_id: str, ids_to_steps: Mapping[str, int]) -> int:
+        changed = 0
+        for client_message_id, step in ids_to_steps.items():
+            row = self.rows[session_id, client_message_id]
+            if row.state == "accepted" or (row.state == "consumed" and row.step != step):
+                row.state, row.step = "consumed", step
+                changed += 1
+        return changed
+
+    def bounced(self, session_id: str, client_message_id: str, turn_id: str, *, redact: bool = False) -> bool:
+        self._give_way()
+        return self._move(session_id, client_message_id, "bounced", turn_id)
+
+    def refused(self, session_id: str, client_message_id: str, *, redact: bool = False) -> bool:
+        self._give_way()
+        return self._move(session_id, client_message_id, "refused", None)
+
+    def settle(self, session_id: str, receipts: Mapping[str, str]) -> None:
+        """What the end of a turn writes down."""
+        words = {key: value.split() for key, value in receipts.items()}
+        self.consumed(session_id, {key: int(word[1]) for key, word in words.items() if word[0] == "consumed"})
+
+    def _move(self, session_id: str, client_message_id: str, state: str, turn_id: str | None) -> bool:
+        row = self.rows[session_id, client_message_id]
+        if row.state != "accepted":
+            return False
+        row.state, row.bounced_turn_id = state, turn_id
+        return True

@@ -1,0 +1,21 @@
+"""Tokens of outside results, drawn from the seed: those of the library are drawn from the system."""
+
+from __future__ import annotations
+
+import base64
+from random import Random
+
+from brainq.contracts.claim import CallRef
+from brainq.contracts.outside_token import PREFIX, ref_of_token
+from tests.support.model.rules import require
+
+
+def make_token(rng: Random, ref: CallRef) -> str:
+    """One of the tool's own making, or one that names its call."""
+    nonce = f"{rng.randrange(16**20):020x}"
+    if rng.random() < 0.3:
+        return f"job-{nonce}"
+    text = f"{ref.session_id} {ref.turn_id} {ref.call_id} {nonce}"
+    token = PREFIX + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    require(ref_of_token(token) == ref, "a token as the model makes it names its call", token)
+    return token

@@ -1,0 +1,179 @@
+"""A model that is watched, a brain of plain tools, and what can be seen of a turn that people meddle with."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from brainq.brain import Brain
+from brainq.client.handle import TurnHandle
+from brainq.contracts.effect import Effect
+from brainq.contracts.event import TurnEvent
+from brainq.contracts.message import Message
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.providers.scripted import Rules, ScriptedProvider, says
+from brainq.tools.tool import ApprovalRule
+from tests.support.pump import Bell, Pump
+from tests.support.wait import wait_until
+
+Pumps = Callable[..., Pump]
+Happens = Callable[[], object]
+
+
+class Watched(ScriptedProvider):
+    """Follows a script in the turn it sees first; each later turn gets `later`.
+
+    requests    what it was asked, in order
+    meanwhile   step -> what happens once while it answers that step of the first turn
+    """
+
+    def __init__(self, *script: ModelReply, later: str = "later", asides: Rules | None = None) -> None:
+        super().__init__(rules=self._follow, asides=asides)
+        self.script = script
+        self.requests: list[ModelRequest] = []
+        self.meanwhile: dict[int, Happens] = {}
+        self._later = later
+        self._first = ""
+
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        self.requests.append(request)
+        self._first = self._first or request.turn_id
+        if request.turn_id == self._first and request.step in self.meanwhile:
+            self.meanwhile.pop(request.step)()
+        return super().generate_stream(request)
+
+    def shown(self, step: int, turn_id: str = "") -> list[tuple[str, str]]:
+        """(role, text) of what the model was shown at a step, without system messages; the last time it was asked."""
+        turn_id = turn_id or self._first
+        asked = [r for r in self.requests if (r.turn_id, r.step) == (turn_id, step)]
+        return [(m.role, m.content) for m in asked[-1].messages if m.role != "system"]
+
+    def results(self, step: int) -> list[str]:
+        """The texts of the tool messages that the model was shown at a step."""
+        return [text for role, text in self.shown(step) if role == "tool"]
+
+    def _follow(self, request: ModelRequest) -> ModelReply:
+        if request.turn_id != self._first:
+            return says(self._later)
+        return self.script[min(request.step, len(self.script)) - 1]
+
+
+def brain_of(
+    model: Any, ran: list[str] | None = None, *, approval: ApprovalRule = None, **options: Any
+) -> Brain:
+    """A brain with tools that do nothing but say in `ran` that they ran: `look x`, `write x`, `note x`."""
+    brain = Brain("people", model, "Help.", **options)
+    done: list[str] = [] if ran is None else ran
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def look(name: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        """Look."""
+        done.append(f"look {name}")
+        return f"saw {name}"
+
+    @brain.tool(effect=Effect.LOCAL_WRITE, approval=approval)
+    def write(name: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        """Write."""
+        done.append(f"write {name}")
+        return f"wrote {name}"
+
+    @brain.tool(effect=Effect.LOCAL_WRITE, resources=("note:{name}",), approval=False)
+    def note(name: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        """Write a note, which no two sessions do at once."""
+        done.append(f"note {name}")
+        return f"noted {name}"
+
+    return brain
+
+
+def statuses(pump: Pump, handle: TurnHandle) -> dict[str, str]:
+    """Call id -> its status."""
+    trace = pump.wiring.calls.trace(handle.session_id, handle.turn_id)
+    return {entry.call_id: entry.status.value for entry in trace}
+
+
+def awaits(handle: TurnHandle) -> str:
+    """The turn's state, and for whom it waits: `parked people`."""
+    snapshot = handle.snapshot()
+    assert snapshot is not None
+    return f"{snapshot.state} {snapshot.awaits}"
+
+
+def history(pump: Pump, session_id: str = "s1") -> list[Message]:
+    """The session's conversation as Redis keeps it."""
+    client: Any = pump.wiring.client
+    kept = client.lrange(pump.wiring.keys.of_session(session_id, "history"), 0, -1)
+    return [Message.model_validate_json(item) for item in kept]
+
+
+def events(handle: TurnHandle, kind: str = "") -> list[TurnEvent]:
+    """All events of a turn that is over, or those of one kind."""
+    return [event for event in handle.events(timeout_s=5) if kind in ("", event.kind)]
+
+
+def turn_field(pump: Pump, handle: TurnHandle, name: str) -> str:
+    client: Any = pump.wiring.client
+    return client.hget(pump.wiring.keys.turn(handle.session_id, handle.turn_id), name) or ""
+
+
+def time_is_up(pump: Pump, handle: TurnHandle) -> None:
+    """Whatever the turn waits for has been waited for too long: nobody has to wait for that."""
+    client: Any = pump.wiring.client
+    turn = pump.wiring.keys.turn(handle.session_id, handle.turn_id)
+    held = json.loads(client.hget(turn, "holds") or "{}")
+    if held:
+        client.hset(turn, "holds", json.dumps({name: hold | {"ends": 1} for name, hold in held.items()}))
+    for field in client.hkeys(turn + ":trace"):
+        if field.endswith((":park_ends", ":ask_ends")):
+            client.hset(turn + ":trace", field, 1)
+
+
+def parked_since(pump: Pump, handle: TurnHandle, ago_s: float) -> None:
+    """The turn has been parked for so much longer, and its deadline stood still meanwhile."""
+    client: Any = pump.wiring.client
+    turn = pump.wiring.keys.turn(handle.session_id, handle.turn_id)
+    client.hincrby(turn, "parked_at", -int(ago_s * 1000))
+    client.hincrby(turn + ":budget", "deadline", -int(ago_s * 1000))
+
+
+def lose_redis(pump: Pump) -> None:
+    """Redis lets everything go, and the sweeper compares it with SQL."""
+    client: Any = pump.wiring.client
+    client.flushall()
+    assert pump.wiring.sweeper._comparer.compare()  # pyright: ignore[reportPrivateUsage]
+
+
+def heal_inputs(pump: Pump, monkeypatch: Any) -> None:
+    """What the sweeper does with input that has been left half done for a while."""
+    monkeypatch.setattr("brainq.people.inputs.SETTLING_S", -1.0)
+    pump.wiring.inputs.heal()
+
+
+def take_call(pump: Pump) -> Bell:
+    """The doorbell of the one call that was rung for; it is not answered."""
+    (bell,) = pump.waiting()
+    assert pump.take() == bell
+    return bell
+
+
+@contextmanager
+def working(pump: Pump) -> Generator[threading.Thread]:
+    """Another worker drains the queues meanwhile; it is waited for at the end."""
+    thread = threading.Thread(target=pump.drain)
+    thread.start()
+    yield thread
+    thread.join(30.0)
+    assert not thread.is_alive(), "a call did not end"
+
+
+def swept_until(pump: Pump, is_so: Callable[[], object], why: str) -> None:
+    """Sweep until it is so."""
+
+    def look() -> object:
+        pump.sweep()
+        return is_so()
+
+    wait_until(look, why)

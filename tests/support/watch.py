@@ -1,0 +1,56 @@
+"""Waiting for what a turn of the people's brain does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from brainq.client.handle import TurnHandle
+from brainq.contracts.status import TurnState
+from tests.support.brains.diary import notes
+from tests.support.wait import wait_until
+
+
+def asked(turn: TurnHandle, step: int = 1, attempt: int = 1) -> dict[str, Any]:
+    """The diary's line of the model being asked for a step."""
+    turn_id = turn.turn_id
+    return wait_until(
+        lambda: notes("thinking", turn=turn_id, step=step, attempt=attempt), f"the model was asked for {step}"
+    )[0]
+
+
+def heard(turn: TurnHandle | str) -> list[list[str]]:
+    """Which inputs the model was shown at each asking of the turn."""
+    turn_id = turn if isinstance(turn, str) else turn.turn_id
+    return [row["inputs"] for row in notes("thinking", turn=turn_id)]
+
+
+def started(turn: TurnHandle, **facts: Any) -> dict[str, Any]:
+    """The newest line of a tool that began."""
+    return wait_until(lambda: notes("start", turn=turn.turn_id, **facts), "the tool started")[-1]
+
+
+def at_place(turn: TurnHandle | str, place: str) -> dict[str, Any]:
+    """The line of a worker that stands at a place, such as `commit.after`."""
+    turn_id = turn if isinstance(turn, str) else turn.turn_id
+    return wait_until(lambda: notes(place, turn=turn_id), f"a worker is at {place}", 20.0)[0]
+
+
+def token_of(turn: TurnHandle, name: str) -> str:
+    """The token of a pending call."""
+    return wait_until(lambda: notes("token", turn=turn.turn_id, name=name), "there is a token")[-1]["token"]
+
+
+def parked(turn: TurnHandle, awaits: str = "people") -> None:
+    """Wait until the turn is parked."""
+
+    def is_parked() -> bool:
+        seen = turn.snapshot()
+        return seen is not None and seen.state is TurnState.PARKED and seen.awaits == awaits
+
+    wait_until(is_parked, f"{turn.turn_id} is parked, and waits for {awaits}")
+
+
+def tool_texts(text: str) -> list[str]:
+    """The tools' messages in a final text of `$seen`."""
+    return [row["text"] for row in json.loads(text) if row["role"] == "tool"]

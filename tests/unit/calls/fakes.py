@@ -1,0 +1,238 @@
+"""A CallRunner whose Redis and SQL are lists of what was asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from brainq.beats import Beats
+from brainq.brain import Brain
+from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.lanes import LaneKeeper
+from brainq.calls.run import CallRunner
+from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
+from brainq.contracts.effect import Effect
+from brainq.contracts.outcome import ToolOutcome
+from brainq.contracts.status import TraceStatus
+from brainq.tools.child_turn import ChildTurn
+
+REF = CallRef("s", "turn-1", "c1-0")
+
+
+class Calls:
+    """Stands for `state.calls.RedisCalls`. `dispatches` are the replies for single calls."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+        self.claimed: CallClaim | CallHeld | str = "gone"
+        self.on_claim: Callable[[], None] = lambda: None
+        self.word = "OK"
+        self.replies: dict[str, SettleReply] = {}
+        self.settled: list[SimpleNamespace] = []
+        self.parked: list[SimpleNamespace] = []
+        self.lanes: dict[str, tuple[str, ...]] = {}
+
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallHeld | str:
+        self.on_claim()
+        return self.claimed
+
+    def beat(self, claim: CallClaim) -> str:
+        return self.word
+
+    def give_token(self, claim: CallClaim, token: str) -> str:
+        return token
+
+    def settle(self, claim: CallClaim, **fields: Any) -> SettleReply:
+        self.settled.append(SimpleNamespace(**fields))
+        self.log.append(f"settle {fields['status']}")
+        return self.replies.get("settle", SettleReply("SETTLED"))
+
+    def park(self, claim: CallClaim, **fields: Any) -> SettleReply:
+        self.parked.append(SimpleNamespace(**fields))
+        self.log.append(f"park {fields['park']}")
+        return self.replies.get("park", SettleReply("PARKED"))
+
+    def dispatch(self, ref: CallRef) -> SettleReply:
+        self.log.append(f"dispatch {ref.call_id}")
+        return self.replies.get(ref.call_id, SettleReply("DISPATCHED"))
+
+    def lanes_of(self, ref: CallRef) -> tuple[str, ...]:
+        return self.lanes.get(ref.call_id, ())
+
+
+class Lanes:
+    """Stands for `state.lanes.RedisLanes`: nobody is in anybody's way."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+        self.granted: dict[str, list[CallRef]] = {}
+        self.busy: set[str] = set()
+
+    def take(self, ref: CallRef, lanes: Sequence[str]) -> bool:
+        self.log.append(f"take {ref.call_id}")
+        return not self.busy & set(lanes)
+
+    def free(self, ref: CallRef) -> list[CallRef]:
+        self.log.append(f"free {ref.call_id}")
+        return self.granted.get(ref.call_id, [])
+
+    def reap(self, ref: CallRef, mark: str) -> list[CallRef]:
+        return self.free(ref)
+
+    def beat(self, ref: CallRef) -> str:
+        return "OK"
+
+    def lapse(self, ref: CallRef) -> None:
+        self.log.append(f"lapse {ref.call_id}")
+
+
+class Intents:
+    """Stands for `store.calls`."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.outcomes: list[tuple[ToolOutcome, bool]] = []
+
+    def start(self, *, call_id: str, **_: Any) -> bool:
+        self.started.append(call_id)
+        return True
+
+    def record_outcome(
+        self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
+    ) -> bool:
+        self.outcomes.append((outcome, late))
+        return True
+
+
+class Stops:
+    """Stands for `state.stops.RedisStops`: a test publishes."""
+
+    def __init__(self) -> None:
+        self.watching: list[tuple[str, str, Callable[[str], None]]] = []
+
+    @contextmanager
+    def watch(self, session_id: str, turn_id: str, callback: Callable[[str], None]) -> Generator[None]:
+        watcher = (session_id, turn_id, callback)
+        self.watching.append(watcher)
+        yield
+        self.watching.remove(watcher)
+
+    def publish(self, session_id: str = REF.session_id, turn_id: str = REF.turn_id) -> None:
+        for session, turn, callback in list(self.watching):
+            if (session, turn) == (session_id, turn_id):
+                callback("cancelled")
+
+
+class Outside:
+    def __init__(self) -> None:
+        self.tokens: dict[str, tuple[CallRef, float]] = {}
+
+    def register(self, token: str, ref: CallRef, keep_s: float) -> bool:
+        return self.tokens.setdefault(token, (ref, keep_s))[0] == ref
+
+
+class Children:
+    def __init__(self) -> None:
+        self.answer: tuple[str, str] | Exception = ("STARTED", "child-1")
+        self.started: list[ChildTurn] = []
+        self.stopped: list[str] = []
+
+    def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]:
+        self.started.append(child)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def stop(self, claim: CallClaim, child_turn_id: str) -> None:
+        self.stopped.append(child_turn_id)
+
+
+class Holds:
+    def __init__(self) -> None:
+        self.ready = False
+
+    def is_ready(self, session_id: str, turn_id: str) -> bool:
+        return self.ready and (session_id, turn_id) == (REF.session_id, REF.turn_id)
+
+
+class Budgets:
+    def snapshot(self, session_id: str, turn_id: str) -> Any:
+        return None
+
+
+@dataclass(slots=True)
+class Rig:
+    """One worker. `log` is what was done, in order."""
+
+    brain: Brain
+    executor: BoundedToolExecutor
+    log: list[str] = field(default_factory=list[str])
+    stops: Stops = field(default_factory=Stops)
+    intents: Intents = field(default_factory=Intents)
+    outside: Outside | None = field(default_factory=Outside)
+    children: Children | None = field(default_factory=Children)
+    holds: Holds = field(default_factory=Holds)
+    beats: Beats = field(default_factory=lambda: Beats(600.0))
+    calls: Calls = field(init=False)
+    lanes: Lanes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.calls = Calls(self.log)
+        self.lanes = Lanes(self.log)
+
+    def claim(self, tool: str, effect: Effect = Effect.READ_ONLY, **fields: Any) -> CallClaim:
+        """Have the next doorbell claim a call of `tool`; one that is no read has a lane."""
+        values: dict[str, Any] = {
+            "arguments": {},
+            "cap_ms": 60_000,
+            "remaining_ms": 60_000,
+            "lanes": () if effect.is_read else ("session:s",),
+            **fields,
+        }
+        claim = CallClaim(
+            session_id=REF.session_id,
+            turn_id=REF.turn_id,
+            call_id=REF.call_id,
+            attempt=1,
+            owner="1@worker",
+            tool=tool,
+            effect=effect,
+            step=1,
+            args_hash="hash",
+            **values,
+        )
+        self.calls.claimed = claim
+        return claim
+
+    def run(self) -> str:
+        runner = CallRunner(
+            owner="worker",
+            brain=self.brain,
+            calls=self.calls,
+            lanes=self.lanes,
+            keeper=LaneKeeper(self.calls, self.lanes),
+            intents=self.intents,
+            budgets=Budgets(),
+            beats=self.beats,
+            executor=self.executor,
+            stops=self.stops,
+            holds=self.holds,
+            outside=self.outside,
+            children=self.children,
+        )
+        return runner.run(REF.session_id, REF.turn_id, REF.call_id, 1)
+
+    @property
+    def status(self) -> TraceStatus:
+        """Of the one call that was settled."""
+        [settled] = self.calls.settled
+        return settled.status
+
+    @property
+    def said(self) -> str:
+        """What the model reads of it."""
+        [settled] = self.calls.settled
+        return settled.message.content

@@ -1,0 +1,179 @@
+"""ApprovalDesk: what is listed, and that a decision is made once."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from brainq.contracts.approval import EditedCall
+from brainq.contracts.turn import TurnRequest
+from brainq.errors import ApprovalDecided, InvalidInput, TurnNotFound
+from brainq.people.approvals import PAGE, ApprovalDesk
+from tests.unit.people.fakes import ID, Asks, Keeper, Requests, Rows, approval, asked
+
+
+def edit(tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest) -> EditedCall:
+    return EditedCall(json.dumps({"arguments": arguments}), f"hash of {sorted(arguments.values())}", "fp")
+
+
+def desk(rows: Rows, asks: Asks, keeper: Keeper | None = None, *, redact: bool = False) -> ApprovalDesk:
+    return ApprovalDesk(
+        rows=rows, asks=asks, requests=Requests(), keeper=keeper or Keeper(), edit=edit, redact=redact
+    )
+
+
+def test_a_pending_one_is_shown_as_redis_has_it() -> None:
+    rows = Rows([approval(number, arguments=None) for number in range(4)])
+    states = {
+        "c1-0": asked(),
+        "c1-1": asked(state="approved", by="ada"),
+        "c1-2": asked(state="expired"),
+    }
+    made = desk(rows, Asks(states))
+    assert [(found.call_id, found.arguments) for found in made.list()] == [("c1-0", {"name": "a"})]
+    assert [found.call_id for found in made.list(state="approved")] == ["c1-1"]
+    assert [found.call_id for found in made.list(state="void")] == ["c1-3"]
+    assert [found.state for found in made.list(state=None)] == ["void", "expired", "approved", "pending"]
+    assert [found.state for found in made.of("turn-1")] == ["pending", "approved", "expired", "void"]
+
+
+def test_one_that_is_just_being_committed_is_left_out_and_cannot_be_decided_yet() -> None:
+    made = desk(Rows([approval(age_s=1.0)]), Asks({}))
+    assert made.list() == ()
+    assert made.get(ID).state == "pending"
+    with pytest.raises(ApprovalDecided, match="again in a few seconds") as refused:
+        made.approve(ID)
+    assert refused.value.state == "pending"
+
+
+def test_a_list_goes_on_until_it_has_as_many_as_were_asked_for() -> None:
+    count = PAGE + 20
+    rows = Rows([approval(number) for number in range(count)])
+    states = {f"c1-{number}": asked(state="pending" if number < 15 else "denied") for number in range(count)}
+    made = desk(rows, Asks(states))
+    assert [found.call_id for found in made.list(limit=10)] == [f"c1-{n}" for n in range(14, 4, -1)]
+    assert len(made.list(state="denied", limit=1000)) == count - 15
+
+
+def test_settled_ones_and_those_sql_was_not_told_of_are_one_list_by_age() -> None:
+    rows = Rows([approval(0, state="denied"), approval(1), approval(2, state="denied"), approval(3)])
+    made = desk(rows, Asks({"c1-1": asked(state="denied"), "c1-3": asked()}))
+    assert [found.call_id for found in made.list(state="denied")] == ["c1-2", "c1-1", "c1-0"]
+    assert [found.call_id for found in made.list(state="denied", limit=2)] == ["c1-2", "c1-1"]
+
+
+def test_a_decision_is_told_to_sql_and_lets_the_call_stand_in_line() -> None:
+    rows, asks, keeper = Rows([approval()]), Asks({"c1-0": asked()}), Keeper()
+    found = desk(rows, asks, keeper).approve(ID, by="ada")
+    assert (found.state, found.decided_by) == ("approved", "ada")
+    assert asks.decided == [{"hash": "h1", "decision": "approved", "edited": None}]
+    assert rows.told == [{"call": "c1-0", "state": "approved", "by": "ada", "comment": "", "args": None}]
+    assert keeper.entered == ["c1-0"]
+
+
+def test_the_same_decision_again_gives_it_as_it_stands_and_the_other_is_refused() -> None:
+    rows, asks = Rows([approval()]), Asks({"c1-0": asked()})
+    made = desk(rows, asks)
+    first = made.deny(ID, reason="no", by="ada")
+    assert made.deny(ID, reason="another", by="bob") == first
+    assert (first.comment, first.decided_by) == ("no", "ada")
+    with pytest.raises(ApprovalDecided, match="denied by ada") as refused:
+        made.approve(ID)
+    assert (refused.value.approval_id, refused.value.state) == (ID, "denied")
+    with pytest.raises(ApprovalDecided):
+        made.edit(ID, {"name": "b"})
+
+
+def test_a_decision_that_sql_was_not_told_of_stands_and_is_told_when_it_is_made_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rows, asks, keeper = Rows([approval()], is_down=True), Asks({"c1-0": asked()}), Keeper()
+    made = desk(rows, asks, keeper)
+    with caplog.at_level(logging.ERROR):
+        assert made.approve(ID, by="ada").state == "approved"
+    assert "not recorded" in caplog.text
+    assert "SQL is away" not in caplog.text
+    assert keeper.entered == ["c1-0"]
+    rows.is_down = False
+    made.approve(ID, by="bob")
+    assert [row.decided_by for row in rows.rows] == ["ada"]
+
+
+def test_a_decision_is_for_the_arguments_that_were_seen() -> None:
+    made = desk(Rows([approval()]), Asks({"c1-0": asked(args_hash="h2")}))
+    with pytest.raises(ApprovalDecided, match="look again") as refused:
+        made.approve(ID, args_hash="h1")
+    assert refused.value.state == "pending"
+    assert made.approve(ID).state == "approved"
+    with pytest.raises(ApprovalDecided, match="with other arguments"):
+        made.approve(ID, args_hash="h1")
+
+
+def test_edited_arguments_take_the_place_of_the_models() -> None:
+    rows, asks = Rows([approval()]), Asks({"c1-0": asked()})
+    made = desk(rows, asks)
+    found = made.edit(ID, {"name": "b"}, by="ada")
+    assert (found.state, found.edited) == ("approved", True)
+    assert asks.decided[0]["hash"] == "h1"
+    assert rows.told[0]["args"] == '{"name": "b"}'
+    assert made.edit(ID, {"name": "b"}).state == "approved"
+    with pytest.raises(ApprovalDecided, match="with other arguments"):
+        made.edit(ID, {"name": "c"})
+
+
+def test_an_edit_that_changes_nothing_is_an_approval() -> None:
+    asks = Asks({"c1-0": asked(args_hash="hash of ['a']")})
+    made = desk(Rows([approval()]), asks)
+    assert made.edit(ID, {"name": "a"}).edited is False
+    assert asks.decided[0]["edited"] is None
+    assert made.edit(ID, {"name": "a"}).state == "approved"
+
+
+def test_redacted_arguments_are_not_given_to_sql() -> None:
+    rows = Rows([approval(arguments=None)])
+    desk(rows, Asks({"c1-0": asked()}), redact=True).edit(ID, {"name": "b"})
+    assert rows.told[0]["args"] is None
+
+
+def test_edited_arguments_that_redis_has_let_go_are_not_taken_for_the_models() -> None:
+    rows = Rows([approval()])
+    states = {"c1-0": asked(state="approved", edited=True, args_hash="h2", arguments=None)}
+    assert desk(rows, Asks(states)).get(ID).arguments is None
+
+
+@pytest.mark.parametrize(
+    ("word", "state", "remedy"),
+    [
+        (("EXPIRED", "", ("c1-1",)), "expired", "another turn"),
+        (("ENDED", "cancelled", ()), "void", "is cancelled"),
+        (("GONE", "", ()), "void", "submit another turn"),
+    ],
+)
+def test_what_cannot_be_decided_any_more_says_how_it_stands(
+    word: tuple[str, str, tuple[str, ...]], state: str, remedy: str
+) -> None:
+    keeper = Keeper()
+    asks = Asks({} if word[0] == "GONE" else {"c1-0": asked()}, word)
+    with pytest.raises(ApprovalDecided, match=remedy) as refused:
+        desk(Rows([approval()]), asks, keeper).approve(ID)
+    assert refused.value.state == state
+    assert keeper.entered == list(word[2])
+
+
+def test_a_decision_that_redis_lost_is_asked_for_again() -> None:
+    rows = Rows([approval(state="approved", decided_by="ada")])
+    made = desk(rows, Asks({"c1-0": asked()}))
+    assert made.get(ID).state == "pending"
+    assert made.deny(ID).state == "denied"
+
+
+def test_what_is_no_approval_is_refused() -> None:
+    made = desk(Rows([]), Asks({}))
+    with pytest.raises(InvalidInput, match=r"TURN\.CALL"):
+        made.get("turn-1")
+    with pytest.raises(TurnNotFound, match="brainq approvals"):
+        made.get(ID)

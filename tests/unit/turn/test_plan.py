@@ -1,0 +1,130 @@
+"""From a reply to planned calls: which of them must wait for a person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from brainq.brain import Brain
+from brainq.contracts.approval import ApprovalAsk
+from brainq.contracts.callbacks import PreToolUse
+from brainq.contracts.effect import Effect
+from brainq.contracts.message import ToolCall
+from brainq.contracts.model import ModelReply
+from brainq.contracts.parts import Approvals
+from brainq.contracts.status import TurnState
+from brainq.contracts.turn import TurnRequest
+from brainq.contracts.usage import TokenUsage
+from brainq.contracts.view import TurnView
+from brainq.gates.canonical import args_hash, fingerprint
+from brainq.turn.plan import Plan, plan_calls
+
+REQUEST = TurnRequest(turn_id="t-1", session_id="s1", user_message="Pay it.", cwd="/w", metadata={"k": 1})
+
+
+def view(request: TurnRequest = REQUEST) -> TurnView:
+    return TurnView(
+        request=request,
+        state=TurnState.ACTIVE,
+        awaits="coordinator",
+        now_ms=0,
+        deadline_ms=60_000,
+        created_at_ms=0,
+        active_at_ms=0,
+        step=1,
+        thinking_step=1,
+        steps_used=1,
+        steps_max=6,
+        lost_attempts=0,
+        cancel=False,
+        cancel_reason="",
+        begun=True,
+        turn_number=1,
+        write_epoch=0,
+        succeeded={},
+        blocked=frozenset(),
+        history=(),
+        usage=TokenUsage(),
+        cost_usd=0,
+        open_calls=False,
+    )
+
+
+def bank(**given: Any) -> Brain:
+    brain = Brain("bank", "openai:x", **given)
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def balance() -> int:
+        return 1
+
+    @brain.tool(effect=Effect.NETWORK, approval=lambda arguments: arguments["amount"] > 100 and "a lot")
+    def pay(amount: int, to: str = "you") -> None: ...
+
+    return brain
+
+
+def plan(brain: Brain, *calls: tuple[str, dict[str, Any] | str], words: Sequence[str] = ()) -> Plan:
+    """What becomes of these calls; `words` is what the budget says to those that passed the gates."""
+    wanted = tuple(
+        ToolCall(id=f"p{index}", name=name, arguments=arguments)
+        for index, (name, arguments) in enumerate(calls)
+    )
+    return plan_calls(
+        brain, view(), 1, ModelReply(calls=wanted), lambda ids: words or ["CLAIMED" for _ in ids]
+    )
+
+
+def test_the_calls_that_need_an_approval_carry_why() -> None:
+    made = plan(bank(), ("balance", {}), ("pay", {"amount": 5}), ("pay", {"amount": 500}))
+
+    assert [call.ask for call in made.calls] == [None, None, ApprovalAsk(reason="a lot", timeout_s=3600.0)]
+    assert [call.wave for call in made.calls] == [1, 2, 3]
+
+
+def test_the_rule_sees_the_arguments_as_they_will_run() -> None:
+    def doubled(use: PreToolUse) -> dict[str, Any]:
+        return {"amount": "200"}  # mended to a number by the validation gate
+
+    made = plan(bank(callbacks={"on_pre_tool_use": doubled}), ("pay", {"amount": 1}))
+
+    [call] = made.calls
+    assert call.ask == ApprovalAsk(reason="a lot", timeout_s=3600.0)
+    assert json.loads(call.arguments_json)["arguments"] == {"amount": 200}
+
+
+def test_the_brains_own_rule_counts_for_reads_that_it_names_and_for_nothing_denied() -> None:
+    brain = bank(approvals=Approvals(effects=(Effect.READ_ONLY, Effect.NETWORK), timeout_s=9))
+    made = plan(
+        brain,
+        ("balance", {}),
+        ("pay", {"amount": "x"}),
+        ("nope", {}),
+        ("pay", {"amount": 1}),
+        ("pay", {"amount": 2}),
+        words=["CLAIMED", "CLAIMED", "SPENT"],
+    )
+
+    assert [call.denied for call in made.calls] == ["", "validation", "validation", "", "budget"]
+    assert [call.ask and call.ask.reason for call in made.calls] == [
+        "calls with the effect read_only need an approval",
+        None,
+        None,
+        "calls with the effect network need an approval",
+        None,
+    ]
+
+
+def test_what_a_worker_reads_of_a_call() -> None:
+    [call] = plan(bank(), ("pay", {"to": "me", "amount": 5.0})).calls
+
+    arguments = {"amount": 5, "to": "me"}
+    assert json.loads(call.arguments_json) == {
+        "arguments": arguments,
+        "hash": args_hash(arguments),
+        "lanes": ["session:s1"],
+        "cwd": "/w",
+        "metadata": {"k": 1},
+    }
+    assert call.fingerprint == fingerprint("pay", arguments)
+    assert call.lanes == ("session:s1",)
