@@ -1,14 +1,11 @@
-"""Turns in Redis: submit, claim, look, commit, end. Fits `turn.ports.Turns`."""
+"""Turns in Redis: submit, claim, look, end, cancel."""
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Sequence
 from typing import cast
 
-from brainq.contracts.claim import PlannedCall, TurnClaim, TurnEnded
-from brainq.contracts.hold import HoldSpec
+from brainq.contracts.claim import TurnClaim, TurnEnded
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
@@ -18,16 +15,14 @@ from brainq.contracts.view import TurnView
 from brainq.state.attention import look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import hold_values, plan_json
 from brainq.state.script_values import used as _used
 from brainq.state.scripts import Scripts
+from brainq.state.turn_steps import TurnSteps
 from brainq.state.turn_view import read_said, read_view
 
-LOOKED_AT_ANYWAY_S = 5.0  # a sweeper looks at a turn that has just parked this soon
 
-
-class RedisTurns:
-    """The turn operations over one Redis, each one script."""
+class RedisTurns(TurnSteps):
+    """The turn operations over one Redis, each one script. Fits `turn.ports.Turns`."""
 
     def __init__(
         self,
@@ -40,16 +35,12 @@ class RedisTurns:
         grace_s: float = 2.0,
         first_step: str = "log",
     ) -> None:
-        self._run = scripts
+        super().__init__(scripts, keys, outbox)
         self._client = scripts.client
-        self._keys = keys
-        self._outbox = outbox
         self._lease_ms = int(lease_s * 1000)
         self._keep_session_ms = int(keep_session_s * 1000)
         self._grace_ms = int(grace_s * 1000)
         self._first_step = first_step
-        # With the fence, which belongs to one claim, a number tells a request from its repetition.
-        self._numbers = itertools.count(1)
 
     def submit(
         self,
@@ -137,108 +128,6 @@ class RedisTurns:
         key = self._keys.named("changes", claim.session_id, claim.turn_id)
         return [json.loads(row) for row in cast(list[str], self._client.lrange(key, 0, -1))]
 
-    def begin(
-        self, claim: TurnClaim, messages: Sequence[Message], context_hash: str, earlier: int = 0
-    ) -> bool:
-        """Put the user's message (the last one given) into the session's history; False: the turn was lost."""
-        reply = self._run.turn_begin.on(
-            self._keys,
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            context_hash=context_hash,
-            earlier=earlier,
-            items=_json(messages),
-        )
-        return reply[0] != "LOST"
-
-    def begin_step(
-        self,
-        claim: TurnClaim,
-        estimate_tokens: int,
-        tokens: int,
-        estimate_usd: float | None,
-        shown: Sequence[str] = (),
-        drain: int = 0,
-        inputs: Sequence[Message] = (),
-        readiness: HoldSpec | str = "",
-    ) -> tuple[str, int, int] | str:
-        """("GO", step, attempt), or what is spent (`steps`, `tokens`, `cost`), or `LOST`.
-
-        estimate_tokens  input, as it is compared with the bill later
-        tokens           the most the step is thought to take, its reply included where that is bounded
-        shown            names of the tools chosen for this turn; the first choice stands
-        drain            so many of the mailbox's oldest inputs are consumed by this step, with GO
-        inputs           the messages they become in the history
-        readiness        the newest word of theirs about it: `ready`, a hold, or "" for none
-        """
-        reply = self._run.step_begin.on(
-            self._keys,
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            asked=f"{claim.fence}:{next(self._numbers)}",
-            estimate=estimate_tokens,
-            tokens=tokens,
-            shown=" ".join(shown),
-            estimate_usd="" if estimate_usd is None else repr(estimate_usd),
-            drain=drain,
-            ready=json.dumps(hold_values(readiness)) if isinstance(readiness, HoldSpec) else readiness,
-            items=_json(inputs),
-        )
-        if reply[0] == "GO":
-            return "GO", int(reply[1]), int(reply[2])
-        return reply[1] if reply[0] == "SPENT" else "LOST"
-
-    def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str) -> bool:
-        reply = self._run.step_delta.on(
-            self._keys,
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            step=step,
-            attempt=attempt,
-            part=f"{claim.fence}:{next(self._numbers)}",
-            text=text,
-        )
-        return reply[0] == "OK"
-
-    def commit_calls(
-        self,
-        claim: TurnClaim,
-        step: int,
-        message: Message,
-        plan: Sequence[PlannedCall],
-        spend: Spend,
-        tail: str,
-        block_tools: Sequence[str] = (),
-    ) -> tuple[str, ...] | None:
-        """Commit a reply that is not the last. The calls that now wait for lanes; None when the turn was lost."""
-        reply = self._run.step_commit.on(
-            self._keys,
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            step=step,
-            item=message.model_dump_json(exclude_defaults=True),
-            calls=plan_json(plan),
-            block=" ".join(block_tools),
-            tail=tail,
-            **_used(spend),
-        )
-        self._outbox.flush(claim.session_id)
-        waits_s = [call.ask.timeout_s for call in plan if call.ask is not None]
-        if waits_s and min(waits_s) < LOOKED_AT_ANYWAY_S:
-            member = f"{claim.session_id} {claim.turn_id}"
-            self._run.index_hasten(
-                index=self._keys.index, member=member, after_ms=int(min(waits_s) * 1000) + 1
-            )
-        return None if reply[0] == "LOST" else tuple(reply[1].split())
-
     def end(
         self,
         claim: TurnClaim,
@@ -311,10 +200,6 @@ class RedisTurns:
             self._run.index_hasten(index=self._keys.index, member=member, after_ms=self._grace_ms + 1)
         self._outbox.flush(session_id)
         return reply[0], reply[1] if len(reply) > 1 else ""
-
-
-def _json(messages: Sequence[Message]) -> list[str]:
-    return [message.model_dump_json(exclude_defaults=True) for message in messages]
 
 
 def _json_or_none(message: Message | None) -> str:

@@ -87,7 +87,7 @@ def test_input_no_step_can_read_is_bounced_in_order(rig: Rig) -> None:
 
 
 def test_when_steps_or_time_are_used_up_or_it_is_cancelled_there_is_no_more(rig: Rig) -> None:
-    for given in ({"steps_used": 2}, {"deadline": 1}):
+    for given in ({"steps_used": 2}, {"deadline": 1}, {"deadline": rig.now_ms + 900}):
         rig.client.flushdb()
         rig.pass_ms(0)
         rig.owned()

@@ -11,10 +11,11 @@ end
 -- Whether another step may read what is in the mailbox.
 local function may_go_on()
   if redis.call('EXISTS', mailbox) == 0 or redis.call('HGET', turn, 'cancel') == '1' then return false end
-  -- It would read at least what this one has read and said. One that cannot be paid must not cost the turn its answer.
+  -- It would read at least what this one has read and said. One that cannot be paid, or has hardly a second left, must
+  -- not cost the turn its answer.
   if would_pass(budget, 2 * (input + output), 2 * (tonumber(cost) or 0)) then return false end
   local held = redis.call('HMGET', budget, 'steps_used', 'steps_max', 'deadline')
-  return tonumber(held[1] or 0) < tonumber(held[2]) and now < tonumber(held[3]) and has_words()
+  return tonumber(held[1] or 0) < tonumber(held[2]) and now + 1000 < tonumber(held[3]) and has_words()
 end
 
 -- A change that was on its way may have been made, whatever becomes of the turn.

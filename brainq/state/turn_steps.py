@@ -1,0 +1,136 @@
+"""The steps of a turn in Redis: its begin, each model call, and what a reply asks for."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+
+from brainq.contracts.claim import PlannedCall, TurnClaim
+from brainq.contracts.hold import HoldSpec
+from brainq.contracts.message import Message
+from brainq.contracts.usage import Spend
+from brainq.state.keys import Keys
+from brainq.state.outbox import Outbox
+from brainq.state.script_values import hold_values, plan_json
+from brainq.state.script_values import used as _used
+from brainq.state.scripts import Scripts
+
+LOOKED_AT_ANYWAY_S = 5.0  # a sweeper looks at a turn that has just parked this soon
+
+
+class TurnSteps:
+    """What the owner of a turn does from its begin to its end, each one fenced script."""
+
+    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox) -> None:
+        self._run = scripts
+        self._keys = keys
+        self._outbox = outbox
+        # With the fence, which belongs to one claim, a number tells a request from its repetition.
+        self._numbers = itertools.count(1)
+
+    def begin(
+        self, claim: TurnClaim, messages: Sequence[Message], context_hash: str, earlier: int = 0
+    ) -> bool:
+        """Put the user's message (the last one given) into the session's history; False: the turn was lost."""
+        reply = self._run.turn_begin.on(
+            self._keys,
+            claim.session_id,
+            claim.turn_id,
+            owner=claim.owner,
+            fence=claim.fence,
+            context_hash=context_hash,
+            earlier=earlier,
+            items=_json(messages),
+        )
+        return reply[0] != "LOST"
+
+    def begin_step(
+        self,
+        claim: TurnClaim,
+        estimate_tokens: int,
+        tokens: int,
+        estimate_usd: float | None,
+        shown: Sequence[str] = (),
+        drain: int = 0,
+        inputs: Sequence[Message] = (),
+        readiness: HoldSpec | str = "",
+    ) -> tuple[str, int, int] | str:
+        """("GO", step, attempt), or what is spent (`steps`, `tokens`, `cost`), or `LOST`.
+
+        estimate_tokens  input, as it is compared with the bill later
+        tokens           the most the step is thought to take, its reply included where that is bounded
+        shown            names of the tools chosen for this turn; the first choice stands
+        drain            so many of the mailbox's oldest inputs are consumed by this step, with GO
+        inputs           the messages they become in the history
+        readiness        the newest word of theirs about it: `ready`, a hold, or "" for none
+        """
+        reply = self._run.step_begin.on(
+            self._keys,
+            claim.session_id,
+            claim.turn_id,
+            owner=claim.owner,
+            fence=claim.fence,
+            asked=f"{claim.fence}:{next(self._numbers)}",
+            estimate=estimate_tokens,
+            tokens=tokens,
+            shown=" ".join(shown),
+            estimate_usd="" if estimate_usd is None else repr(estimate_usd),
+            drain=drain,
+            ready=json.dumps(hold_values(readiness)) if isinstance(readiness, HoldSpec) else readiness,
+            items=_json(inputs),
+        )
+        if reply[0] == "GO":
+            return "GO", int(reply[1]), int(reply[2])
+        return reply[1] if reply[0] == "SPENT" else "LOST"
+
+    def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str) -> bool:
+        reply = self._run.step_delta.on(
+            self._keys,
+            claim.session_id,
+            claim.turn_id,
+            owner=claim.owner,
+            fence=claim.fence,
+            step=step,
+            attempt=attempt,
+            part=f"{claim.fence}:{next(self._numbers)}",
+            text=text,
+        )
+        return reply[0] == "OK"
+
+    def commit_calls(
+        self,
+        claim: TurnClaim,
+        step: int,
+        message: Message,
+        plan: Sequence[PlannedCall],
+        spend: Spend,
+        tail: str,
+        block_tools: Sequence[str] = (),
+    ) -> tuple[str, ...] | None:
+        """Commit a reply that is not the last. The calls that now wait for lanes; None when the turn was lost."""
+        reply = self._run.step_commit.on(
+            self._keys,
+            claim.session_id,
+            claim.turn_id,
+            owner=claim.owner,
+            fence=claim.fence,
+            step=step,
+            item=message.model_dump_json(exclude_defaults=True),
+            calls=plan_json(plan),
+            block=" ".join(block_tools),
+            tail=tail,
+            **_used(spend),
+        )
+        self._outbox.flush(claim.session_id)
+        waits_s = [call.ask.timeout_s for call in plan if call.ask is not None]
+        if waits_s and min(waits_s) < LOOKED_AT_ANYWAY_S:
+            member = f"{claim.session_id} {claim.turn_id}"
+            self._run.index_hasten(
+                index=self._keys.index, member=member, after_ms=int(min(waits_s) * 1000) + 1
+            )
+        return None if reply[0] == "LOST" else tuple(reply[1].split())
+
+
+def _json(messages: Sequence[Message]) -> list[str]:
+    return [message.model_dump_json(exclude_defaults=True) for message in messages]
