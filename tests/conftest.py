@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +18,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda item: next((i for i, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG))
     )
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    """A command that is run in this process sets logging up for good: the next test must not notice."""
+    root = logging.getLogger("brainq")
+    handlers, level, propagate = root.handlers[:], root.level, root.propagate
+    yield
+    root.handlers, root.level, root.propagate = handlers, level, propagate
 
 
 @pytest.fixture(scope="session")

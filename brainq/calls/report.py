@@ -10,6 +10,7 @@ from typing import assert_never
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import (
+    NOT_STARTED,
     ToolDenied,
     ToolFailure,
     ToolOutcome,
@@ -23,7 +24,7 @@ from brainq.tools.deadline import DeadlineToken
 from brainq.tools.outcome_text import cancelled_text, edited_note, outcome_text
 
 NEVER_STARTED = ToolFailure(
-    error="never started: the call was no longer wanted when its turn came", error_type="NotStarted"
+    error="never started: the call was no longer wanted when its turn came", error_type=NOT_STARTED
 )
 
 

@@ -139,9 +139,14 @@ class CallRunner:
                 "call was taken from us before it started", turn_id=claim.turn_id, call_id=claim.call_id
             )
             return False
-        # The lanes first: from the answer to the second beat on, both leases are young.
-        kept = not claim.lanes or self._lanes.beat(_ref(claim)) == "OK"
-        word = self._calls.beat(claim)
+        try:
+            # The lanes first: from the answer to the second beat on, both leases are young.
+            kept = not claim.lanes or self._lanes.beat(_ref(claim)) == "OK"
+            word = self._calls.beat(claim)
+        except Exception:
+            # Redis is away. The intent stands, and only we know that nothing came of it: a rescue reads that.
+            self._record(claim, NEVER_STARTED, late=False)
+            raise
         if kept and word == "OK":
             return True
         self._record(claim, NEVER_STARTED, late=False)

@@ -33,6 +33,11 @@ class ToolFailure(Wire):
     block_tool: bool = False
 
 
+NOT_STARTED = "brainq.NotStarted"
+"""The `error_type` of a call whose intent stands in SQL and whose function was surely never called. No exception's name
+has a dot, so no tool can say this."""
+
+
 class ToolTimeout(Wire):
     """The deadline passed first. A function that ignores its token may still be running."""
 

@@ -10,7 +10,14 @@ from pydantic import TypeAdapter
 from brainq.contracts.claim import CallRef
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
+from brainq.contracts.outcome import (
+    NOT_STARTED,
+    ToolFailure,
+    ToolOutcome,
+    ToolSuccess,
+    ToolTimeout,
+    ToolUnknown,
+)
 from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
 from brainq.tools.outcome_text import outcome_text
@@ -48,7 +55,10 @@ def judge(
     says it is idempotent; else its end is what SQL recorded, or unknown.
     """
     if started == "done" and outcome_json:
-        return GiveUp(_OUTCOME.validate_json(outcome_json))
+        outcome = _OUTCOME.validate_json(outcome_json)
+        if not (isinstance(outcome, ToolFailure) and outcome.error_type == NOT_STARTED):
+            return GiveUp(outcome)
+        started = "void"  # its worker wrote the intent, and then went no further
     # Of an idempotent tool an earlier attempt may have started, though this one did not.
     surely_without_effect = effect.is_read or (started == "void" and not idempotent)
     if attempt < max_attempts and (surely_without_effect or idempotent):

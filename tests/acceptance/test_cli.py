@@ -130,7 +130,7 @@ def test_dev_says_where_things_are_and_what_to_type_next(dev: Dev) -> None:
         "logs/*.log",
         'brainq -A shop:brain submit s1 "Hello!" --follow',
     ):
-        assert expected in dev.output
+        wait_until(lambda said=expected: said in dev.output, f"it says {expected!r}")
 
 
 def test_a_turn_is_followed_and_looked_at_from_another_terminal(dev: Dev) -> None:
@@ -203,6 +203,8 @@ def test_dev_leaves_nothing_running(tmp_path: Path, how: signal.Signals) -> None
             env=environment,
             stdout=output,
             stderr=subprocess.STDOUT,
+            # A shell's background jobs ignore the interrupt, and so would all that they start.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
     try:
         wait_until(

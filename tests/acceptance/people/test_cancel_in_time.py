@@ -77,6 +77,7 @@ def test_a_process_that_does_not_listen_is_killed(narrow: World, other: Elsewher
     assert after.result(timeout_s=20).text == "after"
 
 
+@pytest.mark.full
 def test_a_thread_that_does_not_listen_is_left_behind(narrow: World, other: Elsewhere, sid: str) -> None:
     """The turn ends after the grace; what the write did in the end is told to the session's next turn."""
     turn = narrow.client.submit(sid, script([("write", {"name": "w", "sleep_s": 4.0})]))

@@ -14,7 +14,7 @@ from tests.support.watch import asked, at_place, parked, started, tool_texts
 from tests.support.world import World
 
 
-@pytest.mark.parametrize("place", ["asked.after", "commit.after"])
+@pytest.mark.parametrize("place", ["asked.after", pytest.param("commit.after", marks=pytest.mark.full)])
 def test_the_coordinator_dies_when_an_approval_is_asked_for(stormy: World, sid: str, place: str) -> None:
     """`asked.after`: SQL has the approval and Redis does not have the step; `commit.after`: both do."""
     turn_id = f"t-{sid}"
@@ -34,6 +34,7 @@ def test_the_coordinator_dies_when_an_approval_is_asked_for(stormy: World, sid: 
     stormy.all_events(turn)
 
 
+@pytest.mark.full
 def test_the_worker_dies_in_an_approved_read_which_runs_again_unasked(stormy: World, sid: str) -> None:
     turn = stormy.client.submit(sid, script([("peek", {"name": "a", "gate": f"p-{sid}"})], final="$seen"))
     parked(turn)
@@ -101,6 +102,7 @@ def test_the_decider_dies_between_redis_and_sql(
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", [pytest.param("approve", marks=pytest.mark.full), "release"])
 def test_whoever_lets_a_write_go_dies_before_its_lane_is_asked_for(
     stormy: World, neighbours: Neighbours, sid: str, verb: str
@@ -120,6 +122,7 @@ def test_whoever_lets_a_write_go_dies_before_its_lane_is_asked_for(
     assert len(notes("start", turn=turn.turn_id)) == 1
 
 
+@pytest.mark.full
 def test_the_coordinators_die_while_a_turn_is_held(stormy: World, neighbours: Neighbours, sid: str) -> None:
     flag = stormy.client.session(sid).readiness("the files come")
     turn = stormy.client.submit(sid, script([("write", {"name": "a"})]))

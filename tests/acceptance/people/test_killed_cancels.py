@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import redis
 
 from brainq.contracts.status import Ending, StopReason, TraceStatus
@@ -55,6 +56,7 @@ def test_the_coordinators_die_right_after_the_cancel(stormy: World, neighbours: 
     stormy.all_events(turn)
 
 
+@pytest.mark.full
 def test_the_coordinator_that_ends_a_cancelled_turn_dies(stormy: World, sid: str) -> None:
     turn_id = f"t-{sid}"
     order(f"end.before.{turn_id}", f"e-{sid}")

@@ -31,7 +31,7 @@ def test_the_completer_dies_between_redis_and_sql(stormy: World, neighbours: Nei
     assert [(call.state, call.outcome_kind) for call in calls] == [("done", "success")]
 
 
-@pytest.mark.parametrize("tool", ["send_off", "look_up"])
+@pytest.mark.parametrize("tool", ["send_off", pytest.param("look_up", marks=pytest.mark.full)])
 def test_the_worker_dies_between_pending_and_the_park(stormy: World, sid: str, tool: str) -> None:
     """A read is asked for again, under the same token; of a change nobody knows."""
     turn_id = f"t-{sid}"
@@ -61,6 +61,7 @@ def test_the_worker_dies_between_pending_and_the_park(stormy: World, sid: str, t
     assert [text for text in others if text.startswith("[Notice") and "sent after all" in text]
 
 
+@pytest.mark.full
 def test_a_result_that_came_before_the_worker_died_is_the_calls(
     stormy: World, neighbours: Neighbours, sid: str
 ) -> None:
@@ -93,6 +94,7 @@ def test_the_worker_dies_right_after_the_park(stormy: World, sid: str) -> None:
     assert after.result(timeout_s=20).text == "after"
 
 
+@pytest.mark.full
 def test_the_childs_coordinator_dies(stormy: World, sid: str) -> None:
     inner = script(final="from the child", gate=f"m-{sid}")
     turn = stormy.client.submit(
@@ -112,7 +114,12 @@ def test_the_childs_coordinator_dies(stormy: World, sid: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["deliver.before", "record.before", pytest.param("deliver.after", marks=pytest.mark.full)]
+    "place",
+    [
+        "record.before",
+        pytest.param("deliver.before", marks=pytest.mark.full),
+        pytest.param("deliver.after", marks=pytest.mark.full),
+    ],
 )
 def test_the_finalizer_dies_at_the_delivery_to_the_parent(stormy: World, sid: str, place: str) -> None:
     """`record.before`: between Redis, which settles the parent's call, and SQL."""
@@ -159,6 +166,7 @@ def test_the_parent_is_cancelled_while_no_coordinator_is_there(
         stormy.all_events(each)
 
 
+@pytest.mark.full
 def test_the_coordinator_dies_before_it_stops_the_children(stormy: World, sid: str) -> None:
     turn_id = f"t-{sid}"
     child_id = child_turn_id(turn_id, "c1-0")

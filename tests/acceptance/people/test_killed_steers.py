@@ -44,6 +44,7 @@ def test_the_coordinator_dies_while_it_asks_with_the_input(stormy: World, sid: s
     assert kinds.count("input.consumed") == 1
 
 
+@pytest.mark.full
 def test_the_coordinator_dies_with_an_answer_that_input_came_with(stormy: World, sid: str) -> None:
     order(f"end.before.u-{sid}", f"e-{sid}")
     turn = stormy.client.submit(sid, script(final="the answer"), turn_id=f"u-{sid}")
@@ -120,6 +121,7 @@ def test_the_sender_dies_after_its_input_became_a_turn(
     assert len(heard(bounced)) == 1
 
 
+@pytest.mark.full
 def test_the_sender_of_an_interrupt_dies_between_sql_and_redis(
     stormy: World, neighbours: Neighbours, sid: str
 ) -> None:

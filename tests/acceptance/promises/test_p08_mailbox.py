@@ -225,7 +225,7 @@ class Seen:
 @pytest.mark.parametrize(
     ("n_sessions", "n_steers", "within_s", "kill"),
     [
-        pytest.param(10, 100, 1.5, False, id="sample"),
+        pytest.param(10, 100, 1.5, False, id="sample", marks=pytest.mark.full),
         pytest.param(10, 100, 1.5, True, id="sample-killed"),
         pytest.param(50, 1000, 8.0, False, id="whole", marks=pytest.mark.full),
         pytest.param(50, 1000, 8.0, True, id="whole-killed", marks=pytest.mark.full),

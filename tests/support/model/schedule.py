@@ -28,7 +28,7 @@ from tests.support.model.stand_ins import REFUSED, Accepted, Intents
 from tests.support.model.state import StateRules
 from tests.support.model.tasks import Tasks
 
-OPERATIONS = 34  # of the schedule, each one fault, one thing begun, or a few commands of a task
+OPERATIONS = 28  # of the schedule, each one fault, one thing begun, or a few commands of a task
 WORKERS = 3
 SESSIONS = ("s1", "s2")
 MOST_TURNS = 3

@@ -1,0 +1,35 @@
+"""What becomes of a call whose worker stopped beating: `judge` is pure."""
+
+from __future__ import annotations
+
+import pytest
+
+from brainq.calls.report import NEVER_STARTED
+from brainq.contracts.effect import Effect
+from brainq.contracts.outcome import ToolFailure, ToolSuccess
+from brainq.upkeep.rescue import LOST, UNKNOWN, AskAgain, GiveUp, judge
+
+WRITE = Effect.LOCAL_WRITE
+RAISED = ToolFailure(error="NotStarted: the engine did not start", error_type="NotStarted")
+
+
+@pytest.mark.parametrize(
+    ("started", "outcome", "judged"),
+    [
+        ("void", None, AskAgain()),
+        ("started", None, GiveUp(UNKNOWN)),
+        ("done", ToolSuccess(value=1), GiveUp(ToolSuccess(value=1))),
+        ("done", RAISED, GiveUp(RAISED)),  # a tool's own exception of that name has run
+        ("done", NEVER_STARTED, AskAgain()),  # the intent stands, and nothing came of it
+    ],
+)
+def test_a_write_runs_again_only_if_it_surely_never_ran(
+    started: str, outcome: ToolSuccess | ToolFailure | None, judged: AskAgain | GiveUp
+) -> None:
+    told = None if outcome is None else outcome.model_dump_json()
+    assert judge(WRITE, False, 1, 3, started, told) == judged
+
+
+def test_what_never_ran_is_given_up_as_lost_in_the_end() -> None:
+    assert judge(WRITE, False, 3, 3, "done", NEVER_STARTED.model_dump_json()) == GiveUp(LOST)
+    assert judge(Effect.READ_ONLY, False, 3, 3, "void", None) == GiveUp(LOST)
