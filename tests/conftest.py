@@ -21,12 +21,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def logs_as_they_were() -> Iterator[None]:
-    """A command that is run in this process sets logging up for good: the next test must not notice."""
+def logs_as_they_were() -> None:
+    """A command that is run in this process sets logging up for good: no later test may notice."""
     root = logging.getLogger("brainq")
-    handlers, level, propagate = root.handlers[:], root.level, root.propagate
-    yield
-    root.handlers, root.level, root.propagate = handlers, level, propagate
+    root.handlers, root.propagate = [], True
+    root.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
