@@ -10,6 +10,9 @@ GOING_ON_S = (
 )
 
 
+LOOKED_AT_ANYWAY_S = 5.0  # a sweeper looks at a turn that has just parked this soon
+
+
 def look_within(scripts: Scripts, keys: Keys, session_id: str, turn_id: str, after_s: float) -> None:
     """The sweeper looks at the turn in `after_s` at the latest."""
     scripts.index_hasten(index=keys.index, member=f"{session_id} {turn_id}", after_ms=int(after_s * 1000) + 1)

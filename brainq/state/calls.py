@@ -11,13 +11,11 @@ from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
-from brainq.state.attention import GOING_ON_S, look_within
+from brainq.state.attention import GOING_ON_S, LOOKED_AT_ANYWAY_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.scripts import Scripts
 from brainq.state.trace_rows import read_trace
-
-LOOKED_AT_ANYWAY_S = 5.0  # a sweeper looks at a turn that has just parked this soon
 
 
 class RedisCalls:
@@ -160,8 +158,7 @@ class RedisCalls:
     def _look_after(self, session_id: str, turn_id: str, timeout_s: float) -> None:
         """The sweeper looks when the wait is over, not only when it would have looked anyway."""
         if timeout_s < LOOKED_AT_ANYWAY_S:
-            member = f"{session_id} {turn_id}"
-            self._run.index_hasten(index=self._keys.index, member=member, after_ms=int(timeout_s * 1000) + 1)
+            look_within(self._run, self._keys, session_id, turn_id, timeout_s)
 
     def expire(self, session_id: str, turn_id: str) -> tuple[str, str]:
         """Let what the turn has waited for too long end: (`EXPIRED`, wants), (`CANCEL`, reason) or (`NONE`, "")."""

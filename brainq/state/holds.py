@@ -6,7 +6,7 @@ import json
 from typing import Any, cast
 
 from brainq.contracts.hold import HoldSpec, StandingHold
-from brainq.state.attention import GOING_ON_S, look_within
+from brainq.state.attention import GOING_ON_S, LOOKED_AT_ANYWAY_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import hold_values
@@ -30,9 +30,7 @@ class RedisHolds:
         reply = self._run.hold_place.on(self._keys, session_id, turn_id, hold=values.pop("id"), **values)
         if reply[0] == "HELD":
             # The sweeper looks when it is over, not only when it would have looked anyway.
-            member = f"{session_id} {turn_id}"
-            after_ms = min(int(hold.timeout_s * 1000), 5_000) + 1
-            self._run.index_hasten(index=self._keys.index, member=member, after_ms=after_ms)
+            look_within(self._run, self._keys, session_id, turn_id, min(hold.timeout_s, LOOKED_AT_ANYWAY_S))
         return reply[0]
 
     def release(self, session_id: str, turn_id: str, hold_id: str) -> tuple[str, tuple[str, ...]]:

@@ -10,13 +10,12 @@ from brainq.contracts.claim import PlannedCall, TurnClaim
 from brainq.contracts.hold import HoldSpec
 from brainq.contracts.message import Message
 from brainq.contracts.usage import Spend
+from brainq.state.attention import LOOKED_AT_ANYWAY_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import hold_values, plan_json
 from brainq.state.script_values import used as _used
 from brainq.state.scripts import Scripts
-
-LOOKED_AT_ANYWAY_S = 5.0  # a sweeper looks at a turn that has just parked this soon
 
 
 class TurnSteps:
@@ -125,10 +124,7 @@ class TurnSteps:
         self._outbox.flush(claim.session_id)
         waits_s = [call.ask.timeout_s for call in plan if call.ask is not None]
         if waits_s and min(waits_s) < LOOKED_AT_ANYWAY_S:
-            member = f"{claim.session_id} {claim.turn_id}"
-            self._run.index_hasten(
-                index=self._keys.index, member=member, after_ms=int(min(waits_s) * 1000) + 1
-            )
+            look_within(self._run, self._keys, claim.session_id, claim.turn_id, min(waits_s))
         return None if reply[0] == "LOST" else tuple(reply[1].split())
 
 

@@ -196,8 +196,7 @@ class RedisTurns(TurnSteps):
         )
         if reply[0] == "REQUESTED":
             # The calls that run end it, or the sweeper after their grace: it must look by then.
-            member = f"{session_id} {turn_id}"
-            self._run.index_hasten(index=self._keys.index, member=member, after_ms=self._grace_ms + 1)
+            look_within(self._run, self._keys, session_id, turn_id, self._grace_ms / 1000)
         self._outbox.flush(session_id)
         return reply[0], reply[1] if len(reply) > 1 else ""
 
