@@ -2,7 +2,8 @@
 
     from brainq import Brain, Client, Effect
 
-`import brainq` loads nothing but this file; each name is loaded when it is first used.
+Everything an application needs is here; models that follow a script, for tests, are in `brainq.testing`. Other modules
+may change without notice. `import brainq` loads nothing but this file; each name is loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from brainq.brain import Brain
+    from brainq.calls.executor import BoundedToolExecutor
     from brainq.client.async_client import AsyncClient
     from brainq.client.async_handle import AsyncHold, AsyncTurnHandle
     from brainq.client.async_session import AsyncFlag, AsyncSession
@@ -20,33 +22,71 @@ if TYPE_CHECKING:
     from brainq.client.hold import Flag, Hold
     from brainq.client.session import Session, WaitingTurn
     from brainq.contracts.approval import Approval
-    from brainq.contracts.callbacks import Callbacks, Deny
+    from brainq.contracts.callbacks import (
+        Callbacks,
+        Deny,
+        PostToolUse,
+        PreToolUse,
+        StreamChunk,
+        TurnEnd,
+        TurnInfo,
+        UsageInfo,
+    )
+    from brainq.contracts.decision import RuntimeDecisionRecord
     from brainq.contracts.effect import Effect
     from brainq.contracts.event import EventKind, TurnEvent
     from brainq.contracts.hold import StandingHold
-    from brainq.contracts.judgement import JudgeCase, Judgement
+    from brainq.contracts.judgement import Judge, JudgeCase, Judgement
     from brainq.contracts.limits import Limits
     from brainq.contracts.mailbox import Receipt, TurnInput
-    from brainq.contracts.memory import MemoryItem, Observation, RetrievedMemory
-    from brainq.contracts.parts import Approvals, Children, Context, Memory, Selection
+    from brainq.contracts.memory import (
+        AutonomousResearchLearner,
+        MemoryExtractor,
+        MemoryItem,
+        MemoryRetriever,
+        Observation,
+        RetrievedMemory,
+    )
+    from brainq.contracts.message import Message, ToolCall
+    from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+    from brainq.contracts.outcome import (
+        ToolDenied,
+        ToolFailure,
+        ToolOutcome,
+        ToolSuccess,
+        ToolTimeout,
+        ToolUnknown,
+    )
+    from brainq.contracts.parts import Approvals, Children, Context, Memory, Selection, ToolRanker
     from brainq.contracts.prompt import PromptTemplate
     from brainq.contracts.recorded import RecordedTurn
     from brainq.contracts.reflection import ThinkLevel
-    from brainq.contracts.snapshot import TurnSnapshot
-    from brainq.contracts.status import Ending, StopReason, TurnState
-    from brainq.contracts.turn import Citation, TurnRequest, TurnResult
+    from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
+    from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
+    from brainq.contracts.tool import ToolSpec
+    from brainq.contracts.trace import ToolTraceEntry
+    from brainq.contracts.turn import Citation, LimitsOverride, TurnRequest, TurnResult
+    from brainq.contracts.usage import Spend, TokenUsage
     from brainq.errors import (
         ApprovalDecided,
         BrainqError,
         InvalidInput,
+        ProviderError,
         ResultTimeout,
         SessionBusy,
+        SetupError,
         StaleTurn,
         SubmitConflict,
         TokenRefused,
+        ToolSchemaError,
         TurnNotFound,
         TurnRejected,
     )
+    from brainq.finalize.finalizer import TurnFinalizer
+    from brainq.finalize.ports import FinalStep, StepContext
+    from brainq.gates.replay import ReplayControl
+    from brainq.gates.validation import ToolArgValidator
+    from brainq.providers.base import Provider
     from brainq.providers.scripted import ScriptedProvider
     from brainq.settings import Settings
     from brainq.tools.child_turn import ChildTurn
@@ -54,9 +94,16 @@ if TYPE_CHECKING:
     from brainq.tools.deadline import DeadlineToken
     from brainq.tools.partial import Partial
     from brainq.tools.pending import Pending
+    from brainq.tools.tool import Tool, make_tool
     from brainq.turn.budget import TurnBudget
+    from brainq.turn.compaction import ContextCompactor
     from brainq.turn.mailbox import TurnDrain, TurnMailbox
-    from brainq.turn.runtime_state import TurnRuntimeState
+    from brainq.turn.preparer import TurnPreparation, TurnPreparer
+    from brainq.turn.reflection import ReflectionEngine
+    from brainq.turn.runtime_state import CitationAccumulator, TurnRuntimeState
+    from brainq.turn.scheduler import ToolScheduler
+    from brainq.turn.selection import SemanticToolSelector
+    from brainq.turn.thinking import ThinkingManager
 
 __version__ = "0.1.0"
 
@@ -69,61 +116,111 @@ _WHERE = {
     "AsyncHold": "brainq.client.async_handle",
     "AsyncSession": "brainq.client.async_session",
     "AsyncTurnHandle": "brainq.client.async_handle",
+    "AutonomousResearchLearner": "brainq.contracts.memory",
+    "BoundedToolExecutor": "brainq.calls.executor",
     "Brain": "brainq.brain",
     "BrainqError": "brainq.errors",
+    "BudgetSnapshot": "brainq.contracts.snapshot",
     "Callbacks": "brainq.contracts.callbacks",
     "ChildTurn": "brainq.tools.child_turn",
     "Children": "brainq.contracts.parts",
     "Citation": "brainq.contracts.turn",
+    "CitationAccumulator": "brainq.turn.runtime_state",
     "Client": "brainq.client.client",
     "Context": "brainq.contracts.parts",
+    "ContextCompactor": "brainq.turn.compaction",
     "DeadlineToken": "brainq.tools.deadline",
     "Deny": "brainq.contracts.callbacks",
     "Effect": "brainq.contracts.effect",
     "Ending": "brainq.contracts.status",
     "EventKind": "brainq.contracts.event",
+    "FinalStep": "brainq.finalize.ports",
     "Flag": "brainq.client.hold",
     "Hold": "brainq.client.hold",
     "InvalidInput": "brainq.errors",
+    "Judge": "brainq.contracts.judgement",
     "JudgeCase": "brainq.contracts.judgement",
     "Judgement": "brainq.contracts.judgement",
     "Limits": "brainq.contracts.limits",
+    "LimitsOverride": "brainq.contracts.turn",
     "Memory": "brainq.contracts.parts",
+    "MemoryExtractor": "brainq.contracts.memory",
     "MemoryItem": "brainq.contracts.memory",
+    "MemoryRetriever": "brainq.contracts.memory",
+    "Message": "brainq.contracts.message",
+    "ModelChunk": "brainq.contracts.model",
+    "ModelReply": "brainq.contracts.model",
+    "ModelRequest": "brainq.contracts.model",
     "Observation": "brainq.contracts.memory",
     "Partial": "brainq.tools.partial",
     "Pending": "brainq.tools.pending",
+    "PostToolUse": "brainq.contracts.callbacks",
+    "PreToolUse": "brainq.contracts.callbacks",
     "PromptTemplate": "brainq.contracts.prompt",
+    "Provider": "brainq.providers.base",
+    "ProviderError": "brainq.errors",
     "Receipt": "brainq.contracts.mailbox",
     "RecordedTurn": "brainq.contracts.recorded",
+    "ReflectionEngine": "brainq.turn.reflection",
+    "ReplayControl": "brainq.gates.replay",
     "ResultTimeout": "brainq.errors",
     "RetrievedMemory": "brainq.contracts.memory",
     "RunContext": "brainq.tools.context",
+    "RuntimeDecisionRecord": "brainq.contracts.decision",
     "ScriptedProvider": "brainq.providers.scripted",
     "Selection": "brainq.contracts.parts",
+    "SemanticToolSelector": "brainq.turn.selection",
     "Session": "brainq.client.session",
     "SessionBusy": "brainq.errors",
     "Settings": "brainq.settings",
+    "SetupError": "brainq.errors",
+    "Spend": "brainq.contracts.usage",
     "StaleTurn": "brainq.errors",
     "StandingHold": "brainq.contracts.hold",
+    "StepContext": "brainq.finalize.ports",
     "StopReason": "brainq.contracts.status",
+    "StreamChunk": "brainq.contracts.callbacks",
     "SubmitConflict": "brainq.errors",
     "ThinkLevel": "brainq.contracts.reflection",
+    "ThinkingManager": "brainq.turn.thinking",
     "TokenRefused": "brainq.errors",
+    "TokenUsage": "brainq.contracts.usage",
+    "Tool": "brainq.tools.tool",
+    "ToolArgValidator": "brainq.gates.validation",
+    "ToolCall": "brainq.contracts.message",
+    "ToolDenied": "brainq.contracts.outcome",
+    "ToolFailure": "brainq.contracts.outcome",
+    "ToolOutcome": "brainq.contracts.outcome",
+    "ToolRanker": "brainq.contracts.parts",
+    "ToolScheduler": "brainq.turn.scheduler",
+    "ToolSchemaError": "brainq.errors",
+    "ToolSpec": "brainq.contracts.tool",
+    "ToolSuccess": "brainq.contracts.outcome",
+    "ToolTimeout": "brainq.contracts.outcome",
+    "ToolTraceEntry": "brainq.contracts.trace",
+    "ToolUnknown": "brainq.contracts.outcome",
+    "TraceStatus": "brainq.contracts.status",
     "TurnBudget": "brainq.turn.budget",
     "TurnDrain": "brainq.turn.mailbox",
+    "TurnEnd": "brainq.contracts.callbacks",
     "TurnEvent": "brainq.contracts.event",
+    "TurnFinalizer": "brainq.finalize.finalizer",
     "TurnHandle": "brainq.client.handle",
+    "TurnInfo": "brainq.contracts.callbacks",
     "TurnInput": "brainq.contracts.mailbox",
     "TurnMailbox": "brainq.turn.mailbox",
     "TurnNotFound": "brainq.errors",
+    "TurnPreparation": "brainq.turn.preparer",
+    "TurnPreparer": "brainq.turn.preparer",
     "TurnRejected": "brainq.errors",
     "TurnRequest": "brainq.contracts.turn",
     "TurnResult": "brainq.contracts.turn",
     "TurnRuntimeState": "brainq.turn.runtime_state",
     "TurnSnapshot": "brainq.contracts.snapshot",
     "TurnState": "brainq.contracts.status",
+    "UsageInfo": "brainq.contracts.callbacks",
     "WaitingTurn": "brainq.client.session",
+    "make_tool": "brainq.tools.tool",
 }
 
 __all__ = [
@@ -135,62 +232,112 @@ __all__ = [
     "AsyncHold",
     "AsyncSession",
     "AsyncTurnHandle",
+    "AutonomousResearchLearner",
+    "BoundedToolExecutor",
     "Brain",
     "BrainqError",
+    "BudgetSnapshot",
     "Callbacks",
     "ChildTurn",
     "Children",
     "Citation",
+    "CitationAccumulator",
     "Client",
     "Context",
+    "ContextCompactor",
     "DeadlineToken",
     "Deny",
     "Effect",
     "Ending",
     "EventKind",
+    "FinalStep",
     "Flag",
     "Hold",
     "InvalidInput",
+    "Judge",
     "JudgeCase",
     "Judgement",
     "Limits",
+    "LimitsOverride",
     "Memory",
+    "MemoryExtractor",
     "MemoryItem",
+    "MemoryRetriever",
+    "Message",
+    "ModelChunk",
+    "ModelReply",
+    "ModelRequest",
     "Observation",
     "Partial",
     "Pending",
+    "PostToolUse",
+    "PreToolUse",
     "PromptTemplate",
+    "Provider",
+    "ProviderError",
     "Receipt",
     "RecordedTurn",
+    "ReflectionEngine",
+    "ReplayControl",
     "ResultTimeout",
     "RetrievedMemory",
     "RunContext",
+    "RuntimeDecisionRecord",
     "ScriptedProvider",
     "Selection",
+    "SemanticToolSelector",
     "Session",
     "SessionBusy",
     "Settings",
+    "SetupError",
+    "Spend",
     "StaleTurn",
     "StandingHold",
+    "StepContext",
     "StopReason",
+    "StreamChunk",
     "SubmitConflict",
     "ThinkLevel",
+    "ThinkingManager",
     "TokenRefused",
+    "TokenUsage",
+    "Tool",
+    "ToolArgValidator",
+    "ToolCall",
+    "ToolDenied",
+    "ToolFailure",
+    "ToolOutcome",
+    "ToolRanker",
+    "ToolScheduler",
+    "ToolSchemaError",
+    "ToolSpec",
+    "ToolSuccess",
+    "ToolTimeout",
+    "ToolTraceEntry",
+    "ToolUnknown",
+    "TraceStatus",
     "TurnBudget",
     "TurnDrain",
+    "TurnEnd",
     "TurnEvent",
+    "TurnFinalizer",
     "TurnHandle",
+    "TurnInfo",
     "TurnInput",
     "TurnMailbox",
     "TurnNotFound",
+    "TurnPreparation",
+    "TurnPreparer",
     "TurnRejected",
     "TurnRequest",
     "TurnResult",
     "TurnRuntimeState",
     "TurnSnapshot",
     "TurnState",
+    "UsageInfo",
     "WaitingTurn",
     "__version__",
+    "make_tool",
 ]
 
 

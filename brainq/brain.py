@@ -69,7 +69,7 @@ class Brain:
     aside_model      what reflects, summarises, extracts and judges; by default the brain's model
     approvals        which effects need a person's approval in all tools, and how long a call waits for one
     children         how many turns in other sessions a turn may start, and how deep
-    final_steps      finalizer steps of your own (`finalize.ports.Step`), run before the turn-end callback
+    final_steps      finalizer steps of your own (`FinalStep`), run before the turn-end callback
 
     Raises InvalidInput naming the field, or ToolSchemaError naming the tool.
     """

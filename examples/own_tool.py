@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from brainq import Brain, Effect, ScriptedProvider
-from brainq.providers.scripted import calls, says
+from brainq import Brain, Effect
+from brainq.testing import ScriptedProvider, calls, says
 
 LIST = Path(os.environ.get("SHOPPING_LIST", "shopping.txt"))
 MODEL = ScriptedProvider(

@@ -10,6 +10,8 @@ from brainq.contracts.base import Wire
 
 
 class EventKind(StrEnum):
+    """What an event tells. Behind each: the fields of its `data`."""
+
     TURN_QUEUED = "turn.queued"
     TURN_ACTIVE = "turn.active"
     TURN_OPENING = "turn.opening"  # plan (call, tool, effect of each): memory and the context pack are read

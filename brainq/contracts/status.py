@@ -10,6 +10,8 @@ from enum import StrEnum
 
 
 class TurnState(StrEnum):
+    """Where a turn stands. The last four are its endings."""
+
     QUEUED = "queued"  # accepted; an earlier turn of its session is live
     ACTIVE = "active"  # somebody is, or should be, advancing it; its deadline runs
     PARKED = "parked"  # everything open in it waits for people or outside results; its deadline stands still

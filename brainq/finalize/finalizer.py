@@ -11,7 +11,7 @@ from brainq.contracts.claim import StepClaim
 from brainq.finalize.ended import EndedTurns
 from brainq.finalize.order import StepOrder
 from brainq.finalize.parts import FinalParts
-from brainq.finalize.ports import Chain, Parents, Records, Step, StepContext
+from brainq.finalize.ports import Chain, FinalStep, Parents, Records, StepContext
 from brainq.finalize.result import result_of
 from brainq.observe.logs import logger
 from brainq.providers.within import within
@@ -86,7 +86,7 @@ class TurnFinalizer:
             self._note_done(claim)
         return self._go_on(claim)
 
-    def _run(self, step: Step, claim: StepClaim) -> None:
+    def _run(self, step: FinalStep, claim: StepClaim) -> None:
         context = StepContext(
             claim,
             lambda: self._read.turn(claim),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brainq.finalize.ports import Step
+from brainq.finalize.ports import FinalStep
 
 
 class StepOrder:
     """The configured steps of one brain, in order."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[FinalStep]) -> None:
         self._steps = {step.name: step for step in steps}
         self._names = [step.name for step in steps]
 
@@ -22,7 +22,7 @@ class StepOrder:
     def names(self) -> tuple[str, ...]:
         return tuple(self._names)
 
-    def get(self, name: str) -> Step | None:
+    def get(self, name: str) -> FinalStep | None:
         return self._steps.get(name)
 
     def after(self, name: str) -> str:

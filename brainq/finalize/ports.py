@@ -86,7 +86,7 @@ class StepContext:
         return self.chain.details(self.claim.session_id, self.claim.turn_id)
 
 
-class Step(Protocol):
+class FinalStep(Protocol):
     """One finalizer step. Its `run` may run again after a crash and must then do no harm."""
 
     name: str

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from brainq import Brain, Effect, Limits, Memory, PromptTemplate, RunContext
-from brainq.contracts.callbacks import PreToolUse
+from brainq import Brain, Effect, Limits, Memory, PreToolUse, PromptTemplate, RunContext
 from examples.vault.model import choose_model
 from examples.vault.page import fetch_page
 from examples.vault.ranking import excerpt

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from brainq.contracts.message import Message
+from brainq import Message
 
 Wanted = tuple[str, dict[str, Any]]
 

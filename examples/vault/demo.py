@@ -21,10 +21,8 @@ from typing import NoReturn
 from rich.console import Console
 from rich.text import Text
 
-from brainq import Client, TurnHandle
+from brainq import Client, Ending, EventKind, TurnEvent, TurnHandle
 from brainq.cli.timeline import Timeline
-from brainq.contracts.event import EventKind, TurnEvent
-from brainq.contracts.status import Ending
 from brainq.devserver.fleet import Fleet
 from examples.vault.app import PROMPT_ID
 from examples.vault.kept import show_kept, wait_for_judges

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brainq import ScriptedProvider
-from brainq.providers.base import Provider
+from brainq import Provider
+from brainq.testing import ScriptedProvider
 from examples.vault.rules import reply
 
 OPENAI_DEFAULT = "gpt-4.1-mini"

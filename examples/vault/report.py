@@ -12,9 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from brainq import ToolTraceEntry, TurnResult
 from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, clean, counted, duration, short, styled
-from brainq.contracts.trace import ToolTraceEntry
-from brainq.contracts.turn import TurnResult
 
 _MOST_LINES_SHOWN = 4
 _NEXT = (

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers.scripted import calls, says
+from brainq import ModelReply, ModelRequest
+from brainq.testing import calls, says
 from examples.vault.conversation import CallsNeeded, Conversation
 from examples.vault.ranking import shortened, words
 

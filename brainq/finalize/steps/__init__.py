@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from brainq.finalize.ports import Step
+from brainq.finalize.ports import FinalStep
 from brainq.finalize.steps.citations import AppendCitations
 from brainq.finalize.steps.decision import RecordDecision
 from brainq.finalize.steps.end import CallTurnEnd
@@ -17,9 +17,9 @@ from brainq.finalize.steps.result import SendResult
 from brainq.finalize.steps.usage import CallUsage
 
 
-def steps_of(brain: Any, more: Sequence[Step] = ()) -> list[Step]:
+def steps_of(brain: Any, more: Sequence[FinalStep] = ()) -> list[FinalStep]:
     """The chain of this brain: steps that are not configured are left out; `more` go before the last one."""
-    steps: list[Step] = [
+    steps: list[FinalStep] = [
         AppendCitations(),
         CallUsage(),
         LogAnswer(),

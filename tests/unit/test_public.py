@@ -1,0 +1,97 @@
+"""What users may import: one list, whole, typed, and enough for every page and example."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import brainq
+
+ROOT = Path(__file__).parents[2]
+PUBLIC = {"brainq", "brainq.testing"}
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
+DEMO_OF_OUR_OWN = {"demo.py", "kept.py", "report.py", "stage.py"}  # they look into the engine on purpose
+EXAMPLES = sorted(
+    path
+    for path in (ROOT / "examples").glob("**/*.py")
+    if path.parent.name != "airline" and path.name not in DEMO_OF_OUR_OWN
+)
+
+
+def imported_from(code: str) -> set[str]:
+    """The modules of brainq that code imports from."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.ImportFrom(module=str(module)) if module.partition(".")[0] == "brainq":
+                found.add(module)
+            case ast.Import(names=names):
+                found |= {name.name for name in names if name.name.partition(".")[0] == "brainq"}
+            case _:
+                pass
+    return found
+
+
+def for_type_checkers() -> dict[str, str]:
+    """Name to module, as the block that only type checkers read says."""
+    tree = ast.parse(Path(brainq.__file__).read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    return {
+        name.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for name in node.names
+    }
+
+
+def test_the_three_lists_of_names_are_one() -> None:
+    names = [name for name in brainq.__all__ if name != "__version__"]
+    assert names == sorted(names)
+    assert for_type_checkers() == {
+        name: getattr(brainq, name).__module__ for name in names if name != "ToolOutcome"
+    } | {"ToolOutcome": "brainq.contracts.outcome"}
+
+
+@pytest.mark.parametrize("name", brainq.__all__)
+def test_each_name_is_there_and_says_what_it_is(name: str) -> None:
+    found = getattr(brainq, name)
+    assert name in dir(brainq)
+    if isinstance(found, type):
+        assert found.__doc__
+        assert not found.__doc__.startswith(f"{name}(")  # what a dataclass says of itself for want of words
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Brian'"):
+        _ = brainq.Brian  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_importing_brainq_imports_nothing_else_of_it() -> None:
+    code = (
+        "import sys, brainq;"
+        "print([m for m in sys.modules if m.startswith(('brainq.', 'celery', 'redis', 'pydantic'))])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert said.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_imports_from_the_public_modules_only(page: Path) -> None:
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        assert imported_from(code) <= PUBLIC
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_an_example_imports_from_the_public_modules_only(example: Path) -> None:
+    assert imported_from(example.read_text()) <= PUBLIC
+
+
+def test_models_that_follow_a_script_are_in_testing() -> None:
+    testing = import_module("brainq.testing")
+    assert all(hasattr(testing, name) for name in testing.__all__)
