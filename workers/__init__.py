@@ -1,1 +1,1 @@
-"""One entry point a pool, for `celery -A workers.<pool> worker`."""
+"""The entry points of `brainq.workers` under a short name, for this repository only: the wheel does not carry it."""

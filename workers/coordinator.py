@@ -1,9 +1,5 @@
-"""The coordinator pool: turns. Start with `brainq worker coordinator` or `celery -A workers.coordinator worker`."""
+"""`celery -A workers.coordinator worker`: in this repository, a short name for `brainq.workers.coordinator`."""
 
-from __future__ import annotations
+from brainq.workers.coordinator import app
 
-from brainq.broker.names import COORDINATOR_QUEUES
-from brainq.tasks.pool import pool_app
-from brainq.tasks.register import coordinator_tasks
-
-app = pool_app("coordinator", COORDINATOR_QUEUES, None, coordinator_tasks)
+__all__ = ["app"]

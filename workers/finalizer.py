@@ -1,9 +1,5 @@
-"""The finalizer pool: finalizer steps. Start with `brainq worker finalizer` or `celery -A workers.finalizer worker`."""
+"""`celery -A workers.finalizer worker`: in this repository, a short name for `brainq.workers.finalizer`."""
 
-from __future__ import annotations
+from brainq.workers.finalizer import app
 
-from brainq.broker.names import FINALIZER_QUEUES
-from brainq.tasks.pool import pool_app
-from brainq.tasks.register import finalizer_tasks
-
-app = pool_app("finalizer", FINALIZER_QUEUES, None, finalizer_tasks)
+__all__ = ["app"]

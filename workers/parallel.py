@@ -1,9 +1,5 @@
-"""The parallel pool: read-only calls. Start with `brainq worker parallel` or `celery -A workers.parallel worker`."""
+"""`celery -A workers.parallel worker`: in this repository, a short name for `brainq.workers.parallel`."""
 
-from __future__ import annotations
+from brainq.workers.parallel import app
 
-from brainq.broker.names import PARALLEL_QUEUES
-from brainq.tasks.pool import pool_app
-from brainq.tasks.register import call_tasks
-
-app = pool_app("parallel", PARALLEL_QUEUES, None, call_tasks)
+__all__ = ["app"]

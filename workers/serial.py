@@ -1,25 +1,5 @@
-"""The serial pool: calls that write. Start with `brainq worker serial` or `celery -A workers.serial worker`.
+"""`celery -A workers.serial worker`: in this repository, a short name for `brainq.workers.serial`."""
 
-BRAINQ_EFFECTS narrows it, such as `network`, or `local_write,destructive`: one class of effects alone.
-"""
+from brainq.workers.serial import app
 
-from __future__ import annotations
-
-import os
-
-from brainq.broker.names import SERIAL_QUEUES, tool_queue
-from brainq.contracts.effect import Effect
-from brainq.errors import SetupError
-from brainq.tasks.pool import pool_app
-from brainq.tasks.register import call_tasks
-
-
-def _queues(wanted: str) -> tuple[str, ...]:
-    names = [name.strip().lower() for name in wanted.split(",") if name.strip()]
-    known = {effect.value: tool_queue(effect) for effect in Effect if not effect.is_read}
-    if unknown := sorted(set(names) - known.keys()):
-        raise SetupError(f"BRAINQ_EFFECTS: {', '.join(unknown)} is none of {', '.join(known)}")
-    return tuple(known[name] for name in names) or SERIAL_QUEUES
-
-
-app = pool_app("serial", _queues(os.environ.get("BRAINQ_EFFECTS", "")), None, call_tasks)
+__all__ = ["app"]

@@ -2,57 +2,65 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from brainq.cli.options import App
+from brainq.errors import InvalidInput
 
-SHIPPED = Path(__file__).parents[2] / "ops" / "flower" / "flowerconfig.py"
-
-# What SHIPPED says and why, for an installed brainq, which has no ops/ beside it.
-OPTIONS: dict[str, str] = {
-    "address": "127.0.0.1",
-    "port": "5555",
-    "read_only": "True",
-    "max_tasks": "10000",
-    "max_workers": "500",
-    "purge_offline_workers": "300",
-    "persistent": "False",
-    "natural_time": "True",
-    "tasks_columns": "name,uuid,state,args,received,started,runtime,worker",
-    "task_runtime_metric_buckets": "0.01,0.05,0.1,0.5,1.0,2.0,5.0,10.0,30.0,60.0,120.0",
-}
+CONFIG = Path(__file__).parents[1] / "workers" / "flowerconfig.py"
+PORT = 5555
+LOOPBACK = "127.0.0.1"
+LOGINS = ("FLOWER_BASIC_AUTH", "FLOWER_AUTH")
 
 
 def flower(
-    port: Annotated[
-        int, typer.Option("--port", min=1, max=65535, help="Where it listens, on 127.0.0.1.")
-    ] = 5555,
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Where it listens.")] = PORT,
+    address: Annotated[
+        str, typer.Option("--address", help="On which address; others than loopback need a login.")
+    ] = LOOPBACK,
     app: App = "",
 ) -> None:
     """Run Flower, which shows workers, queues and tasks in a browser.
 
-    This process becomes `celery -A workers.coordinator flower ...`. Search it for a turn's id to see the turn's
-    tasks; `brainq show` tells more about one turn.
+    This process becomes `celery -A brainq.workers.coordinator flower ...`. Search it for a turn's id to see the
+    turn's tasks; `brainq show` tells more about one turn.
 
     \b
     Examples:
       brainq flower
-      FLOWER_BASIC_AUTH=me:secret brainq flower --port 8080
+      FLOWER_BASIC_AUTH=me:secret brainq flower --address 0.0.0.0 --port 8080
     """
     from brainq.cli.reach import share_redis
+    from brainq.devserver.probe import require_free_port
 
+    require_login(address, os.environ)
+    require_free_port(address, port, "Flower", "--port")
     share_redis()
-    os.execv(sys.executable, flower_command(port))
+    os.execv(sys.executable, flower_command(port, address))
 
 
-def flower_command(port: int, *, shipped: Path = SHIPPED) -> list[str]:
-    """The celery command: with the shipped settings if they are there, else with the same as arguments."""
-    command = [sys.executable, "-m", "celery", "-A", "workers.coordinator", "flower"]
-    if shipped.exists():
-        return [*command, f"--conf={shipped}", f"--port={port}"]
-    return [*command, *(f"--{name}={value}" for name, value in (OPTIONS | {"port": str(port)}).items())]
+def flower_command(port: int, address: str = LOOPBACK) -> list[str]:
+    """The celery command, with the settings that brainq brings."""
+    command = [sys.executable, "-m", "celery", "-A", "brainq.workers.coordinator", "flower"]
+    return [*command, f"--conf={CONFIG}", f"--address={address}", f"--port={port}"]
+
+
+def require_login(address: str, environment: Mapping[str, str]) -> None:
+    """Raise InvalidInput when others than this machine could look at Flower without a login."""
+    try:
+        is_loopback = ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        is_loopback = address == "localhost"
+    if not is_loopback and not any(environment.get(name) for name in LOGINS):
+        raise InvalidInput(
+            "--address",
+            f"{address!r} can be reached by others, and Flower would ask nobody for a login; "
+            "set FLOWER_BASIC_AUTH=user:password, or leave it on 127.0.0.1 behind a proxy that authenticates",
+        )

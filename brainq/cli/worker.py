@@ -28,7 +28,7 @@ def worker(
 ) -> None:
     """Run a worker of one pool in the foreground.
 
-    This process becomes `celery -A workers.POOL worker ...`; Ctrl+C lets running work end.
+    This process becomes `celery -A brainq.workers.POOL worker ...`; Ctrl+C lets running work end.
 
     \b
     Examples:
@@ -55,7 +55,7 @@ def worker_command(
         raise InvalidInput("POOL", f"{pool!r} is none of {', '.join(POOLS)}")
     return [
         sys.executable,
-        *("-m", "celery", "-A", f"workers.{pool}", "worker"),
+        *("-m", "celery", "-A", f"brainq.workers.{pool}", "worker"),
         *("-P", "threads", "--without-gossip", "--without-mingle"),
         *("-n", name or f"{pool}@%h", "-l", level.upper()),
         *(("-c", str(concurrency)) if concurrency else ()),

@@ -109,7 +109,7 @@ class Fleet:
             worker.process = subprocess.Popen(
                 [
                     sys.executable,
-                    *("-m", "celery", "-A", f"workers.{worker.pool}", "worker"),
+                    *("-m", "celery", "-A", f"brainq.workers.{worker.pool}", "worker"),
                     *("-P", "threads", "--without-gossip", "--without-mingle"),
                     *worker.arguments,
                 ],

@@ -1,9 +1,12 @@
-"""Asking a Redis server whether it is there, with a socket and nothing else."""
+"""Who listens where: asked with a socket and nothing else."""
 
 from __future__ import annotations
 
+import errno
 import socket
 from pathlib import Path
+
+from brainq.errors import SetupError
 
 
 def ping(address: tuple[str, int] | Path, timeout_s: float = 1.0) -> bool:
@@ -28,3 +31,18 @@ def free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
+
+
+def require_free_port(address: str, port: int, what: str, option: str) -> None:
+    """Raise SetupError when `what` could not listen there; `option` is how to choose another port."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((address, port))
+        except OSError as error:
+            why = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+            raise SetupError(
+                f"port {port} on {address} {why}, and {what} would listen there; "
+                f"stop what does, or choose another with {option}"
+            ) from error

@@ -36,7 +36,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
         yield f"Procfile {name}", shlex.split(command)
     for name, service in compose()["services"].items():
         command = str(service.get("command", ""))
-        if command.startswith("celery"):
+        if command.startswith(("celery", "brainq")):
             yield f"compose {name}", shlex.split(command)
 
 
@@ -48,18 +48,21 @@ def test_every_pool_and_flower_is_run_by_both_files() -> None:
     assert set(compose()["services"]) == POOLS | {"flower", "redis", "postgres"}
 
 
-@pytest.mark.parametrize("where", COMMANDS)
+WORKERS = [where for where in COMMANDS if "flower" not in where]
+
+
+@pytest.mark.parametrize("where", WORKERS)
 def test_a_command_names_an_entry_point_that_exists(where: str) -> None:
     program, option, module, *_ = COMMANDS[where]
     assert (program, option) == ("celery", "-A")
-    assert module.removeprefix("workers.") in POOLS
+    assert module.removeprefix("brainq.workers.") in POOLS
     assert importlib.util.find_spec(module) is not None, f"{module} cannot be imported"
 
 
-@pytest.mark.parametrize("where", [where for where in COMMANDS if "flower" not in where])
+@pytest.mark.parametrize("where", WORKERS)
 def test_a_worker_command_is_one_celery_accepts_with_the_pools_concurrency(where: str) -> None:
     module, subcommand, *arguments = COMMANDS[where][2:]
-    pool = module.removeprefix("workers.")
+    pool = module.removeprefix("brainq.workers.")
     assert subcommand == "worker"
     parser = worker_command.make_parser(click.Context(worker_command))
     parsed, rest, _ = parser.parse_args(list(arguments))
@@ -68,6 +71,20 @@ def test_a_worker_command_is_one_celery_accepts_with_the_pools_concurrency(where
     assert int(parsed["concurrency"]) == getattr(Settings().concurrency, pool)
     assert parsed["hostname"] == f"{pool}@%h"
     assert "without_heartbeat" not in parsed  # Flower takes a worker without heartbeats for dead
+
+
+def test_flower_listens_on_loopback_or_asks_for_a_login() -> None:
+    assert COMMANDS["Procfile flower"] == ["brainq", "flower"]
+    assert COMMANDS["compose flower"] == ["brainq", "flower", "--address", "0.0.0.0"]
+    assert compose()["services"]["flower"]["environment"]["FLOWER_BASIC_AUTH"].startswith(
+        "${FLOWER_BASIC_AUTH:?"
+    )
+
+
+def test_the_repositorys_short_names_are_the_apps_of_the_package() -> None:
+    for pool in POOLS:
+        short = (ROOT / "workers" / f"{pool}.py").read_text()
+        assert f"from brainq.workers.{pool} import app" in short
 
 
 def test_compose_and_the_procfile_run_the_same_workers() -> None:
@@ -112,7 +129,7 @@ def test_every_file_compose_and_the_dockerfile_name_is_there() -> None:
 def test_flower_accepts_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     saved = {name: option._value for name, option in flower_options._options.items()}
     try:
-        apply_options("flower", [f"--conf={ROOT / 'ops/flower/flowerconfig.py'}"])
+        apply_options("flower", [f"--conf={ROOT / 'brainq/workers/flowerconfig.py'}"])
         assert (flower_options.address, flower_options.port) == ("127.0.0.1", 5555)
         assert flower_options.read_only is True
         assert flower_options.persistent is False
@@ -124,7 +141,7 @@ def test_flower_accepts_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_flower_setting_in_the_file_is_one_flower_knows() -> None:
-    text = (ROOT / "ops/flower/flowerconfig.py").read_text()
+    text = (ROOT / "brainq/workers/flowerconfig.py").read_text()
     names = re.findall(r"^(\w+) = ", text, re.MULTILINE)
     assert len(names) >= 8
     assert [name for name in names if name not in flower_options] == []

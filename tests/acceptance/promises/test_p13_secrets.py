@@ -32,8 +32,8 @@ def flower(calm: World, tmp_path: Path) -> Iterator[str]:
     log = (tmp_path / "flower.log").open("wb")
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "celery", "-A", "workers.coordinator", "flower"),
-            *(f"--conf={ROOT / 'ops/flower/flowerconfig.py'}", f"--port={port}"),
+            *(sys.executable, "-m", "celery", "-A", "brainq.workers.coordinator", "flower"),
+            *(f"--conf={ROOT / 'brainq/workers/flowerconfig.py'}", f"--port={port}"),
         ],
         env={**os.environ, **calm.environment},
         cwd=ROOT,

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from brainq.cli import codes
 from brainq.cli.codes import Exit
-from brainq.cli.flower import OPTIONS, SHIPPED, flower_command
+from brainq.cli.flower import CONFIG, flower_command, require_login
 from brainq.cli.main import app, main
 from brainq.cli.submitting import read_limits
 from brainq.cli.worker import POOLS, worker_command
@@ -167,24 +167,24 @@ def test_limits_are_read_and_wrong_ones_named() -> None:
 
 def test_a_worker_is_the_stock_celery_command() -> None:
     command = worker_command("serial", concurrency=2, name="net@%h", level="debug")
-    assert command[1:6] == ["-m", "celery", "-A", "workers.serial", "worker"]
+    assert command[1:6] == ["-m", "celery", "-A", "brainq.workers.serial", "worker"]
     assert command[6:] == [
         *("-P", "threads", "--without-gossip", "--without-mingle", "-n", "net@%h", "-l", "DEBUG", "-c", "2")
     ]
 
 
-def test_flowers_options_are_those_of_the_shipped_file() -> None:
-    config: dict[str, object] = {}
-    exec(SHIPPED.read_text(), config)
-    shipped = {name: value for name, value in config.items() if not name.startswith("__")}
-    assert {
-        name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        for name, value in shipped.items()
-    } == OPTIONS
+def test_flower_runs_with_the_settings_that_brainq_brings() -> None:
+    assert CONFIG.exists()
+    assert flower_command(8080)[-3:] == [f"--conf={CONFIG}", "--address=127.0.0.1", "--port=8080"]
 
 
-def test_flower_runs_from_a_wheel_without_the_shipped_file(tmp_path: Path) -> None:
-    assert f"--conf={SHIPPED}" in flower_command(5555)
-    bare = flower_command(8080, shipped=tmp_path / "none.py")
-    assert not any(word.startswith("--conf") for word in bare)
-    assert {"--port=8080", "--read_only=True", "--address=127.0.0.1"} <= set(bare)
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost"])
+def test_flower_on_this_machine_alone_needs_no_login(address: str) -> None:
+    require_login(address, {})
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "", "10.1.2.3", "::"])
+def test_flower_for_others_needs_a_login(address: str) -> None:
+    with pytest.raises(InvalidInput, match="FLOWER_BASIC_AUTH"):
+        require_login(address, {})
+    require_login(address, {"FLOWER_BASIC_AUTH": "me:secret"})

@@ -1,5 +1,5 @@
 # pyright: basic
-"""Flower's settings: `celery -A workers.coordinator flower --conf=ops/flower/flowerconfig.py`.
+"""Flower's settings: `brainq flower` gives them to Celery's `flower` command.
 
 Flower is a picture, not a source of truth: task events are lost while it is away. It has no login of its own
 here, so it listens on loopback only and changes nothing. To give people access, put a proxy that

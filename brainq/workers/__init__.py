@@ -1,0 +1,1 @@
+"""One entry point a pool, for `celery -A brainq.workers.<pool> worker`."""

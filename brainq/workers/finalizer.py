@@ -1,0 +1,9 @@
+"""The finalizer pool: finalizer steps. `brainq worker finalizer`, or `celery -A brainq.workers.finalizer worker`."""
+
+from __future__ import annotations
+
+from brainq.broker.names import FINALIZER_QUEUES
+from brainq.tasks.pool import pool_app
+from brainq.tasks.register import finalizer_tasks
+
+app = pool_app("finalizer", FINALIZER_QUEUES, None, finalizer_tasks)

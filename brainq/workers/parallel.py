@@ -1,0 +1,9 @@
+"""The parallel pool: read-only calls. `brainq worker parallel`, or `celery -A brainq.workers.parallel worker`."""
+
+from __future__ import annotations
+
+from brainq.broker.names import PARALLEL_QUEUES
+from brainq.tasks.pool import pool_app
+from brainq.tasks.register import call_tasks
+
+app = pool_app("parallel", PARALLEL_QUEUES, None, call_tasks)
