@@ -62,7 +62,8 @@ class Brain:
     redact_logs      True: SQL keeps no message texts, arguments and results
     memory           `Memory()`: what is worth remembering is kept over turns, and found again
     context          the context pack and the compaction of long conversations
-    thinking         `off`, `low`, `medium` or `high`: how often the model reflects on the turn between two steps
+    thinking         `off`, `low`, `medium` or `high`: how often the model reflects on the turn between two steps,
+                     and what the system prompt says about thinking
     selection        chooses the tools a turn's model sees where there are many; None: it sees all
     prompts          PromptTemplates that turns name by `prompt_id`
     judges           judges of your own that prompt templates may name

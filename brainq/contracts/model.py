@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import JsonValue
+
 from brainq.contracts.base import Wire
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.tool import ToolSpec
@@ -16,6 +18,8 @@ class ModelRequest(Wire):
     """One model call.
 
     step, session_id, turn_id, attempt   where the call belongs; scripted models answer by them
+    turn_number     which turn of its session it is, counted from 1; 0 for a call beside the steps
+    metadata        the turn's, as its producer gave it; None for a call beside the steps
     purpose         what the answer is for; only a `step` moves a turn, the others are calls beside it
     output_schema   JSON schema the final text should follow, where the provider can hold the model to it
     timeout_s       the whole call, retries included, must end within this; a provider raises
@@ -33,6 +37,8 @@ class ModelRequest(Wire):
     turn_id: str = ""
     step: int = 0
     attempt: int = 1
+    turn_number: int = 0
+    metadata: dict[str, JsonValue] | None = None
     purpose: Purpose = "step"
 
 

@@ -44,10 +44,11 @@ Asked = Calls | RungAgain | Answer | None
 class Asking:
     """What one step asks, of whom.
 
-    estimate    of its input
-    worst       what it is thought to take at most
-    drained     how many inputs of the mailbox it reads; `inputs` are their messages
-    readiness   the newest word of theirs about it: `ready`, a hold, or "" for none
+    estimate      of its input
+    worst         what it is thought to take at most
+    turn_number   which turn of its session this is, counted from 1
+    drained       how many inputs of the mailbox it reads; `inputs` are their messages
+    readiness     the newest word of theirs about it: `ready`, a hold, or "" for none
     """
 
     provider: Provider
@@ -57,6 +58,7 @@ class Asking:
     max_output_tokens: int | None
     estimate: int
     worst: TokenUsage
+    turn_number: int
     drained: int = 0
     inputs: tuple[Message, ...] = ()
     readiness: HoldSpec | str = ""

@@ -1,7 +1,8 @@
-"""The context pack and memory, as a model sees them: data, fenced.
+"""The context pack, memory and skill context, as a model sees them.
 
-Both hold what users once said and what tools found, so nobody vouches for them. They are `user` messages: a `system`
-message at the front of a request is hoisted into the system prompt on some wires, and text in it would be obeyed.
+Pack and memory are data, fenced. Both hold what users once said and what tools found, so nobody vouches for them. They
+are `user` messages: a `system` message at the front of a request is hoisted into the system prompt on some wires, and
+text in it would be obeyed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _MEMORY_LEAD = (
 )
 
 
+_SKILL_LEAD = "[Note from the runtime: the application gives this skill context for the user's next message.]"
+
+
 def pack_message(pack_text: str, max_chars: int = MAX_PACK_CHARS) -> Message:
     """The pack as the model reads it: fenced, labelled as data, cut to `max_chars`. `pack_text` is JSON or not."""
     text = _fenced_pack(pack_text, min(max_chars, MAX_PACK_CHARS))
@@ -42,3 +46,8 @@ def memory_message(text: str, max_chars: int = MAX_MEMORY_CHARS) -> Message:
     """What was found in memory, fenced likewise."""
     text = fenced("memory", text.strip(), lead=_MEMORY_LEAD, max_chars=min(max_chars, MAX_MEMORY_CHARS))
     return Message(role="user", content=text, extra={"note": "memory"})
+
+
+def skill_message(text: str) -> Message:
+    """The skill context: the producer's own text, so it is neither fenced nor cut."""
+    return Message(role="user", content=f"{_SKILL_LEAD}\n{text}", extra={"note": "skill"})

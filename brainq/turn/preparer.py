@@ -1,10 +1,12 @@
 """TurnPreparer: the messages of one model call, in a fixed order.
 
-    system prompt · runtime metadata · memory · session history · context pack · skill context · the user's message
-    · this turn so far
+    one system message (system prompt · thinking prefix · runtime metadata) · memory · session history · context pack
+    · skill context · the user's message · this turn so far
 
-What does not fit `max_context_tokens` is left out from the oldest turn on, a whole turn at a time, so that no
-call is parted from its result. The summary of a compaction and system messages in the history always stay.
+Many chat templates take one system message, at the very beginning, so everything behind it is a user's or a note in
+the user's name that says whose it is. What does not fit `max_context_tokens` is left out from the oldest turn on, a
+whole turn at a time, so that no call is parted from its result. The summary of a compaction and system messages in the
+history always stay.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest
 from brainq.providers.estimate import estimate_messages, estimate_text
 from brainq.turn.mailbox import framed
-from brainq.turn.pack import memory_message, pack_message
+from brainq.turn.pack import memory_message, pack_message, skill_message
 from brainq.turn.transcript import note_kind
 
 PACK_SHARE = 0.25  # of the context at most; the conversation matters more
@@ -66,6 +68,7 @@ class TurnPreparer:
         max_context_tokens: int,
         memory_text: str = "",
         pack_json: str | None = None,
+        thinking_prefix: str = "",
         tools_estimate: int = 0,
         ratio: float = 1.0,
     ) -> TurnPreparation:
@@ -74,11 +77,17 @@ class TurnPreparer:
         max_context_tokens   what the model takes
         memory_text          what memory found for this turn; blank: nothing
         pack_json            the context pack, preferences merged; None or blank: no pack
+        thinking_prefix      what the thinking level adds to the system prompt; blank: nothing
         tools_estimate       estimate of the tools offered, which take their part of the context
         ratio                tokens for one estimated token, as the tracker has found
         """
         window = int(max_context_tokens / ratio)
-        head = _head(request, system_prompt, provider, model, today, memory_text, window)
+        rules = "\n\n".join(
+            part
+            for part in (system_prompt, thinking_prefix, _metadata(request, provider, model, today))
+            if part
+        )
+        head = [Message(role="system", content=rules), *_memory(memory_text, window)]
         added = _before_message(request, pack_json, window)
         begin = next(
             (i for i, message in enumerate(history) if message.turn == request.turn_id), len(history)
@@ -101,20 +110,8 @@ class TurnPreparer:
         )
 
 
-def _head(
-    request: TurnRequest,
-    system_prompt: str,
-    provider: str,
-    model: str,
-    today: datetime,
-    memory_text: str,
-    window: int,
-) -> list[Message]:
-    head = [Message(role="system", content=system_prompt)] if system_prompt else []
-    head.append(Message(role="system", content=_metadata(request, provider, model, today)))
-    if memory_text.strip():
-        head.append(memory_message(memory_text, _chars_in(memory_text, int(window * MEMORY_SHARE))))
-    return head
+def _memory(text: str, window: int) -> list[Message]:
+    return [memory_message(text, _chars_in(text, int(window * MEMORY_SHARE)))] if text.strip() else []
 
 
 def _before_message(request: TurnRequest, pack_json: str | None, window: int) -> list[Message]:
@@ -123,7 +120,7 @@ def _before_message(request: TurnRequest, pack_json: str | None, window: int) ->
     if pack_json and pack_json.strip():
         added.append(pack_message(pack_json, _chars_in(pack_json, int(window * PACK_SHARE))))
     if request.skill_context:
-        added.append(Message(role="system", content=f"Skill context:\n{request.skill_context}"))
+        added.append(skill_message(request.skill_context))
     return added
 
 

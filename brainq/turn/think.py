@@ -34,6 +34,7 @@ from brainq.turn.ports import Approvals, Price, ToolCallBudget, Turns
 from brainq.turn.preparer import TurnPreparer
 from brainq.turn.selection import SemanticToolSelector, context_of
 from brainq.turn.spend import MAYBE_BILLED
+from brainq.turn.thinking import PREFIXES
 from brainq.turn.tracker import ContextTracker
 
 log = logger("brainq.turn")
@@ -117,6 +118,7 @@ class Thinker:
             max_context_tokens=limits.max_context_tokens,
             memory_text=memory.text,
             pack_json=pack_json,
+            thinking_prefix=PREFIXES[self._brain.thinking],
             tools_estimate=tools_estimate,
             ratio=tracker.ratio,
         )
@@ -134,6 +136,7 @@ class Thinker:
             limits.max_output_tokens,
             estimate,
             worst,
+            info.turn_number,
             len(view.inputs),
             inputs,
             readiness_word(drain),
@@ -198,6 +201,8 @@ class Thinker:
                 turn_id=claim.turn_id,
                 step=number,
                 attempt=attempt,
+                turn_number=asking.turn_number,
+                metadata=view.request.metadata,
             )
             tail = TextTail(self._teller(claim, number, attempt))
             try:

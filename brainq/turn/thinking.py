@@ -1,4 +1,4 @@
-"""ThinkingManager: when a turn stops for a moment to look back at itself.
+"""ThinkingManager: when a turn stops for a moment to look back at itself, and what its level asks of every step.
 
 Whether it does follows from the level, the last step, how many of its calls failed and which step was reflected
 on last. All of that is in the turn's state, so every process comes to the same answer.
@@ -17,6 +17,21 @@ PERIODS: dict[ThinkLevel, int | None] = {
     ThinkLevel.HIGH: 2,
 }
 """Level -> after every how many steps a turn reflects, whether or not a call failed."""
+
+PREFIXES: dict[ThinkLevel, str] = {
+    ThinkLevel.OFF: "",
+    ThinkLevel.LOW: "Before you act, think: what is asked, and which one step brings it nearer?",
+    ThinkLevel.MEDIUM: (
+        "Think before each step: what do you know, what is missing, and which tool finds it? After each result check "
+        "whether it is what you expected, and change your plan if it is not."
+    ),
+    ThinkLevel.HIGH: (
+        "Think hard. Plan before you act: list what is asked and the steps to it. Before each step weigh another way. "
+        "After each result compare it with the plan, and change the plan where they differ. Before you answer check "
+        "that every part of the request is done, and that a result shows each thing you claim."
+    ),
+}
+"""Level -> what stands behind the system prompt of each step, before the runtime's metadata."""
 
 
 def should_reflect(level: ThinkLevel, step: int, failed_calls: int, reflected_step: int = 0) -> bool:

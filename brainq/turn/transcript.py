@@ -15,6 +15,7 @@ NOTE_LABELS = {
     "reflection": "runtime: review of the steps so far",
     "context": "runtime: context pack",
     "memory": "runtime: memory",
+    "skill": "runtime: skill context",
 }
 
 

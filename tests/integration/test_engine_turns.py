@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from brainq import Brain, InvalidInput, ScriptedProvider, SubmitConflict
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.reflection import ThinkLevel
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.providers.scripted import says
+from brainq.turn.thinking import PREFIXES
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump
@@ -286,3 +289,19 @@ def test_denied_and_unknown_are_traced(pump: Pump) -> None:
     handle = pump.submit("s1", script([("no_such_tool", {}), ("forbidden", {"name": "x"})]))
     pump.finish(handle)
     assert [entry.status for entry in trace(pump, handle)] == [TraceStatus.DENIED, TraceStatus.DENIED]
+
+
+def test_a_model_is_told_its_turns_number_metadata_and_thinking_level(pumps: Callable[..., Pump]) -> None:
+    asked: list[ModelRequest] = []
+
+    def rules(request: ModelRequest) -> ModelReply:
+        asked.append(request)
+        return says("done")
+
+    pump = pumps(Brain("careful", ScriptedProvider(rules=rules), "Be good.", thinking="medium"))
+    for metadata in ({"customer": 7}, None):
+        pump.finish(pump.submit("s1", "hello", metadata=metadata))
+    assert [(request.turn_number, request.metadata) for request in asked] == [(1, {"customer": 7}), (2, None)]
+    rules_of = asked[0].messages[0].content.split("\n\n")
+    assert rules_of[:2] == ["Be good.", PREFIXES[ThinkLevel.MEDIUM]]
+    assert [message.role for message in asked[1].messages] == ["system", "user", "assistant", "user"]

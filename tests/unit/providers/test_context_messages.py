@@ -95,14 +95,12 @@ def test_openai(before: list[Message], given: dict[str, Any], review: bool) -> N
     assert sent[-1]["role"] == ("user" if review else "tool")
 
 
-def test_the_skill_context_alone_joins_the_system_prompt() -> None:
-    """It is the producer's own text, so it may; behind memory or history it keeps its place instead."""
-    system, _ = anthropic_wire.to_messages(prepared(OWN, skill="Be quick."))
-    assert system.endswith("Skill context:\nBe quick.")
+def test_the_skill_context_stands_before_the_users_message() -> None:
     system, turns = anthropic_wire.to_messages(prepared(OWN, skill="Be quick.", pack_json="{}"))
     assert "Be quick." not in system
     assert [block["text"].split("\n")[0][:10] for block in turns[0]["content"]] == [
         "[Note from",
-        "Skill cont",
+        "[Note from",
         "question",
     ]
+    assert turns[0]["content"][1]["text"].endswith("\nBe quick.")

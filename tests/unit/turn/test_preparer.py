@@ -48,19 +48,19 @@ def test_the_order() -> None:
     )
     assert words(prepared.messages) == [
         "Be good.",
-        "Session: s1",
         "memory",
         "before",
         "then",
         "context",
-        "Skill context",
+        "skill",
         "the question",
         "assistant",
         "found",
     ]
-    assert prepared.messages[1].content == (
-        "Session: s1\nProvider: openai\nModel: gpt-x\nDate: Wednesday, 04 March 2026\nWorking directory: /w"
+    assert prepared.messages[0].content == (
+        "Be good.\n\nSession: s1\nProvider: openai\nModel: gpt-x\nDate: Wednesday, 04 March 2026\nWorking directory: /w"
     )
+    assert prepared.messages[5].content.endswith("\nUse tools.")
     assert (prepared.memory_text, prepared.context_pack_json) == ("likes tea", '{"facts":[]}')
 
 
@@ -68,7 +68,18 @@ def test_the_order() -> None:
 def test_what_is_not_there_takes_no_place(blank: str) -> None:
     prepared = prepare(OWN, system_prompt="", memory_text=blank, pack_json=blank)
     assert words(prepared.messages) == ["Session: s1", "the question", "assistant", "found"]
-    assert prepare(OWN, pack_json=None).messages[2] == OWN[0]
+    assert prepare(OWN, pack_json=None).messages[1] == OWN[0]
+
+
+def test_the_thinking_prefix_stands_between_the_prompt_and_the_rest() -> None:
+    rules = prepare(OWN, thinking_prefix="Think hard.").messages[0]
+    assert rules.content.startswith("Be good.\n\nThink hard.\n\nSession: s1\n")
+    assert prepare(OWN, thinking_prefix="").messages[0].content.startswith("Be good.\n\nSession: s1\n")
+
+
+def test_one_system_message_begins_the_request_and_no_other_follows() -> None:
+    prepared = prepare([*OLD, *OWN], asked={"skill_context": "s"}, memory_text="m", pack_json="{}")
+    assert [message.role == "system" for message in prepared.messages] == [True] + [False] * 8
 
 
 def test_the_hash_is_of_the_system_prompt_alone() -> None:
@@ -83,7 +94,7 @@ def test_the_summary_stays_when_turns_are_left_out() -> None:
     kind = Message(role="system", content="Be kind.")
     long = [user("x" * 4000, "t-0"), answer("y", "t-0"), user("short", "t-1"), answer("z", "t-1")]
     prepared = prepare([summary, kind, *long, *OWN], max_context_tokens=500)
-    assert words(prepared.messages)[2:] == [
+    assert words(prepared.messages)[1:] == [
         "summary",
         "Be kind.",
         "short",
@@ -99,7 +110,7 @@ def test_the_summary_stays_when_turns_are_left_out() -> None:
 def test_a_turn_after_a_compaction() -> None:
     summary = summary_message("what was", [], "model", 400)
     prepared = prepare([summary, *OWN], pack_json="{}")
-    assert words(prepared.messages)[2:] == ["summary", "context", "the question", "assistant", "found"]
+    assert words(prepared.messages)[1:] == ["summary", "context", "the question", "assistant", "found"]
 
 
 def test_tools_and_dense_text_leave_less_room() -> None:
@@ -131,13 +142,12 @@ def test_every_preparation(
     begin = next(i for i, message in enumerate(history) if message.turn == TURN)
     own = history[begin:]
     assert found[len(found) - len(own) :] == own, "the turn itself is whole, and last"
-    assert [message.content for message in found[:2]] == ["Be good.", found[1].content]
-    assert found[1].content.startswith("Session: s1\nProvider")
-    before = found[2 : len(found) - len(own)]
+    assert found[0].content.startswith("Be good.\n\nSession: s1\nProvider")
+    before = found[1 : len(found) - len(own)]
     if has_memory:
         assert note_kind(before.pop(0)) == "memory"
     if has_skill:
-        assert before.pop().content.startswith("Skill context")
+        assert note_kind(before.pop()) == "skill"
     if has_pack:
         assert note_kind(before.pop()) == "context"
     pinned = [m for m in history[:begin] if m.role == "system" or note_kind(m) == "summary"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.reflection import ThinkLevel
-from brainq.turn.thinking import PERIODS, ThinkingManager, should_reflect
+from brainq.turn.thinking import PERIODS, PREFIXES, ThinkingManager, should_reflect
 from tests.unit.turn.conversations import unhurried
 
 
@@ -18,6 +18,11 @@ from tests.unit.turn.conversations import unhurried
 def test_the_periodic_steps_of_a_level(level: str, steps: list[int]) -> None:
     manager = ThinkingManager(level)
     assert [step for step in range(17) if manager.should_reflect(step, 0)] == steps
+
+
+def test_each_level_has_a_prefix_of_its_own_and_off_has_none() -> None:
+    assert PREFIXES[ThinkLevel.OFF] == ""
+    assert len({PREFIXES[level] for level in ThinkLevel}) == len(ThinkLevel)
 
 
 @unhurried
