@@ -24,7 +24,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 demo: $(READY) ## real agent turns through real worker pools, over a folder of notes
-	@$(BIN)/python -m examples.vault.demo
+	@$(BIN)/python -m examples.vault.demo $(ARGS)
 
 test: $(READY) check ## lint, types and every test but the long ones (under 15 minutes)
 	@$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)

@@ -2,6 +2,7 @@
 
     python -m examples.vault.demo          from the root of the repository; `make demo` does the same
     python -m examples.vault.demo --keep   leaves the folder with notes, database and logs
+    python -m examples.vault.demo --picture docs/demo.svg    also draws the turns as they ran, as the README shows them
 
 Needs no key and no Redis on the machine. Exits with 0, or with 1 and the ends of the workers' logs.
 """
@@ -29,6 +30,7 @@ from examples.vault.kept import show_kept, wait_for_judges
 from examples.vault.model import choose_model, described
 from examples.vault.report import (
     Finished,
+    draw,
     heading,
     read_folder,
     show_answers,
@@ -63,24 +65,25 @@ def main() -> int:
         prog="python -m examples.vault.demo", description="Six turns on a folder of notes."
     )
     parser.add_argument("--keep", action="store_true", help="leave the folder with notes, database and logs")
-    keep = parser.parse_args().keep
+    parser.add_argument("--picture", metavar="FILE.svg", help="draw the turns as they ran into a file")
+    given = parser.parse_args()
     signal.signal(signal.SIGTERM, _stop)
-    console = _console()
-    with temporary_folder(keep=keep) as folder, set_up(folder) as stage:
+    console = _console(record=bool(given.picture))
+    with temporary_folder(keep=given.keep) as folder, set_up(folder) as stage:
         try:
-            trouble = _play(console, stage)
+            trouble = _play(console, stage, given.picture)
         except Exception as error:
             trouble = f"{type(error).__name__}: {error}"
         if trouble:
             _show_logs(console, stage.fleet)
             console.print(Text(f"\nThe demo failed: {trouble}", style="bold red"), soft_wrap=True)
-        if keep:
+        if given.keep:
             console.print(f"\nKept: {folder}", soft_wrap=True)
     return 1 if trouble else 0
 
 
-def _play(console: Console, stage: Stage) -> str:
-    """Run it and show it; what went wrong, or nothing."""
+def _play(console: Console, stage: Stage, picture: str | None) -> str:
+    """Run it and show it; what went wrong, or nothing. `picture`: where to draw the turns as they ran."""
     before = read_folder(stage.notes)
     console.print(Text.assemble(("brainq demo", "bold"), "  an agent on a folder of notes"))
     console.print(f"  model    {described(choose_model(os.environ))}", highlight=False)
@@ -104,6 +107,8 @@ def _play(console: Console, stage: Stage) -> str:
         heading(console, "As they run")
         handles = [client.submit(session, message, prompt_id=PROMPT_ID) for session, message in asked]
         _follow(console, handles, labels)
+        if picture:
+            draw(console, picture)
         turns = [
             _finished(client, handle, label, message)
             for handle, label, (_, message) in zip(handles, labels, asked, strict=True)
@@ -194,8 +199,9 @@ def _show_logs(console: Console, fleet: Fleet) -> None:
             console.print(Text(tail), soft_wrap=True)
 
 
-def _console() -> Console:
-    return Console() if sys.stdout.isatty() else Console(width=WIDTH_OF_A_PIPE)
+def _console(*, record: bool) -> Console:
+    width = None if sys.stdout.isatty() and not record else WIDTH_OF_A_PIPE
+    return Console(width=width, record=record)
 
 
 def _stop(signum: int, frame: object) -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,12 @@ class Finished:
 def heading(console: Console, text: str) -> None:
     console.print()
     console.rule(Text(text, style="bold"), align="left", style="dim", characters="─")
+
+
+def draw(console: Console, path: str) -> None:
+    """Write what a recording console has printed so far as a picture, with fonts of the reader's own machine."""
+    drawn = console.export_svg(title="make demo", unique_id="demo", clear=False)
+    Path(path).write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL))
 
 
 def show_answers(console: Console, turns: Sequence[Finished]) -> None:
