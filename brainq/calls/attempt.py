@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -77,11 +78,15 @@ class Attempt:
         )
         if self._token.is_expired:
             # At least 1 ms: 0 says that it was never started.
-            self._end(
-                ToolTimeout(after_ms=max(1, failure.latency_ms), latency_ms=failure.latency_ms), failure
-            )
+            timeout = ToolTimeout(after_ms=max(1, failure.latency_ms), latency_ms=failure.latency_ms)
+            # Being cancelled is no end of its own making: it tells nothing of what was done until then.
+            self._end(timeout, timeout if isinstance(error, asyncio.CancelledError) else failure)
         else:
             self._end(failure)
+
+    def never_started(self) -> None:
+        """The function was not called in time, and will not be."""
+        self._end(ToolTimeout(after_ms=0))
 
     def wake(self) -> None:
         """Let a waiting `wait_until_expiry` look at the token again."""

@@ -101,7 +101,7 @@ class BoundedToolExecutor:
 
         def begin() -> None:
             if context.token.is_expired:  # another tool blocked the loop until now
-                attempt.raised(TimeoutError("the event loop was too busy to start it"))
+                attempt.never_started()
                 return
             try:
                 coroutine = variables.run(_call, tool, arguments, context)

@@ -23,10 +23,11 @@ from brainq.calls.ended import Ended, load_ended
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame
 from brainq.calls.grace import Grace
 from brainq.calls.guard import ProcessGuard
-from brainq.contracts.outcome import ToolFailure, ToolTimeout
+from brainq.contracts.outcome import ToolFailure, ToolTimeout, ToolUnknown
 from brainq.errors import SetupError
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
+from brainq.tools.outcome_text import unreported_text
 from brainq.tools.tool import Tool
 
 _BOOT = (
@@ -74,7 +75,7 @@ class ToolProcesses:
         except SetupError as error:
             return _setup_failure(str(error))
         except (FrameLostError, OSError) as error:
-            return _died(child, started, error)
+            return _died(child, tool, started, error)
         finally:
             stop_listening()
             if keep:
@@ -103,10 +104,10 @@ class ToolProcesses:
 
 
 class _Child:
-    """One child process, from this side."""
+    """One child process, from this side. Once it `is_ready`, whatever it dies of, it may have begun a call."""
 
     def __init__(self, brain_ref: str, guard: ProcessGuard) -> None:
-        self._is_ready = False
+        self.is_ready = False
         self._number = 0
         self._guard = guard
         self._sock, theirs = socket.socketpair()
@@ -129,14 +130,14 @@ class _Child:
 
         Raises SetupError if it cannot load it, FrameLostError if it died.
         """
-        if self._is_ready:
+        if self.is_ready:
             return True
         if not self._readable(token, _no_grace):
             return False
         hello = receive_frame(self._sock, time.monotonic() + _HELLO_S)
         if "error" in hello:
             raise SetupError(f"the tool process could not load the brain: {hello['error']}")
-        self._is_ready = True
+        self.is_ready = True
         return True
 
     def ask(
@@ -185,7 +186,7 @@ class _Child:
         while (remaining_s := token.remaining_s) > 0:
             if self._poll(min(remaining_s, _LONGEST_WAIT_S)):
                 return True
-        if token.is_cancelled and self._is_ready:
+        if token.is_cancelled and self.is_ready:
             send_frame(self._sock, {"cancel": self._number, "reason": token.reason})
         ends_at = time.monotonic() + grace_s()
         while (left_s := ends_at - time.monotonic()) > 0:
@@ -230,13 +231,20 @@ def _no_grace() -> float:
     return 0.0
 
 
-def _died(child: _Child, started: float, error: Exception) -> ToolFailure:
+def _died(child: _Child, tool: Tool, started: float, error: Exception) -> ToolFailure | ToolUnknown:
     status = child.exit_status
     how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
     if isinstance(error, TimeoutError):
         how = "did not answer"
+    died = f"the process of the tool {how}"
+    if not child.is_ready:
+        return _setup_failure(f"{died} while it loaded the brain")
+    if not tool.spec.effect.is_read:
+        return ToolUnknown(
+            message=unreported_text(died), why="ProcessDied", latency_ms=max(1, _ms_since(started))
+        )
     return ToolFailure(
-        error=f"ProcessDied: the process of the tool {how} before it answered",
+        error=f"ProcessDied: {died} before it answered",
         error_type="ProcessDied",
         latency_ms=_ms_since(started),
     )

@@ -21,7 +21,7 @@ from brainq.contracts.outcome import (
 from brainq.contracts.status import TraceStatus
 from brainq.tools.context import SideOutputs
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.outcome_text import cancelled_text, edited_note, outcome_text
+from brainq.tools.outcome_text import cancelled_text, edited_note, outcome_text, unreported_text
 
 NEVER_STARTED = ToolFailure(
     error="never started: the call was no longer wanted when its turn came", error_type=NOT_STARTED
@@ -56,7 +56,7 @@ def detail_of(outcome: ToolOutcome) -> str:
         case ToolTimeout():
             return "still running" if outcome.still_running else ""
         case ToolUnknown():
-            return "worker lost"
+            return outcome.why or "worker lost"
         case _:
             assert_never(outcome)
 
@@ -94,6 +94,7 @@ def is_cut_by_cancel(outcome: ToolOutcome, token: DeadlineToken) -> bool:
         isinstance(outcome, ToolTimeout)
         # A child process that died of the cancel, before it could say anything.
         or (isinstance(outcome, ToolFailure) and outcome.error_type == "ProcessDied")
+        or (isinstance(outcome, ToolUnknown) and outcome.why == "ProcessDied")
     )
 
 
@@ -104,6 +105,7 @@ def ending_of(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> t
     nothing; a write that had begun is `unknown`, and never guessed.
     """
     if not is_cut_by_cancel(outcome, token):
+        outcome = _unless_unreported(claim, outcome)
         return outcome, report_of(claim, outcome)
     after_ms = outcome.after_ms if isinstance(outcome, ToolTimeout) else max(1, outcome.latency_ms)
     said = cancelled_text(after_ms, is_read=claim.effect.is_read)
@@ -113,6 +115,17 @@ def ending_of(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> t
         return outcome, _cancelled(claim, said, detail_of(outcome))
     unknown = ToolUnknown(message=said, latency_ms=outcome.latency_ms)
     return unknown, Report(TraceStatus.UNKNOWN, message_of(claim, unknown), "cancelled")
+
+
+def _unless_unreported(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
+    """A change that was cut off at its deadline, or gave up at it, said nothing of how it ended. One that still runs may
+    say so yet: until then it has timed out."""
+    if claim.effect.is_read or not isinstance(outcome, ToolTimeout):
+        return outcome
+    if outcome.still_running or outcome.after_ms == 0:
+        return outcome
+    said = unreported_text(f"it was stopped at its deadline, after {outcome.after_ms / 1000:.1f} s,")
+    return ToolUnknown(message=said, why="deadline", latency_ms=outcome.latency_ms)
 
 
 def never_started(claim: CallClaim) -> Report:

@@ -59,10 +59,14 @@ class ToolDenied(Wire):
 
 
 class ToolUnknown(Wire):
-    """A non-read call started and its worker was lost: it may or may not have taken effect."""
+    """A non-read call started and did not report its end: it may or may not have taken effect.
+
+    why   a word for people: what kept it from reporting; empty: its worker was lost
+    """
 
     kind: Literal["unknown"] = "unknown"
     message: str = ""
+    why: str = ""
     latency_ms: int = 0
     retryable: bool = False
 

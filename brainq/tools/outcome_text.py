@@ -61,6 +61,14 @@ def cancelled_text(after_ms: int, *, is_read: bool) -> str:
     return f"Cancelled after {after_ms / 1000:.1f} s{doubt}."
 
 
+def unreported_text(what: str) -> str:
+    """What the model reads of a change that did not report its end. `what` says why, without a full stop."""
+    return (
+        f"It is unknown whether this call took effect: it started, and {what} before it said how it ended. "
+        "Do not simply repeat it; first look whether its effect is there."
+    )
+
+
 _UNKNOWN = (
     "It is unknown whether this call took effect: it started, and its worker was lost. "
     "Do not simply repeat it; first look whether its effect is there."

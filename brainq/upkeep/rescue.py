@@ -56,6 +56,8 @@ def judge(
     """
     if started == "done" and outcome_json:
         outcome = _OUTCOME.validate_json(outcome_json)
+        if isinstance(outcome, ToolTimeout) and outcome.after_ms > 0:
+            return GiveUp(UNKNOWN)  # it was abandoned, and can no longer say how it ended
         if not (isinstance(outcome, ToolFailure) and outcome.error_type == NOT_STARTED):
             return GiveUp(outcome)
         started = "void"  # its worker wrote the intent, and then went no further

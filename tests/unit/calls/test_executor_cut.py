@@ -165,6 +165,26 @@ def test_an_async_function_that_swallows_its_cancelling_is_abandoned(executor: B
     assert isinstance(late[0], ToolSuccess)
 
 
+def test_an_async_function_that_ends_late_by_its_cancelling_says_nothing_of_its_work(
+    executor: BoundedToolExecutor, release: threading.Event
+) -> None:
+    late: list[ToolOutcome] = []
+
+    async def slow_to_clean_up() -> None:
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            await asyncio.to_thread(release.wait, 60.0)
+            raise
+
+    outcome = run(executor, make_tool(slow_to_clean_up), limit_s=0.05, on_late=late.append)
+    assert isinstance(outcome, ToolTimeout)
+    assert outcome.still_running
+    release.set()
+    wait_until(lambda: late, "the late end is told")
+    assert isinstance(late[0], ToolTimeout)
+
+
 def test_an_async_function_that_could_not_start_in_time_never_starts(
     executor: BoundedToolExecutor, release: threading.Event
 ) -> None:
@@ -189,6 +209,7 @@ def test_an_async_function_that_could_not_start_in_time_never_starts(
 
     wait_until(lambda: late, "its end is told, so that its lane is freed")
     assert started == []
+    assert late == [ToolTimeout(after_ms=0)]
 
 
 def test_cancelling_the_token_cuts_at_once(executor: BoundedToolExecutor, release: threading.Event) -> None:

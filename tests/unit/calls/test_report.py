@@ -52,12 +52,21 @@ def test_a_cancelled_call_is_reported_as_what_is_sure(
         assert report.message.is_error is (report.status is not TraceStatus.COMPLETED)
 
 
-@pytest.mark.parametrize("outcome", [CUT, GAVE_UP, DIED])
+@pytest.mark.parametrize("outcome", [CUT, NOT_STARTED, DIED, ToolSuccess(value=1)])
 def test_without_a_cancel_nothing_is_said_of_one(outcome: ToolOutcome) -> None:
     for effect in Effect:
         recorded, report = ending_of(claim_of(effect), outcome, DeadlineToken(0.0))
         assert recorded == outcome
         assert "Cancelled" not in report.message.content
+
+
+def test_a_change_that_was_stopped_at_its_deadline_is_unknown_and_a_read_has_timed_out() -> None:
+    for effect in Effect:
+        recorded, report = ending_of(claim_of(effect), GAVE_UP, DeadlineToken(0.0))
+        assert report.status is (TraceStatus.TIMED_OUT if effect.is_read else TraceStatus.UNKNOWN)
+        assert recorded.kind == ("timeout" if effect.is_read else "unknown")
+        assert recorded.latency_ms == 900
+        assert ("unknown whether this call took effect" in report.message.content) is not effect.is_read
 
 
 def test_only_a_definite_end_of_a_write_is_news() -> None:

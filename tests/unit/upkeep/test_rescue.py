@@ -6,7 +6,7 @@ import pytest
 
 from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.effect import Effect
-from brainq.contracts.outcome import ToolFailure, ToolSuccess
+from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.upkeep.rescue import LOST, UNKNOWN, AskAgain, GiveUp, judge
 
 WRITE = Effect.LOCAL_WRITE
@@ -19,12 +19,14 @@ RAISED = ToolFailure(error="NotStarted: the engine did not start", error_type="N
         ("void", None, AskAgain()),
         ("started", None, GiveUp(UNKNOWN)),
         ("done", ToolSuccess(value=1), GiveUp(ToolSuccess(value=1))),
+        ("done", ToolTimeout(after_ms=900, still_running=True), GiveUp(UNKNOWN)),  # it ran on until its worker died
+        ("done", ToolTimeout(after_ms=0), GiveUp(ToolTimeout(after_ms=0))),
         ("done", RAISED, GiveUp(RAISED)),  # a tool's own exception of that name has run
         ("done", NEVER_STARTED, AskAgain()),  # the intent stands, and nothing came of it
     ],
 )
 def test_a_write_runs_again_only_if_it_surely_never_ran(
-    started: str, outcome: ToolSuccess | ToolFailure | None, judged: AskAgain | GiveUp
+    started: str, outcome: ToolOutcome | None, judged: AskAgain | GiveUp
 ) -> None:
     told = None if outcome is None else outcome.model_dump_json()
     assert judge(WRITE, False, 1, 3, started, told) == judged
