@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from brainq.tools.child_turn import ChildTurn
     from brainq.tools.context import RunContext
     from brainq.tools.deadline import DeadlineToken
+    from brainq.tools.errors import OutcomeUnknown, ToolError
     from brainq.tools.partial import Partial
     from brainq.tools.pending import Pending
     from brainq.tools.tool import Tool, make_tool
@@ -152,6 +153,7 @@ _WHERE = {
     "ModelReply": "brainq.contracts.model",
     "ModelRequest": "brainq.contracts.model",
     "Observation": "brainq.contracts.memory",
+    "OutcomeUnknown": "brainq.tools.errors",
     "Partial": "brainq.tools.partial",
     "Pending": "brainq.tools.pending",
     "PostToolUse": "brainq.contracts.callbacks",
@@ -189,6 +191,7 @@ _WHERE = {
     "ToolArgValidator": "brainq.gates.validation",
     "ToolCall": "brainq.contracts.message",
     "ToolDenied": "brainq.contracts.outcome",
+    "ToolError": "brainq.tools.errors",
     "ToolFailure": "brainq.contracts.outcome",
     "ToolOutcome": "brainq.contracts.outcome",
     "ToolRanker": "brainq.contracts.parts",
@@ -268,6 +271,7 @@ __all__ = [
     "ModelReply",
     "ModelRequest",
     "Observation",
+    "OutcomeUnknown",
     "Partial",
     "Pending",
     "PostToolUse",
@@ -305,6 +309,7 @@ __all__ = [
     "ToolArgValidator",
     "ToolCall",
     "ToolDenied",
+    "ToolError",
     "ToolFailure",
     "ToolOutcome",
     "ToolRanker",

@@ -11,11 +11,13 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from brainq.calls.ended import Ended, plain_child
+from brainq.calls.raised import outcome_of_raise
 from brainq.calls.values import jsonable, one_line
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.contracts.outcome import ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
+from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.partial import Partial
 from brainq.tools.pending import Pending
 
@@ -29,9 +31,12 @@ _log = logging.getLogger("brainq.calls")
 
 
 class Attempt:
-    """The first of `end` and `cut` decides; an `end` that comes second goes to `on_late`, once."""
+    """The first of `end` and `cut` decides; an `end` that comes second goes to `on_late`, once.
 
-    __slots__ = ("_context", "_cut", "_ended", "_lock", "_on_late", "_signals", "_started", "_token")
+    error   what the function raised, if it did
+    """
+
+    __slots__ = ("_context", "_cut", "_ended", "_lock", "_on_late", "_signals", "_started", "_token", "error")
 
     def __init__(self, context: RunContext, token: DeadlineToken, on_late: OnLate | None) -> None:
         self._context = context
@@ -42,6 +47,7 @@ class Attempt:
         self._ended: Ended | None = None
         self._cut = False
         self._started = time.monotonic()
+        self.error: BaseException | None = None
 
     @property
     def elapsed_ms(self) -> int:
@@ -69,20 +75,15 @@ class Attempt:
 
     def raised(self, error: BaseException) -> None:
         """The function raised. After the deadline that is how a tool that watches its token gives up."""
-        failure = ToolFailure(
-            error=one_line(error),
-            error_type=type(error).__name__,
-            latency_ms=self.elapsed_ms,
-            retryable=getattr(error, "retryable", False) is True,
-            block_tool=self._context.outputs().block_tool,
-        )
-        if self._token.is_expired:
+        self.error = error
+        outcome = outcome_of_raise(error, self.elapsed_ms, block_tool=self._context.outputs().block_tool)
+        if self._token.is_expired and not isinstance(error, ToolError | OutcomeUnknown):
             # At least 1 ms: 0 says that it was never started.
-            timeout = ToolTimeout(after_ms=max(1, failure.latency_ms), latency_ms=failure.latency_ms)
+            timeout = ToolTimeout(after_ms=max(1, outcome.latency_ms), latency_ms=outcome.latency_ms)
             # Being cancelled is no end of its own making: it tells nothing of what was done until then.
-            self._end(timeout, timeout if isinstance(error, asyncio.CancelledError) else failure)
+            self._end(timeout, timeout if isinstance(error, asyncio.CancelledError) else outcome)
         else:
-            self._end(failure)
+            self._end(outcome)
 
     def never_started(self) -> None:
         """The function was not called in time, and will not be."""

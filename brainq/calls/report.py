@@ -21,7 +21,14 @@ from brainq.contracts.outcome import (
 from brainq.contracts.status import TraceStatus
 from brainq.tools.context import SideOutputs
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.outcome_text import cancelled_text, edited_note, outcome_text, unreported_text
+from brainq.tools.errors import OutcomeUnknown
+from brainq.tools.outcome_text import (
+    cancelled_text,
+    doubt_of,
+    edited_note,
+    outcome_text,
+    unreported_text,
+)
 
 NEVER_STARTED = ToolFailure(
     error="never started: the call was no longer wanted when its turn came", error_type=NOT_STARTED
@@ -50,7 +57,7 @@ def detail_of(outcome: ToolOutcome) -> str:
         case ToolSuccess():
             return "partial" if outcome.partial else ""
         case ToolFailure():
-            return outcome.error_type
+            return f"{outcome.error_type} at {outcome.where}" if outcome.where else outcome.error_type
         case ToolDenied():
             return outcome.reason
         case ToolTimeout():
@@ -105,7 +112,7 @@ def ending_of(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> t
     nothing; a write that had begun is `unknown`, and never guessed.
     """
     if not is_cut_by_cancel(outcome, token):
-        outcome = _unless_unreported(claim, outcome)
+        outcome = _as_sure(claim, outcome)
         return outcome, report_of(claim, outcome)
     after_ms = outcome.after_ms if isinstance(outcome, ToolTimeout) else max(1, outcome.latency_ms)
     said = cancelled_text(after_ms, is_read=claim.effect.is_read)
@@ -117,9 +124,11 @@ def ending_of(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> t
     return unknown, Report(TraceStatus.UNKNOWN, message_of(claim, unknown), "cancelled")
 
 
-def _unless_unreported(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
-    """A change that was cut off at its deadline, or gave up at it, said nothing of how it ended. One that still runs may
-    say so yet: until then it has timed out."""
+def _as_sure(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
+    """A change that was cut off at its deadline, or gave up at it, said nothing of how it ended. One that still runs
+    may say so yet: until then it has timed out."""
+    if isinstance(outcome, ToolUnknown) and outcome.why == OutcomeUnknown.__name__:
+        return doubt_of(outcome, is_read=claim.effect.is_read)
     if claim.effect.is_read or not isinstance(outcome, ToolTimeout):
         return outcome
     if outcome.still_running or outcome.after_ms == 0:

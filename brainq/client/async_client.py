@@ -14,6 +14,7 @@ from brainq.client.client import Client
 from brainq.contracts.approval import Approval
 from brainq.people.outside import Taken
 from brainq.settings import Settings
+from brainq.tools.errors import OutcomeUnknown, ToolError
 
 
 class AsyncClient:
@@ -64,7 +65,7 @@ class AsyncClient:
         """See `Client.complete_call`."""
         return await asyncio.to_thread(self._client.complete_call, token, result, partial=partial)
 
-    async def fail_call(self, token: str, error: str) -> Taken:
+    async def fail_call(self, token: str, error: str | ToolError | OutcomeUnknown) -> Taken:
         """See `Client.fail_call`."""
         return await asyncio.to_thread(self._client.fail_call, token, error)
 

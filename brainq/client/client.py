@@ -18,6 +18,7 @@ from brainq.contracts.turn import LimitsOverride, OnBusy, TurnKind
 from brainq.errors import InvalidInput, SessionBusy, TurnNotFound
 from brainq.people.outside import Taken
 from brainq.settings import Settings, load_settings
+from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.turn.runtime_state import TurnRuntimeState
 from brainq.wiring import Wiring
 
@@ -168,8 +169,12 @@ class Client:
         """
         return self.wiring.outside_desk.complete(token, result, partial=partial)
 
-    def fail_call(self, token: str, error: str) -> Taken:
-        """Tell a call that returned `Pending(token)` that it failed; the model reads `error`. As `complete_call`."""
+    def fail_call(self, token: str, error: str | ToolError | OutcomeUnknown) -> Taken:
+        """Tell a call that returned `Pending(token)` that there is no result. As `complete_call`.
+
+        error   one line for the model; or ToolError for longer words of your own, OutcomeUnknown for a change that may
+                or may not have been made
+        """
         return self.wiring.outside_desk.fail(token, error)
 
     def cancel(self, session_id: str, turn_id: str, reason: str = "") -> str:

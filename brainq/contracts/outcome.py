@@ -23,7 +23,11 @@ class ToolSuccess(Wire):
 
 
 class ToolFailure(Wire):
-    """The function raised, or its process died. `error` is one line for the model."""
+    """The function raised, or its process died. `error` is one line for the model.
+
+    own_words   `error` is what the tool wrote for the model, of any length
+    where       `file:line` of the raise, for people; empty where that is not known
+    """
 
     kind: Literal["failure"] = "failure"
     error: str
@@ -31,6 +35,8 @@ class ToolFailure(Wire):
     latency_ms: int = 0
     retryable: bool = False
     block_tool: bool = False
+    own_words: bool = False
+    where: str = ""
 
 
 NOT_STARTED = "brainq.NotStarted"

@@ -117,7 +117,7 @@ class EndedTurn:
 class TurnDetails:
     """What SQL keeps of an ended turn beside its answer: its conversation, the trace of its calls, what became of its
     inputs (client_message_id -> word), how its approvals stand (by call), and how its changes ended that were completed
-    from outside (by call: `success` or `failure`)."""
+    from outside (by call: `success`, `failure` or `unknown`)."""
 
     messages: tuple[Message, ...] = ()
     trace: tuple[ToolTraceEntry, ...] = ()

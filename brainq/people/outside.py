@@ -9,14 +9,15 @@ from typing import Any, Literal, cast
 from brainq.contracts.claim import CallRef
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
-from brainq.contracts.outcome import ToolFailure, ToolSuccess
+from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolUnknown
 from brainq.contracts.outside_token import ref_of_token
 from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import TraceStatus
 from brainq.errors import InvalidInput, TokenRefused
 from brainq.observe.logs import logger
 from brainq.people.ports import Asks, CallFacts, Keeper, Outcomes, OutsideCalls
-from brainq.tools.outcome_text import edited_note, outcome_text
+from brainq.tools.errors import OutcomeUnknown, ToolError
+from brainq.tools.outcome_text import doubt_of, edited_note, outcome_text
 from brainq.tools.pending import MAX_TOKEN_CHARS
 
 log = logger("brainq.people")
@@ -71,17 +72,32 @@ class OutsideDesk:
         """
         return self._end(token, ToolSuccess(value=_plain_result(result), partial=partial))
 
-    def fail(self, token: str, error: str) -> Taken:
-        """Tell the call that there will be no result; the model reads `error`. Raises as `complete`."""
+    def fail(self, token: str, error: str | ToolError | OutcomeUnknown) -> Taken:
+        """Tell the call that there will be no result. Raises as `complete`.
+
+        error   one line for the model; a ToolError or OutcomeUnknown means what it means when a tool raises it
+        """
+        if isinstance(error, ToolError):
+            failure = ToolFailure(
+                error=_plain_words(error.text),
+                error_type="OutsideFailure",
+                retryable=error.retryable,
+                own_words=True,
+            )
+            return self._end(token, failure)
+        if isinstance(error, OutcomeUnknown):
+            return self._end(token, ToolUnknown(message=_plain_words(error.text), why="OutcomeUnknown"))
         return self._end(token, ToolFailure(error=_plain_error(error), error_type="OutsideFailure"))
 
-    def _end(self, token: str, outcome: ToolSuccess | ToolFailure) -> Taken:
+    def _end(self, token: str, outcome: ToolSuccess | ToolFailure | ToolUnknown) -> Taken:
         call = self._waiting(token)
+        if isinstance(outcome, ToolUnknown):
+            outcome = doubt_of(outcome, is_read=call.effect.is_read)
         text, is_error = outcome_text(outcome)
         reply = self._outside.complete(
             call.ref,
             token,
-            status=TraceStatus.FAILED if is_error else TraceStatus.COMPLETED,
+            status=_STATUSES[type(outcome)],
             message=Message(
                 role="tool",
                 content=self._edited_note(call.ref) + text,
@@ -91,9 +107,7 @@ class OutsideDesk:
                 turn=call.ref.turn_id,
                 step=call.step,
             ),
-            detail=outcome.error_type
-            if isinstance(outcome, ToolFailure)
-            else ("partial" if outcome.partial else ""),
+            detail=_detail(outcome),
             notice=None if call.effect.is_read else self._notice(call, text, is_error=is_error),
         )
         if reply.word not in ("SETTLED", "EARLY", "LATE"):
@@ -146,7 +160,7 @@ class OutsideDesk:
                 return "" if kept is None else json.dumps(kept, ensure_ascii=False)
         return ""
 
-    def _record(self, call: _Waiting, outcome: ToolSuccess | ToolFailure, *, late: bool) -> None:
+    def _record(self, call: _Waiting, outcome: ToolOutcome, *, late: bool) -> None:
         if call.effect.is_read:
             return
         try:
@@ -159,6 +173,32 @@ class OutsideDesk:
                 turn_id=call.ref.turn_id,
                 call_id=call.ref.call_id,
             )
+
+
+_STATUSES: dict[type[object], TraceStatus] = {
+    ToolSuccess: TraceStatus.COMPLETED,
+    ToolFailure: TraceStatus.FAILED,
+    ToolUnknown: TraceStatus.UNKNOWN,
+}
+
+
+def _detail(outcome: ToolSuccess | ToolFailure | ToolUnknown) -> str:
+    match outcome:
+        case ToolSuccess():
+            return "partial" if outcome.partial else ""
+        case ToolFailure():
+            return outcome.error_type
+        case ToolUnknown():
+            return outcome.why
+
+
+def _plain_words(text: object) -> str:
+    if not isinstance(text, str) or not 0 < len(text.strip()) <= MAX_RESULT_CHARS:
+        raise InvalidInput(
+            "error", f"its text must be 1 to {MAX_RESULT_CHARS:,} characters that say what went wrong"
+        )
+    check_json("error", text)
+    return text.strip()
 
 
 def _plain_result(result: object) -> Any:

@@ -43,9 +43,13 @@ def _entry(call: str, row: Mapping[str, str]) -> ToolTraceEntry:
 
 
 def outside_of(fields: Mapping[str, str]) -> dict[str, str]:
-    """How the non-read calls ended that somebody outside completed: call -> `success` or `failure`."""
+    """How the non-read calls ended that somebody outside completed: call -> `success`, `failure` or `unknown`."""
     calls = [field.removesuffix(":completed_by") for field in fields if field.endswith(":completed_by")]
-    kinds = {TraceStatus.COMPLETED: "success", TraceStatus.FAILED: "failure"}
+    kinds = {
+        TraceStatus.COMPLETED: "success",
+        TraceStatus.FAILED: "failure",
+        TraceStatus.UNKNOWN: "unknown",
+    }
     return {
         call: kinds[TraceStatus(fields[f"{call}:status"])]
         for call in calls

@@ -34,6 +34,8 @@ def outcome_text(outcome: ToolOutcome) -> tuple[str, bool]:
             return _success(outcome), False
         case ToolFailure():
             again = " You may try again." if outcome.retryable else ""
+            if outcome.own_words:
+                return f"{outcome.error}{again}", True
             return f"The tool failed: {outcome.error.rstrip('.')}.{again}", True
         case ToolTimeout():
             return _timeout(outcome), True
@@ -67,6 +69,21 @@ def unreported_text(what: str) -> str:
         f"It is unknown whether this call took effect: it started, and {what} before it said how it ended. "
         "Do not simply repeat it; first look whether its effect is there."
     )
+
+
+def doubt_of(outcome: ToolUnknown, *, is_read: bool) -> ToolFailure | ToolUnknown:
+    """What becomes of a call whose tool says that it does not know; `message` holds the tool's own words.
+
+    A read that is in doubt has failed: there is nothing to look for.
+    """
+    words = outcome.message
+    if is_read:
+        return ToolFailure(error=words, error_type=outcome.why, latency_ms=outcome.latency_ms, own_words=True)
+    said = (
+        f"{words}\nIt is unknown whether this call took effect. "
+        "Do not simply repeat it; first look whether its effect is there."
+    )
+    return outcome.model_copy(update={"message": said})
 
 
 _UNKNOWN = (

@@ -6,8 +6,9 @@ import asyncio
 import os
 import signal
 import time
+from typing import Any
 
-from brainq import Brain, Effect, RunContext, ScriptedProvider
+from brainq import Brain, Effect, OutcomeUnknown, RunContext, ScriptedProvider, ToolError
 from tests.support.brains import diary
 from tests.support.brains.obedient import obey
 
@@ -43,3 +44,33 @@ async def overstay_async(ctx: RunContext) -> None:
 @brain.tool(effect=Effect.READ_ONLY, isolation="process", timeout_s=60.0)
 def die_reading() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _say(how: str) -> str:
+    match how:
+        case "error":
+            raise ToolError("The shop is closed.\nIt opens at nine.", retryable=True)
+        case "unknown":
+            raise OutcomeUnknown("The shop hung up after the order was sent.")
+        case _:
+            raise LookupError("no such shop")
+
+
+def _tools_that_say(**options: Any) -> None:
+    def write(how: str) -> str:
+        return _say(how)
+
+    def read(how: str) -> str:
+        return _say(how)
+
+    async def write_async(how: str) -> str:
+        return _say(how)
+
+    where = options.get("isolation", "thread")
+    brain.tool(effect=Effect.NETWORK, name=f"write_{where}", **options)(write)
+    brain.tool(effect=Effect.READ_ONLY, name=f"read_{where}", **options)(read)
+    brain.tool(effect=Effect.NETWORK, name=f"write_async_{where}", **options)(write_async)
+
+
+_tools_that_say()
+_tools_that_say(isolation="process")

@@ -13,6 +13,7 @@ from brainq.contracts.outside_token import new_outside_token
 from brainq.contracts.status import TraceStatus
 from brainq.errors import InvalidInput, TokenRefused
 from brainq.people.outside import MAX_RESULT_CHARS, OutsideDesk
+from brainq.tools.errors import OutcomeUnknown, ToolError
 from tests.unit.people.fakes import CALL, SESSION, TURN, Asks, Facts, Intent, Intents, Keeper, Outside, asked
 
 REF = CallRef(SESSION, TURN, CALL)
@@ -62,6 +63,29 @@ def test_a_failure_is_an_error_the_model_reads() -> None:
     assert made.outside.statuses == [TraceStatus.FAILED]
     assert made.intents.recorded[0][1] == ToolFailure(
         error="the shop is closed.", error_type="OutsideFailure"
+    )
+
+
+def test_a_failure_may_be_in_words_of_ones_own() -> None:
+    made = Desk()
+    made.desk.fail("job-7", ToolError("Sold out.\nTry tea.", retryable=True))
+    assert made.outside.messages[0].content == "Sold out.\nTry tea. You may try again."
+    assert made.outside.statuses == [TraceStatus.FAILED]
+    with pytest.raises(InvalidInput, match="error"):
+        made.desk.fail("job-7", ToolError("  "))
+
+
+@pytest.mark.parametrize("effect", [Effect.NETWORK, Effect.READ_ONLY])
+def test_nobody_outside_may_know_either(effect: Effect) -> None:
+    made = Desk(facts=Facts(effect=effect))
+    made.desk.fail("job-7", OutcomeUnknown("The shop hung up."))
+    message = made.outside.messages[0]
+    assert message.is_error
+    assert message.content.startswith("The shop hung up.")
+    status = TraceStatus.FAILED if effect.is_read else TraceStatus.UNKNOWN
+    assert made.outside.statuses == [status]
+    assert [recorded.kind for _, recorded, _ in made.intents.recorded] == (
+        [] if effect.is_read else ["unknown"]
     )
 
 
