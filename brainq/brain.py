@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, overload
@@ -36,13 +38,15 @@ from brainq.contracts.limits import Limits
 from brainq.contracts.parts import Approvals, Children, Context, Memory, Selection
 from brainq.contracts.prompt import PromptTemplate
 from brainq.contracts.reflection import ThinkLevel
-from brainq.errors import InvalidInput, SetupError
+from brainq.errors import BrainNotLoaded, InvalidInput
 from brainq.providers.base import Provider
 from brainq.tools.registry import ToolRegistry
 from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule, Tool, make_tool
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_ATTR = "brain"
+_NOT_SHOWN = ("<frozen", os.path.join(os.path.dirname(__file__), ""), importlib.__file__)
+_NOT_THE_USERS = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 DEFAULT_CONTEXT = Context()
 DEFAULT_SELECTION = Selection()
 DEFAULT_APPROVALS = Approvals()
@@ -225,31 +229,52 @@ class Brain:
 def load_brain(reference: str) -> Brain:
     """The brain named `module:attr`; `:attr` defaults to `:brain`.
 
-    The working directory is put on the import path, as Celery does. Raises SetupError that names BRAINQ_APP
-    and what was tried; an error inside the module itself is its cause.
+    The working directory is put on the import path, as Celery does. Raises BrainNotLoaded that names BRAINQ_APP
+    and what was tried, or the file and line where the module itself failed; that error is its cause.
     """
     module_name, _, attr = reference.strip().partition(":")
     attr = attr or DEFAULT_ATTR
     tried = f"tried {attr!r} of module {module_name!r} (working directory {os.getcwd()})"
     if not module_name:
-        raise SetupError(
+        raise BrainNotLoaded(
             "no brain was named; set BRAINQ_APP to module:attr, such as BRAINQ_APP=myapp.agent:brain"
         )
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         found: Any = importlib.import_module(module_name)
-    except Exception as error:
-        raise SetupError(
-            f"BRAINQ_APP={reference!r} could not be imported: {type(error).__name__}: {error}; {tried}"
+    except ModuleNotFoundError as error:
+        if error.name != module_name.partition(".")[0] and error.name != module_name:
+            raise _failed(reference, error) from error
+        raise BrainNotLoaded(
+            f"BRAINQ_APP={reference!r}: there is no module {error.name!r}; {tried}"
         ) from error
+    except Exception as error:
+        raise _failed(reference, error) from error
     for part in attr.split("."):
         if not hasattr(found, part):
-            raise SetupError(f"BRAINQ_APP={reference!r}: the module has no {attr!r}; {tried}")
+            raise BrainNotLoaded(f"BRAINQ_APP={reference!r}: the module has no {attr!r}; {tried}")
         found = getattr(found, part)
     if not isinstance(found, Brain):
-        raise SetupError(
+        raise BrainNotLoaded(
             f"BRAINQ_APP={reference!r} is a {type(found).__name__}, not a Brain; {tried}; "
             "make it with brain = Brain('name', model)"
         )
     return found
+
+
+def _failed(reference: str, error: Exception) -> BrainNotLoaded:
+    """Where the user's own code failed: the frames of brainq and of the import system say nothing about it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    path = [frame for frame in frames if not frame.filename.startswith(_NOT_SHOWN)]
+    own = [frame for frame in path if not frame.filename.startswith(_NOT_THE_USERS)] or path
+    said = f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError):
+        said, where = f"{type(error).__name__}: {error.msg}", f"{error.filename}, line {error.lineno}"
+    else:
+        where = f"{own[-1].filename}, line {own[-1].lineno}" if own else "the module"
+    shown = "".join([*traceback.format_list(path), *traceback.format_exception_only(error)])
+    return BrainNotLoaded(
+        f"BRAINQ_APP={reference!r} could not be imported: {where}: {said}",
+        f"Traceback (most recent call last):\n{shown}",
+    )

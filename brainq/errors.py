@@ -13,7 +13,8 @@ BrainqError
 ├─ ToolSchemaError       a tool's signature cannot become a JSON schema
 ├─ ProviderError         the model service failed; carries a Failure
 ├─ ScriptError           a Lua script was called wrongly or replied something undeclared
-└─ SetupError            Redis, SQL, a brain or an extra is missing; says what to install or start
+└─ SetupError            Redis, SQL, a key or an extra is missing; says what to install or start
+   └─ BrainNotLoaded      the brain's module could not be imported, or has no such brain; says where
 """
 
 from __future__ import annotations
@@ -111,3 +112,11 @@ class ScriptError(BrainqError):
 
 class SetupError(BrainqError):
     """Something brainq needs is missing or misconfigured; the message says how to get it."""
+
+
+class BrainNotLoaded(SetupError):
+    """The brain could not be loaded. `shown_traceback` leads through the user's code; empty if it did not fail."""
+
+    def __init__(self, message: str, shown_traceback: str = "") -> None:
+        super().__init__(message)
+        self.shown_traceback = shown_traceback

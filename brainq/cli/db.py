@@ -25,7 +25,7 @@ def upgrade() -> None:
       BRAINQ_SQL_URL=postgresql://brainq@db/brainq brainq db upgrade
     """
     from brainq.cli.output import say
-    from brainq.cli.reach import without_password
+    from brainq.observe.urls import without_password
     from brainq.settings import load_settings
     from brainq.store.migrations import HEAD
     from brainq.store.store import Store

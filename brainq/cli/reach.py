@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
 
 from brainq.errors import InvalidInput, SetupError, TurnNotFound
+from brainq.observe.urls import without_password
 from brainq.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -124,16 +124,6 @@ def find_turn(store: Store, sought: str) -> TurnRow:
         more = ", ..." if len(found) > SHOWN_MATCHES else ""
         raise InvalidInput("TURN", f"several turns begin with {sought!r}: {ids}{more}; give more of the id")
     return found[0]
-
-
-def without_password(url: str) -> str:
-    """`url` for a screen: its password is replaced by stars."""
-    parts = urlsplit(url)
-    if not parts.password:
-        return url
-    user = parts.username or ""
-    place = f"{user}:***@{parts.netloc.rpartition('@')[2]}"
-    return urlunsplit((parts.scheme, place, parts.path, parts.query, parts.fragment))
 
 
 def _require_answer(wiring: Wiring, url: str) -> None:

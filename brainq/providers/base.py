@@ -9,6 +9,15 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 
 
 @runtime_checkable
+class Checked(Protocol):
+    """A provider that can say, without asking its service, whether it could be asked."""
+
+    def check(self) -> None:
+        """Raise SetupError if a key or a package is missing: what, a semicolon, and the remedy. Quick."""
+        ...
+
+
+@runtime_checkable
 class Provider(Protocol):
     """One service that answers model requests. One instance is shared by all threads of a process.
 

@@ -36,12 +36,15 @@ class OpenAIProvider(VendorProvider):
         self._base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         self._api_key = api_key or os.environ.get("OPENAI_API_KEY") or ("none" if self._base_url else None)
 
-    def _make_client(self, sdk: Any) -> Any:
+    def _require_key(self) -> str:
         if self._api_key is None:
             raise SetupError(
                 "no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
             )
-        return sdk.OpenAI(api_key=self._api_key, base_url=self._base_url, max_retries=0)
+        return self._api_key
+
+    def _make_client(self, sdk: Any) -> Any:
+        return sdk.OpenAI(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
         # OpenAI's newer models refuse `max_tokens`; some other servers know nothing else.

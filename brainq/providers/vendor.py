@@ -9,6 +9,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
@@ -90,6 +91,16 @@ class VendorProvider(ABC):
         """See Provider.generate_stream. Raises SetupError if the SDK or the API key is missing."""
         deadline = Deadline(request.timeout_s, self._retry.clock)
         return stream_with_retry(lambda: self._chunks(request, deadline), deadline, self._retry)
+
+    @abstractmethod
+    def _require_key(self) -> str:
+        """The API key. Raises SetupError if there is none."""
+
+    def check(self) -> None:
+        """See Checked.check: the API key, and the SDK, which is found but not imported."""
+        self._require_key()
+        if find_spec(self.sdk_name) is None:
+            raise self._sdk_missing()
 
     def warm_up(self) -> None:
         """Import the SDK and make the client, which takes up to a second, before a deadline runs.
@@ -207,10 +218,13 @@ class VendorProvider(ABC):
         try:
             return importlib.import_module(self.sdk_name)
         except ModuleNotFoundError as error:
-            raise SetupError(
-                f"the provider {self.name!r} needs the package {self.sdk_name!r}; "
-                f'install it with: pip install "brainq[{self.sdk_name}]"'
-            ) from error
+            raise self._sdk_missing() from error
+
+    def _sdk_missing(self) -> SetupError:
+        return SetupError(
+            f"the provider {self.name!r} needs the package {self.sdk_name!r}; "
+            f"install it with: pip install 'brainq[{self.sdk_name}]'"
+        )
 
 
 def _filled(reply: ModelReply, request: ModelRequest) -> ModelReply:

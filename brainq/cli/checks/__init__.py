@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from brainq.cli.checks.brain import check_brain
 from brainq.cli.checks.broker import check_broker
-from brainq.cli.checks.check import Check, fail
 from brainq.cli.checks.libraries import check_libraries
 from brainq.cli.checks.redis import check_redis
 from brainq.cli.checks.sql import check_sql
 from brainq.cli.reach import redis_url
 from brainq.errors import SetupError
+from brainq.preflight.check import Check, fail
+from brainq.preflight.redis import check_broker as check_broker_answer
 from brainq.settings import load_settings
 
 __all__ = ["Check", "run_checks"]
@@ -32,5 +33,7 @@ def run_checks() -> Iterator[Check]:
     except SetupError as error:
         yield fail("redis", str(error).partition(". ")[0], str(error).partition(". ")[2])
         return
-    if (yield from check_redis(settings, url)):
+    if settings.broker_url is not None:
+        yield check_broker_answer(settings)
+    if (yield from check_redis(url)):
         yield from check_broker(settings, url)

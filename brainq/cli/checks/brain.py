@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from brainq.brain import load_brain
-from brainq.cli.checks.check import Check, fail, ok, warn
 from brainq.cli.style import counted
 from brainq.errors import BrainqError
+from brainq.preflight.check import Check, fail, ok
+from brainq.preflight.model import check_model
 from brainq.settings import Settings
 
 
@@ -25,19 +27,6 @@ def check_brain(settings: Settings) -> Iterator[Check]:
         "brain",
         f"{settings.app}: {brain.name!r}, {counted(len(specs), 'tool')}" + (f" ({tools})" if tools else ""),
     )
-    yield from _model(settings, brain.model)
-
-
-def _model(settings: Settings, model: object) -> Iterator[Check]:
-    from brainq.providers.base import Provider
-    from brainq.providers.resolve import resolve_model
-
-    if isinstance(model, Provider):
-        yield ok("model", f"{model.name}, an object of the brain's own")
-        return
-    try:
-        provider, name = resolve_model(str(model), None)
-    except BrainqError as error:
-        yield warn("model", str(error), "workers need this; install or set it where they run")
-        return
-    yield ok("model", f"{provider.name}:{name}")
+    yield check_model(brain.model)
+    if brain.aside_model is not None:
+        yield replace(check_model(brain.aside_model), name="aside model")

@@ -9,8 +9,8 @@ from typing import Any, cast
 from brainq.broker import names
 from brainq.broker.app import make_app
 from brainq.broker.envelope import envelope
-from brainq.cli.checks.check import Check, fail, ok, warn
 from brainq.cli.style import counted
+from brainq.preflight.check import Check, fail, ok, warn
 from brainq.settings import Settings
 from brainq.state.connection import make_client
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from brainq.cli.checks.check import Check, fail, ok, warn
+from brainq.preflight.check import Check, fail, ok, warn
 
 # What the envelope and the worker parts were written for; see pyproject.toml.
 NEEDED = {"celery": ((5, 7), (5, 8)), "kombu": ((5, 7), (5, 8)), "redis": ((7,), (9,))}

@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Generator
 from typing import Any
 
-from brainq.cli.checks.check import Check, fail, ok, warn
-from brainq.cli.reach import without_password
-from brainq.settings import Settings
+from brainq.preflight.check import Check, fail, ok, warn
+from brainq.preflight.redis import check_redis as check_answer
 from brainq.state.connection import make_client
 
-OLDEST = (6, 2)
 SKEW_WARN_S = 1.0
 
 
-def check_redis(settings: Settings, url: str) -> Generator[Check, None, bool]:
+def check_redis(url: str) -> Generator[Check, None, bool]:
     """Yields checks; returns whether Redis answered."""
-    shown = without_password(url)
+    answer = check_answer(url)
+    yield answer
+    if answer.level != "ok":
+        return False
     client = make_client(url)
     try:
         before = time.time()
         seconds, micros = client.time()
         skew_s = seconds + micros / 1e6 - (before + time.time()) / 2
         info = client.info()
-    except Exception as error:
-        yield fail(
-            "redis",
-            f"{shown} does not answer: {type(error).__name__}: {error}",
-            "start it, or correct BRAINQ_REDIS_URL",
-        )
-        return False
-    try:
-        yield _version(info, shown)
         yield _eviction(info)
         yield _appendonly(info)
         yield _clock(skew_s)
     finally:
         client.close()
     return True
-
-
-def _version(info: dict[str, Any], shown: str) -> Check:
-    # Valkey also says which Redis it is compatible with.
-    spoken = str(info.get("redis_version", "0"))
-    name = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {spoken}"
-    if tuple(int(part) for part in re.findall(r"\d+", spoken)[:2]) < OLDEST:
-        return fail("redis", f"{name} at {shown}", "brainq needs Redis 6.2 or newer, or Valkey")
-    return ok("redis", f"{name} at {shown}")
 
 
 def _eviction(info: dict[str, Any]) -> Check:

@@ -1,4 +1,4 @@
-"""One line of `brainq doctor`."""
+"""What one look at a setup found: a line of `brainq doctor`, or a reason not to start."""
 
 from __future__ import annotations
 
