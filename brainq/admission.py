@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from brainq.contracts.ids import new_turn_id
+from brainq.contracts.ids import DERIVED, new_turn_id
 from brainq.contracts.limits import Limits
 from brainq.contracts.turn import LimitsOverride, TurnRequest
 from brainq.errors import InvalidInput, SessionBusy
@@ -60,6 +60,28 @@ def read_request(fields: dict[str, Any]) -> TurnRequest:
             f"; the fields are {', '.join(model.model_fields)}" if first["type"] == "extra_forbidden" else ""
         )
         raise InvalidInput(field, f"{first['msg']}{known}") from None
+
+
+def read_foreign(args: tuple[Any, ...], fields: dict[str, Any]) -> TurnRequest:
+    """A TurnRequest from what a producer without brainq sent: keywords, or one object as the only argument.
+
+    Such a producer speaks for itself alone: it starts no child turn of a call, and takes no id that brainq makes for
+    a child turn or for input that becomes a turn. Raises InvalidInput naming the first wrong field.
+    """
+    if args:
+        raise InvalidInput("arguments", "send the fields as keywords, or as one object; nothing positional")
+    if fields.get("parent") is not None:
+        raise InvalidInput("parent", "a call starts child turns, and no producer does; leave it out")
+    if not fields.get("turn_id") and not fields.get("request_key"):
+        raise InvalidInput("turn_id", "choose a turn_id or a request_key, so that sending again is harmless")
+    request = read_request(fields)
+    for field in ("turn_id", "request_key"):
+        if getattr(request, field).startswith(DERIVED):
+            raise InvalidInput(
+                field,
+                f"it begins like the ids that brainq makes ({', '.join(DERIVED)}); choose another",
+            )
+    return request
 
 
 class Admission:

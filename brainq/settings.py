@@ -96,7 +96,7 @@ class Settings(BaseSettings):
     """Celery task events, which Flower shows; they cost 0.2 to 0.9 ms of CPU a task."""
 
     remote_control: bool = True
-    """Celery's remote control, which Flower's worker page needs."""
+    """Celery's remote control, which Flower's worker page needs: workers answer questions, and obey no command."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["console", "json"] = "console"

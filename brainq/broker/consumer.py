@@ -28,6 +28,14 @@ class Consumer(stock.Consumer):
     The heartbeat events stay, because Flower takes a worker without them for dead.
     """
 
+    class Blueprint(stock.Consumer.Blueprint):
+        """Its steps, with remote control that only answers."""
+
+        default_steps = [
+            "brainq.broker.control:Control" if step.endswith(":Control") else step
+            for step in stock.Consumer.Blueprint.default_steps
+        ]
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{**options, "without_gossip": True, "without_mingle": True})
 

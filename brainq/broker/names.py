@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from brainq.contracts.effect import Effect
 from brainq.settings import Settings
 
@@ -60,6 +62,11 @@ _TOOL_QUEUES = {
 def tool_queue(effect: Effect) -> str:
     """The queue that carries calls of this effect."""
     return _TOOL_QUEUES[effect]
+
+
+def served_by(queues: Iterable[str]) -> frozenset[Effect]:
+    """The effects whose calls these queues carry."""
+    return frozenset(effect for effect, queue in _TOOL_QUEUES.items() if queue in queues)
 
 
 def queue_key(settings: Settings, queue: str) -> str:

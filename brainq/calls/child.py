@@ -48,6 +48,9 @@ class _Server:
         self._sock = sock
         self._tools = tools
         self._requests: SimpleQueue[tuple[dict[str, Any], DeadlineToken]] = SimpleQueue()
+        self._readiness: SimpleQueue[bool] = SimpleQueue()
+        self._asking = threading.Lock()
+        self._sending = threading.Lock()
         self._runner = asyncio.Runner()
 
     def serve(self) -> None:
@@ -57,7 +60,7 @@ class _Server:
             while True:
                 request, token = self._requests.get()
                 ended, outputs = self._run(request, token)
-                send_frame(self._sock, dump_ended(ended) | {"outputs": dump_outputs(outputs)})
+                self._send(dump_ended(ended) | {"outputs": dump_outputs(outputs)})
 
     def _read(self) -> None:
         """Take what comes; end this process and all it started when the other side is gone."""
@@ -65,7 +68,9 @@ class _Server:
         with contextlib.suppress(FrameLostError):
             while True:
                 frame = receive_frame(self._sock)
-                if "cancel" not in frame:
+                if "is_ready" in frame:
+                    self._readiness.put(frame["is_ready"])
+                elif "cancel" not in frame:
                     # The time counts from the arrival of the request.
                     number, token = frame["number"], DeadlineToken(frame["remaining_s"])
                     self._requests.put((frame, token))
@@ -85,7 +90,10 @@ class _Server:
         fields: dict[str, Any] = request["context"]
         budget = fields.pop("budget")
         context = RunContext(
-            **fields, token=token, budget=None if budget is None else BudgetSnapshot.model_validate(budget)
+            **fields,
+            token=token,
+            budget=None if budget is None else BudgetSnapshot.model_validate(budget),
+            is_ready=self._ask_ready,
         )
         attempt = Attempt(context, token, None)
         try:
@@ -96,6 +104,16 @@ class _Server:
             attempt.returned(value)
         sys.stdout.flush()
         return attempt.cut(), context.outputs()
+
+    def _ask_ready(self) -> bool:
+        """Whether the turn is ready, as the other side reads it from Redis: this one reaches nothing."""
+        with self._asking:
+            self._send({"asks": "ready"})
+            return self._readiness.get()
+
+    def _send(self, frame: dict[str, Any]) -> None:
+        with self._sending:  # a tool may ask from several threads
+            send_frame(self._sock, frame)
 
     def _call(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Any:
         keywords = tool.bind(arguments)

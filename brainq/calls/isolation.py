@@ -67,7 +67,10 @@ class ToolProcesses:
                 return ToolTimeout(after_ms=0, latency_ms=_ms_since(started))
             started = time.monotonic()
             reply = child.ask(
-                _request(tool, arguments, context, token), token, partial(self._grace.of, tool, token)
+                _request(tool, arguments, context, token),
+                token,
+                partial(self._grace.of, tool, token),
+                context.is_ready,
             )
             if reply is None:
                 return _timed_out(started)
@@ -141,16 +144,26 @@ class _Child:
         return True
 
     def ask(
-        self, request: dict[str, Any], token: DeadlineToken, grace_s: Callable[[], float]
+        self,
+        request: dict[str, Any],
+        token: DeadlineToken,
+        grace_s: Callable[[], float],
+        is_ready: Callable[[], bool],
     ) -> dict[str, Any] | None:
-        """Its reply, or None if that did not come until `grace_s` after the expiry."""
+        """Its reply, or None if that did not come until `grace_s` after the expiry.
+
+        Until then it may ask whether its turn is ready, as often as it likes.
+        """
         self._number += 1
         self._sock.settimeout(max(0.001, token.remaining_s))
         try:
             send_frame(self._sock, request | {"number": self._number})
-            if not self._readable(token, grace_s):
-                return None
-            return receive_frame(self._sock, time.monotonic() + max(token.remaining_s, grace_s()))
+            while self._readable(token, grace_s):
+                frame = receive_frame(self._sock, time.monotonic() + max(token.remaining_s, grace_s()))
+                if "asks" not in frame:
+                    return frame
+                send_frame(self._sock, {"is_ready": is_ready()})
+            return None
         except TimeoutError:
             return None
 

@@ -40,6 +40,9 @@ from brainq.tools.tool import Tool
 
 log = logger("brainq.calls")
 
+NOT_SERVED = "not served here"
+"""Why the doorbell of a call is dropped whose effect another pool serves: a forged one, or a wrong queue."""
+
 
 class CallRunner:
     """Runs calls in a worker of the parallel or the serial pool.
@@ -92,7 +95,8 @@ class CallRunner:
                 held.enter_context(self._stops.watch(session_id, turn_id, latch.stop))
             claim = self._calls.claim(ref, attempt, f"{next(self._numbers)}@{self._owner}")
             if isinstance(claim, str):
-                log.debug("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim)
+                tell = log.warning if claim == NOT_SERVED else log.debug
+                tell("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim)
                 return f"dropped: {claim}"
             if isinstance(claim, CallHeld):
                 self._lanes.lapse(ref)

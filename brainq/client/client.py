@@ -59,6 +59,7 @@ class Client:
         on_busy: OnBusy = "enqueue",
         kind: TurnKind = "chat",
         seed: Literal["session", "empty"] = "session",
+        readiness: bool | None = None,
     ) -> TurnHandle:
         """Accept a turn; returns once SQL has it.
 
@@ -71,6 +72,9 @@ class Client:
         kind          `review`: a turn with a history of its own, which only its outcome leaves; `compact`: the
                       session's older messages are replaced by a summary
         seed          what a review begins with: the `session`'s conversation so far, or `empty`
+        readiness     False: no call that changes something starts before `handle.steer(..., readiness=True)`, or
+                      the hold is released; True: the turn is ready, whatever flags the session has. In a turn
+                      that the message goes into it lifts or sets that turn's readiness hold
         The other arguments override the brain for this turn.
 
         Raises InvalidInput naming the field, before anything is stored; SubmitConflict when the
@@ -97,6 +101,7 @@ class Client:
                 "on_busy": on_busy,
                 "kind": kind,
                 "seed": seed,
+                "readiness": readiness,
             }
         )
         entered = self.wiring.door.enter(request)

@@ -160,7 +160,7 @@ class Session:
                 "text", "it is empty, and the session has no turn that could be ready; submit one"
             )
         turn_id = bounced_turn_id(self.session_id, item.client_message_id)
-        self._client.submit(self.session_id, item.text, turn_id=turn_id)
+        self._client.submit(self.session_id, item.text, turn_id=turn_id, readiness=item.readiness)
         return Receipt(
             client_message_id=item.client_message_id,
             session_id=self.session_id,

@@ -13,6 +13,11 @@ import time
 from brainq.errors import InvalidInput
 
 MAX_ID_LENGTH = 128
+CHILD = "ch-"
+BOUNCED = "in-"
+DERIVED = (CHILD, BOUNCED)
+"""How the turn ids begin that brainq derives: those of child turns, and of input that becomes a turn. Whoever took one
+first would stand in the way of its turn."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}", re.ASCII)
 _TURN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{2,63}", re.ASCII)
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u

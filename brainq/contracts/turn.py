@@ -70,6 +70,8 @@ class TurnRequest(Wire):
     kind           `review` and `compact` turns do not enter the session's history, only their outcome does
     seed           what a review begins with: the session's conversation so far, or nothing
     parent         the call that started this turn, for a child turn
+    readiness      False: a readiness hold stands on the turn from its beginning; True: it is ready, and takes no flag
+                   of its session; None: it takes the oldest flag. As input of another turn: see `TurnInput`
     """
 
     turn_id: str
@@ -92,6 +94,7 @@ class TurnRequest(Wire):
     kind: TurnKind = "chat"
     seed: Literal["session", "empty"] = "session"
     parent: ParentCall | None = None
+    readiness: bool | None = None
 
     @field_validator("output_schema", "metadata", mode="before")
     @classmethod

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from brainq.admission import read_request
 from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.effect import Effect
+from brainq.contracts.ids import CHILD
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess
 from brainq.contracts.parts import Children
@@ -79,7 +80,7 @@ class Keeper(Protocol):
 
 def child_turn_id(turn_id: str, call_id: str) -> str:
     """The id of the turn that a call starts: the same one for every attempt of it."""
-    return f"ch-{hashlib.sha256(f'{turn_id} {call_id}'.encode()).hexdigest()[:24]}"
+    return f"{CHILD}{hashlib.sha256(f'{turn_id} {call_id}'.encode()).hexdigest()[:24]}"
 
 
 class ChildDesk:

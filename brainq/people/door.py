@@ -75,7 +75,12 @@ class Door:
         if not target:
             return None
         merged = request.on_busy == "merge"
-        item = TurnInput(client_message_id=request.key, text=request.user_message, merged=merged)
+        item = TurnInput(
+            client_message_id=request.key,
+            text=request.user_message,
+            readiness=request.readiness,
+            merged=merged,
+        )
         return self._desk.send(request.session_id, target, item)
 
     def _target(self, request: TurnRequest) -> str:

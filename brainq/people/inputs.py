@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, cast
 
 from brainq.contracts.hold import StandingHold
+from brainq.contracts.ids import BOUNCED
 from brainq.contracts.mailbox import Receipt, ReceiptState, TurnInput
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import StaleTurn, TurnNotFound
@@ -87,11 +88,11 @@ class Admission(Protocol):
 def bounced_turn_id(session_id: str, client_message_id: str) -> str:
     """The id of the turn that an input becomes: the same one, whoever bounces it and however often."""
     digest = hashlib.sha256(f"{session_id}\n{client_message_id}".encode()).hexdigest()
-    return f"in-{digest[:24]}"
+    return f"{BOUNCED}{digest[:24]}"
 
 
 def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
-    """The turn that an input becomes: with the settings of the turn it was sent to."""
+    """The turn that an input becomes: with the settings of the turn it was sent to, and its own word on readiness."""
     kept = sent_to.model_dump(
         exclude={
             "turn_id",
@@ -102,10 +103,12 @@ def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
             "kind",
             "seed",
             "output_schema",
+            "readiness",
         }
     )
     turn_id = bounced_turn_id(sent_to.session_id, item.client_message_id)
-    return TurnRequest.model_validate({**kept, "turn_id": turn_id, "user_message": item.text})
+    own = {"turn_id": turn_id, "user_message": item.text, "readiness": item.readiness}
+    return TurnRequest.model_validate({**kept, **own})
 
 
 class InputDesk:

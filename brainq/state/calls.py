@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
@@ -19,13 +19,22 @@ from brainq.state.trace_rows import read_trace
 
 
 class RedisCalls:
-    """The call operations over one Redis, each one script."""
+    """The call operations over one Redis, each one script. `serves`: the effects of the calls that run here."""
 
-    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float) -> None:
+    def __init__(
+        self,
+        scripts: Scripts,
+        keys: Keys,
+        outbox: Outbox,
+        *,
+        lease_s: float,
+        serves: Iterable[Effect] = Effect,
+    ) -> None:
         self._run = scripts
         self._keys = keys
         self._outbox = outbox
         self._lease_ms = int(lease_s * 1000)
+        self._serves = " ".join(effect.value for effect in serves)
 
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallHeld | str:
         """The right to run this attempt, or that a hold stands, or why the doorbell is dropped."""
@@ -37,6 +46,7 @@ class RedisCalls:
             call=ref.call_id,
             attempt=attempt,
             lease_ms=self._lease_ms,
+            serves=self._serves,
         )
         if reply[0] == "DROP":
             return reply[1]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from brainq.contracts.claim import PlannedCall
-from brainq.contracts.hold import HoldSpec
+from brainq.contracts.hold import HoldSpec, readiness_id
 from brainq.contracts.usage import Spend
 
 
@@ -61,3 +61,15 @@ def hold_values(hold: HoldSpec) -> dict[str, Any]:
         "policy": hold.on_timeout,
         "reason": hold.reason,
     }
+
+
+def ready_word(word: HoldSpec | str) -> str:
+    """A word about readiness as scripts read it: `ready`, a hold as JSON with its id, or "" for none."""
+    return json.dumps(hold_values(word)) if isinstance(word, HoldSpec) else word
+
+
+def said_at_submit(readiness: bool | None, key: str) -> HoldSpec | str:
+    """What a submit with this key says of its turn's readiness."""
+    if readiness is None:
+        return ""
+    return "ready" if readiness else HoldSpec(id=readiness_id(key), reason="it was submitted as not ready")

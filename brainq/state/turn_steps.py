@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Sequence
 
 from brainq.contracts.claim import PlannedCall, TurnClaim
@@ -13,7 +12,7 @@ from brainq.contracts.usage import Spend
 from brainq.state.attention import LOOKED_AT_ANYWAY_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import hold_values, plan_json
+from brainq.state.script_values import plan_json, ready_word
 from brainq.state.script_values import used as _used
 from brainq.state.scripts import Scripts
 
@@ -76,7 +75,7 @@ class TurnSteps:
             shown=" ".join(shown),
             estimate_usd="" if estimate_usd is None else repr(estimate_usd),
             drain=drain,
-            ready=json.dumps(hold_values(readiness)) if isinstance(readiness, HoldSpec) else readiness,
+            ready=ready_word(readiness),
             items=_json(inputs),
         )
         if reply[0] == "GO":

@@ -15,6 +15,7 @@ from brainq.contracts.view import TurnView
 from brainq.state.attention import look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
+from brainq.state.script_values import ready_word, said_at_submit
 from brainq.state.script_values import used as _used
 from brainq.state.scripts import Scripts
 from brainq.state.turn_steps import TurnSteps
@@ -71,6 +72,7 @@ class RedisTurns(TurnSteps):
             isolated="1" if request.kind == "review" else "",
             parent=f"{parent.session_id} {parent.turn_id} {parent.call_id}" if parent else "",
             mode=request.on_busy,
+            said=ready_word(said_at_submit(request.readiness, request.key)),
             first_step=self._first_step,
             channel=self._keys.stops,
             timeout_ms=int(limits.timeout_s * 1000),

@@ -11,6 +11,7 @@ from celery.signals import worker_ready
 
 from brainq.brain import load_brain
 from brainq.broker.app import make_app
+from brainq.broker.names import served_by
 from brainq.devserver.owner import follow_owner, tell_ready
 from brainq.observe.logs import configure_logs
 from brainq.settings import load_settings
@@ -44,7 +45,7 @@ def pool_app(
         if not built:
             with lock:
                 if not built:
-                    built.append(Wiring(settings, brain))
+                    built.append(Wiring(settings, brain, serves=served_by(queues)))
         return built[0]
 
     def ready(**_: object) -> None:

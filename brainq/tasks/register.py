@@ -7,7 +7,7 @@ from typing import Any
 
 from celery import Celery
 
-from brainq.admission import read_request
+from brainq.admission import read_foreign
 from brainq.broker import names
 from brainq.broker.request import HiddenRequest
 from brainq.broker.steps import thread_step
@@ -68,15 +68,7 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
         fields = dict(args[0])
         args = ()
     try:
-        if args:
-            raise InvalidInput(
-                "arguments", "send the fields as keywords, or as one object; nothing positional"
-            )
-        if not fields.get("turn_id") and not fields.get("request_key"):
-            raise InvalidInput(
-                "turn_id", "choose a turn_id or a request_key, so that sending again is harmless"
-            )
-        request = read_request(fields)
+        request = read_foreign(args, fields)
         return wiring.door.enter(request).turn_id
     except BrainqError as failure:
         turn_id = str(fields.get("turn_id") or fields.get("request_key") or "")

@@ -160,14 +160,20 @@ class RunContext:
                 self._outside_token = token if self._give_token is None else self._give_token(token)
             return self._outside_token
 
-    def wait_ready(self, timeout_s: float | None = None) -> bool:
-        """Wait until no hold stands on the turn; False if `timeout_s` or the call's own time is up before.
+    def is_ready(self) -> bool:
+        """Whether no hold stands on the turn now. False, too, while nobody can tell."""
+        try:
+            return self._is_ready is None or self._is_ready()
+        except Exception as failure:
+            # The tool waits for people; a server that is away for a moment must not end that.
+            log.warning("readiness not known", failure=failure, turn_id=self.turn_id, call_id=self.call_id)
+            return False
 
-        Raises RuntimeError in a tool process, which cannot ask.
-        """
-        is_ready, ends_at = self._asking(), _ends_at(timeout_s)
+    def wait_ready(self, timeout_s: float | None = None) -> bool:
+        """Wait until no hold stands on the turn; False if `timeout_s` or the call's own time is up before."""
+        ends_at = _ends_at(timeout_s)
         while True:
-            if _asked(is_ready, self):
+            if self.is_ready():
                 return True
             left_s = ends_at - time.monotonic()
             if left_s <= 0 or self.token.wait(min(READY_EVERY_S, left_s)):
@@ -175,9 +181,9 @@ class RunContext:
 
     async def wait_ready_async(self, timeout_s: float | None = None) -> bool:
         """`wait_ready` for async functions: the event loop goes on meanwhile."""
-        is_ready, ends_at = self._asking(), _ends_at(timeout_s)
+        ends_at = _ends_at(timeout_s)
         while True:
-            if await asyncio.to_thread(_asked, is_ready, self):
+            if await asyncio.to_thread(self.is_ready):
                 return True
             left_s = ends_at - time.monotonic()
             if left_s <= 0 or await self.token.wait_async(min(READY_EVERY_S, left_s)):
@@ -212,23 +218,6 @@ class RunContext:
         with self._lock:
             self._sealed = True
 
-    def _asking(self) -> Callable[[], bool]:
-        if self._is_ready is None:
-            raise RuntimeError(
-                "wait_ready cannot be used here: a tool process cannot ask whether the turn is ready; "
-                "give the tool isolation='thread'"
-            )
-        return self._is_ready
-
 
 def _ends_at(timeout_s: float | None) -> float:
     return float("inf") if timeout_s is None else time.monotonic() + timeout_s
-
-
-def _asked(is_ready: Callable[[], bool], context: RunContext) -> bool:
-    try:
-        return is_ready()
-    except Exception as failure:
-        # The tool waits for people; a server that is away for a moment must not end that.
-        log.warning("readiness not known", failure=failure, turn_id=context.turn_id, call_id=context.call_id)
-        return False

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterable
 from functools import cached_property
 
 from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.calls.lanes import LaneKeeper
+from brainq.contracts.effect import Effect
 from brainq.errors import SetupError
 from brainq.finalize.order import StepOrder
 from brainq.finalize.steps import steps_of
@@ -41,11 +43,23 @@ UNSERVED_S = 15.0
 
 
 class Services:
-    """What the machines of one process reach the world by, each built when first used."""
+    """What the machines of one process reach the world by, each built when first used.
 
-    def __init__(self, settings: Settings, brain: Brain, *, redis_url: str = "", owner: str = "") -> None:
+    serves   the effects of the calls that run in this process; a doorbell of any other is dropped
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        brain: Brain,
+        *,
+        redis_url: str = "",
+        owner: str = "",
+        serves: Iterable[Effect] = Effect,
+    ) -> None:
         self.settings = settings
         self.brain = brain
+        self.serves = frozenset(serves)
         self.owner = owner or f"{socket.gethostname()}-{os.getpid()}"
         self._redis_url = redis_url
 
@@ -110,7 +124,9 @@ class Services:
 
     @cached_property
     def calls(self) -> RedisCalls:
-        return RedisCalls(self.scripts, self.keys, self.outbox, lease_s=self.settings.lease_s)
+        return RedisCalls(
+            self.scripts, self.keys, self.outbox, lease_s=self.settings.lease_s, serves=sorted(self.serves)
+        )
 
     @cached_property
     def asides(self) -> RedisAsides:

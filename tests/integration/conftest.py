@@ -20,10 +20,8 @@ def pumps(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     sql_url = sqlite_url(tmp_path)
     with ExitStack() as stack:
 
-        def make(brain: Any = None, *, owner: str = "pump", **settings: Any) -> Pump:
-            return stack.enter_context(
-                Pump(brain or obedient.brain, redis_url, sql_url, owner=owner, **settings)
-            )
+        def make(brain: Any = None, **settings: Any) -> Pump:
+            return stack.enter_context(Pump(brain or obedient.brain, redis_url, sql_url, **settings))
 
         yield make
 

@@ -22,6 +22,7 @@ from tests.support.people import (
     awaits,
     brain_of,
     events,
+    lose_redis,
     parked_since,
     statuses,
     swept_until,
@@ -342,3 +343,60 @@ def test_a_tool_may_wait_for_readiness_itself(pumps: Pumps) -> None:
         hold.release()
     assert pump.finish(handle).text == "done"
     assert answers == [False, True]
+
+
+WRITE_ONCE = calls(("write", {"name": "b"}))
+
+
+def held_until_said(pump: Pump, handle: TurnHandle, ran: list[str]) -> None:
+    """The turn waits with its write, and goes on when it is said to be ready."""
+    pump.drain()
+    assert (ran, awaits(handle)) == ([], "parked people")
+    (hold,) = handle.holds()
+    assert hold.kind == "readiness"
+    handle.steer("", readiness=True)
+    pump.finish(handle)
+    assert ran == ["write b"]
+
+
+class _Writes(Watched):
+    """Each turn writes once."""
+
+    def _follow(self, request: Any) -> Any:
+        return WRITE_ONCE if request.step == 1 else says("done")
+
+
+def test_input_that_is_not_ready_takes_its_word_into_the_turn_it_becomes(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(_Writes(), ran))
+    over = pump.submit("s1", "Go.")
+    pump.finish(over)
+    ran.clear()
+    receipt = over.steer("And that.", readiness=False)
+    assert receipt.bounced_turn_id
+    held_until_said(pump, pump.client.handle(receipt.bounced_turn_id), ran)
+
+
+def test_input_that_opens_a_session_takes_its_word_into_its_turn(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(_Writes(), ran))
+    receipt = pump.client.session("s1").steer("Go.", readiness=False)
+    assert receipt.bounced_turn_id
+    held_until_said(pump, pump.client.handle(receipt.bounced_turn_id), ran)
+
+
+def test_a_submit_that_becomes_input_takes_its_word_along(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(_Writes(), ran))
+    live = pump.submit("s1", "Go.")
+    joined = pump.submit("s1", "Wait for me.", on_busy="steer", readiness=False)
+    assert joined.turn_id == live.turn_id
+    held_until_said(pump, live, ran)
+
+
+def test_a_submit_that_is_not_ready_is_held_and_stays_so_when_redis_loses_it(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(_Writes(), ran))
+    handle = pump.submit("s1", "Go.", readiness=False)
+    lose_redis(pump)
+    held_until_said(pump, handle, ran)

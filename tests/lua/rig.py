@@ -97,6 +97,8 @@ _USUAL: dict[str, Any] = {
     "isolated": "",
     "parent": "",
     "mode": "enqueue",
+    "said": "",
+    "serves": "read_only local_write network destructive",
     "channel": "stops",
     "scope": "",
     "max_children": 0,

@@ -59,3 +59,12 @@ def test_an_attempt_that_may_have_begun_is_not_said_to_be_denied(rig: Rig) -> No
     rig.pass_ms(1)
     assert rig.run("call_claim", attempt=2) == ["HELD", ""]
     assert rig.status() == "unknown"
+
+
+def test_a_worker_takes_only_the_effects_it_serves(rig: Rig) -> None:
+    rig.committed(WRITE)
+    rig.run("call_dispatch")
+    assert rig.run("call_claim", serves="read_only") == ["DROP", "not served here"]
+    assert rig.run("call_claim", serves="network destructive") == ["DROP", "not served here"]
+    assert rig.status() == "dispatched"
+    assert rig.run("call_claim", serves="network local_write")[0] == "GO"

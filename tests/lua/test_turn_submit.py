@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.lua.rig import TID, TIMEOUT_MS, Rig
 
 
@@ -76,3 +78,38 @@ def test_what_kind_it_is_and_whose_child_stays_with_it(rig: Rig) -> None:
     rig.active(turn_kind="review", isolated="1", parent="s0 t00 c1-0", max_children=3)
     assert [rig.turn()[name] for name in ("kind", "isolated", "parent")] == ["review", "1", "s0 t00 c1-0"]
     assert rig.client.hget(rig.names(TID)["budget"], "children_max") == "3"
+
+
+UNREADY = '{"id":"ready:k1","timeout_ms":1000,"policy":"deny","reason":"not yet"}'
+
+
+def test_a_turn_that_was_submitted_as_not_ready_is_held_from_its_beginning(rig: Rig) -> None:
+    rig.run("flag_add")
+    rig.active(said=UNREADY)
+    held = json.loads(rig.turn()["holds"])
+    assert held == {
+        "ready:k1": {
+            "ends": rig.now_ms + 1000,
+            "policy": "deny",
+            "reason": "not yet",
+            "kind": "readiness",
+        }
+    }
+    assert rig.turn()["readiness"] == "ready:k1"
+    assert rig.client.lrange(rig.names(TID)["readiness"], 0, -1) == ["f1"], "the flag is for another turn"
+
+
+def test_its_time_runs_from_when_it_becomes_live(rig: Rig) -> None:
+    rig.owned()
+    rig.run("turn_submit", tid="t02", said=UNREADY)
+    assert "holds" not in rig.turn("t02")
+    rig.pass_ms(5_000)
+    assert rig.run("turn_end")[0] == "ENDED"
+    assert json.loads(rig.turn("t02")["holds"])["ready:k1"]["ends"] == rig.now_ms + 1000
+
+
+def test_a_turn_that_was_submitted_as_ready_takes_no_flag(rig: Rig) -> None:
+    rig.run("flag_add")
+    rig.active(said="ready")
+    assert "holds" not in rig.turn()
+    assert rig.client.lrange(rig.names(TID)["readiness"], 0, -1) == ["f1"]

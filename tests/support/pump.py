@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +21,7 @@ from brainq.brain import Brain
 from brainq.broker import names
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
+from brainq.contracts.effect import Effect
 from brainq.contracts.turn import TurnResult
 from brainq.settings import Settings, load_settings
 from brainq.store.store import Store
@@ -63,12 +65,19 @@ class Pump:
     """One process's machines, driven by hand. `bells` is every doorbell it answered, with what was done."""
 
     def __init__(
-        self, brain: Brain, redis_url: str, sql_url: str, *, owner: str = "pump", **settings: Any
+        self,
+        brain: Brain,
+        redis_url: str,
+        sql_url: str,
+        *,
+        owner: str = "pump",
+        serves: Iterable[Effect] = Effect,
+        **settings: Any,
     ) -> None:
         given = {**QUICK, "redis_url": redis_url, "sql_url": sql_url, **settings}
         self.settings: Settings = load_settings(**given)
         self.client = Client(self.settings, brain)
-        self.wiring = Wiring(self.settings, brain, owner=owner)
+        self.wiring = Wiring(self.settings, brain, owner=owner, serves=serves)
         self.bells: list[tuple[Bell, str]] = []
 
     def submit(self, session_id: str, message: str, **options: Any) -> TurnHandle:

@@ -1,9 +1,10 @@
 --[[
 Take a dispatched call to run it. A call of a turn that is closed, cancelled or past its deadline never starts, and one
-that changes something not while a hold stands: it is parked, or denied. Then its lanes are to be let go.
+that changes something not while a hold stands: it is parked, or denied. Then its lanes are to be let go. A worker that
+does not serve the call's effect (`serves` names those it does) is not to run it, whoever sent it the doorbell.
 
 KEYS   turn budget trace history events guard
-ARGV   sid tid owner call attempt:n lease_ms:n
+ARGV   sid tid owner call attempt:n lease_ms:n serves
 REPLY  GO spec cap_ms remaining_ms effect tool step edited | HELD wants | DROP why
 ]]
 -- @include lib/waves
@@ -11,6 +12,7 @@ local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', c
   call .. ':spec', call .. ':cap_ms', call .. ':tool', call .. ':rung_at', call .. ':edited')
 if held[1] ~= 'dispatched' then return {'DROP', held[1] or 'gone'} end
 if tonumber(held[2]) ~= attempt then return {'DROP', 'stale'} end
+if not (' ' .. serves .. ' '):find(' ' .. held[3] .. ' ', 1, true) then return {'DROP', 'not served here'} end
 mark_claimed(held[3], held[7])
 local open = redis.call('HMGET', turn, 'state', 'cancel', 'step')
 if open[1] ~= 'active' or open[2] == '1' then return {'DROP', 'closed'} end

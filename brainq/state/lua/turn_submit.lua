@@ -1,10 +1,11 @@
 --[[
 Make an accepted turn known to Redis: live if its session is idle, else last in the session's queue. `mode` says what
 it does to a live turn: `enqueue` waits behind the others, `interrupt` stops it and waits before the others, `replace`
-drops those as well, `reject` does not queue. Running it again changes nothing.
+drops those as well, `reject` does not queue. `said` is its word on readiness: `ready`, or a hold as JSON with its id.
+Running it again changes nothing.
 
 KEYS   session waiting turn spec budget events flags readiness
-ARGV   base sid tid spec_json turn_kind isolated parent mode first_step channel timeout_ms max_steps max_tool_calls max_reflections max_context_tokens max_total_tokens max_cost_usd max_children lost_reason
+ARGV   base sid tid spec_json turn_kind isolated parent mode said first_step channel timeout_ms max_steps max_tool_calls max_reflections max_context_tokens max_total_tokens max_cost_usd max_children lost_reason
 REPLY  ACTIVE | QUEUED ahead | EXISTS state | BUSY live
 ]]
 -- @include lib/activate
@@ -21,7 +22,7 @@ redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'to
   'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd, 'children_max', max_children)
 redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'tid', tid, 'created_at', now,
   'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'lost_reason', lost_reason,
-  'kind', turn_kind, 'isolated', isolated, 'parent', parent)
+  'kind', turn_kind, 'isolated', isolated, 'parent', parent, 'said', said)
 
 if not live and held[2] ~= '1' then
   activate(session, turn, budget, events, flags, readiness, sid, tid)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 
-from brainq.contracts.ids import check_id, check_turn_id
+from brainq.contracts.ids import DERIVED, check_id, check_turn_id
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput, SubmitConflict, TurnRejected
 from brainq.store.database import Record
@@ -71,9 +71,11 @@ def rejected_values(
 
 def _id_or(check: Callable[[str, object], str], value: object, otherwise: str) -> str:
     try:
-        return check("id", value)
+        kept = check("id", value)
     except InvalidInput:
         return otherwise
+    # A refused submit must not stand in the way of the turn whose id brainq derives.
+    return otherwise if kept.startswith(DERIVED) else kept
 
 
 def _raw_text(raw: object) -> str:

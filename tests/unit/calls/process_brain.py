@@ -99,5 +99,5 @@ def change(ctx: RunContext) -> None:
 
 
 @brain.tool(effect=Effect.READ_ONLY, isolation="process")
-def wait_until_ready(ctx: RunContext) -> bool:
-    return ctx.wait_ready(timeout_s=1.0)
+def wait_until_ready(ctx: RunContext, timeout_s: float = 20.0) -> bool:
+    return ctx.wait_ready(timeout_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,16 @@ from brainq.tools.deadline import DeadlineToken
 from brainq.tools.tool import Tool
 
 
-def context_for(token: DeadlineToken) -> RunContext:
-    return RunContext(session_id="s", turn_id="turn", call_id="c1-0", token=token, attempt=2, cwd="/work")
+def context_for(token: DeadlineToken, is_ready: Callable[[], bool] | None = None) -> RunContext:
+    return RunContext(
+        session_id="s",
+        turn_id="turn",
+        call_id="c1-0",
+        token=token,
+        attempt=2,
+        cwd="/work",
+        is_ready=is_ready,
+    )
 
 
 def run(

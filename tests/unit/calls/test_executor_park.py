@@ -12,7 +12,7 @@ import pytest
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.claim import CallRef
 from brainq.contracts.limits import Limits
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolTimeout
+from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.outside_token import ref_of_token
 from brainq.tools.changes import Change
 from brainq.tools.child_turn import ChildTurn
@@ -154,7 +154,20 @@ def test_changes_come_out_of_a_process(processes: BoundedToolExecutor) -> None:
     assert outputs.changes[3:] == (Change("big.txt", too_large=True),)
 
 
-def test_a_process_cannot_ask_whether_the_turn_is_ready(processes: BoundedToolExecutor) -> None:
-    ended = run(processes, brain.tools["wait_until_ready"])
-    assert isinstance(ended, ToolFailure)
-    assert "isolation='thread'" in ended.error
+def test_a_tool_in_a_process_waits_until_its_turn_is_ready(processes: BoundedToolExecutor) -> None:
+    answers = [False, False, True]
+    token = DeadlineToken(30.0)
+    ended = processes.run(
+        brain.tools["wait_until_ready"], {}, context_for(token, lambda: answers.pop(0)), token
+    )
+    assert isinstance(ended, ToolSuccess)
+    assert (ended.value, answers) == (True, [])
+
+
+def test_a_tool_in_a_process_that_is_never_ready_stops_asking(processes: BoundedToolExecutor) -> None:
+    token = DeadlineToken(30.0)
+    ended = processes.run(
+        brain.tools["wait_until_ready"], {"timeout_s": 0.05}, context_for(token, lambda: False), token
+    )
+    assert isinstance(ended, ToolSuccess)
+    assert ended.value is False

@@ -1,7 +1,15 @@
--- Make a queued turn its session's live one: its deadline starts now, it takes the oldest readiness flag, and its
--- coordinator is rung.
+-- Make a queued turn its session's live one: its deadline starts now, it takes the oldest readiness flag unless it
+-- was submitted with a word of its own on readiness, and its coordinator is rung.
 -- @include lib/event
 -- @include lib/ring
+
+local function hold_until_ready(turn_key, events_key, id, hold)
+  local holds = redis.call('HGET', turn_key, 'holds')
+  holds = holds and holds ~= '' and cjson.decode(holds) or {}
+  holds[id] = {ends = now + hold.timeout_ms, policy = hold.policy, reason = hold.reason, kind = 'readiness'}
+  redis.call('HSET', turn_key, 'holds', cjson.encode(holds), 'readiness', id)
+  emit(turn_key, events_key, 'hold.placed', {hold = id, reason = hold.reason, kind = 'readiness'})
+end
 
 -- A flag that is not ready yet becomes a hold of the turn. Where there is none the turn is ready.
 local function take_flag(turn_key, events_key, flags_key, readiness_key, tid)
@@ -17,11 +25,7 @@ local function take_flag(turn_key, events_key, flags_key, readiness_key, tid)
   end
   known.turn = tid
   redis.call('HSET', flags_key, flag, cjson.encode(known))
-  local holds = redis.call('HGET', turn_key, 'holds')
-  holds = holds and holds ~= '' and cjson.decode(holds) or {}
-  holds[flag] = {ends = now + known.timeout_ms, policy = known.policy, reason = known.reason, kind = 'readiness'}
-  redis.call('HSET', turn_key, 'holds', cjson.encode(holds), 'readiness', flag)
-  emit(turn_key, events_key, 'hold.placed', {hold = flag, reason = known.reason, kind = 'readiness'})
+  hold_until_ready(turn_key, events_key, flag, known)
 end
 
 local function activate(session_key, turn_key, budget_key, events_key, flags_key, readiness_key, sid, tid)
@@ -33,7 +37,13 @@ local function activate(session_key, turn_key, budget_key, events_key, flags_key
   redis.call('PERSIST', flags_key)
   redis.call('PERSIST', readiness_key)
   emit(turn_key, events_key, 'turn.active', {deadline_in_ms = timeout_ms})
-  if redis.call('HGET', turn_key, 'kind') == 'chat' then
+  local told = redis.call('HMGET', turn_key, 'kind', 'said')
+  if told[2] and told[2] ~= '' then
+    if told[2] ~= 'ready' then
+      local hold = cjson.decode(told[2])
+      hold_until_ready(turn_key, events_key, hold.id, hold)
+    end
+  elseif told[1] == 'chat' then
     take_flag(turn_key, events_key, flags_key, readiness_key, tid)
   end
   local fence = tonumber(redis.call('HGET', turn_key, 'fence'))
