@@ -9,7 +9,7 @@ DOCS := $(VENV)/.docs
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check bench replay recall aimock small-model docs lock clean
+.PHONY: help demo test test-full check bench replay recall mutants aimock small-model docs lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ test: $(READY) check ## lint, types and every test but the long ones (under 15 m
 
 test-full: $(READY) $(AIMOCK) $(SMALL_MODEL) $(DOCS) check ## everything, with thousandfold races and the full replays (about 15 minutes)
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 $(TESTS)
+	@$(BIN)/python -m ops.mutants
+
+mutants: $(READY) ## seeds bugs, one at a time, and expects a red test for each: make mutants [ARGS=deadline]
+	@$(BIN)/python -m ops.mutants $(ARGS)
 
 aimock: $(AIMOCK) ## the model server of the full tests (needs npm)
 

@@ -1,0 +1,35 @@
+"""The list of seeded bugs fits the code: what each changes is there, and so are the tests that must notice."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from ops.mutants.bug import Bug
+from ops.mutants.bugs import BUGS
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_each_bug_has_a_name_of_its_own() -> None:
+    assert len({bug.name for bug in BUGS}) == len(BUGS)
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_bug_can_be_seeded_and_somebody_is_to_notice(bug: Bug) -> None:
+    text = bug.seeded(ROOT)
+    if bug.file.endswith(".py"):
+        ast.parse(text)
+    assert bug.tests
+    for named in bug.tests:
+        file, _, test = named.partition("::")
+        assert (
+            f"def {test.partition('[')[0]}(" in (ROOT / file).read_text() if test else (ROOT / file).exists()
+        )
+
+
+def test_a_text_that_stands_elsewhere_by_now_is_said() -> None:
+    with pytest.raises(ValueError, match="0 times; it must stand there once"):
+        Bug("none", "README.md", "surely not here", "x", ("tests",)).seeded(ROOT)
