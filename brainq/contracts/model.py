@@ -46,6 +46,8 @@ class ModelReply(Wire):
     """A whole reply: text, the calls in the model's order, and what it used.
 
     Call ids are the provider's own here; the coordinator replaces them by `c<step>-<index>`.
+
+    finish_reason   `stop`, `tool_calls`, `length` (cut at the output limit), `content_filter`, or a service's own word
     """
 
     text: str = ""

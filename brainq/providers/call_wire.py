@@ -54,14 +54,27 @@ class WireIds:
         self._latest: dict[str, str] = {}
 
     def of_call(self, call: ToolCall) -> str:
-        plain = _NOT_IN_IDS.sub("_", call.id) or "call"
-        wire, number = plain, 1
-        while wire in self._used:
-            number += 1
-            wire = f"{plain}_{number}"
+        wire = self._free(_NOT_IN_IDS.sub("_", call.id) or "call")
         self._used.add(wire)
         self._latest[call.id] = wire
         return wire
 
     def of_result(self, message: Message) -> str:
         return self._latest.get(message.call_id) or _NOT_IN_IDS.sub("_", message.call_id)
+
+    def _free(self, plain: str) -> str:
+        wire, number = plain, 1
+        while wire in self._used:
+            number += 1
+            wire = f"{plain}_{number}"
+        return wire
+
+
+class NumberedIds(WireIds):
+    """Ids of nine letters and digits, the only ones that Mistral's templates take."""
+
+    def of_result(self, message: Message) -> str:
+        return self._latest.get(message.call_id, "call00000")
+
+    def _free(self, plain: str) -> str:
+        return f"call{len(self._used) + 1:05}"

@@ -79,17 +79,17 @@ def translate(error: Exception, sdk: Any, provider: str) -> ProviderError:
 
 def from_status(provider: str, status: int, headers: Mapping[str, str], body: Any) -> ServiceError:
     """The error for an HTTP status, its headers, and its parsed body."""
-    detail = _detail(body)
-    text = _short(f"{provider}: HTTP {status}: {detail[0]}" if detail[0] else f"{provider}: HTTP {status}")
+    said = detail(body)
+    text = _short(f"{provider}: HTTP {status}: {said[0]}" if said[0] else f"{provider}: HTTP {status}")
     retryable = (status in _RETRYABLE_STATUS or status >= 500) and headers.get("x-should-retry") != "false"
     wait_s = retry_after_s(headers)
     if status == 429:
-        if "insufficient_quota" in detail[1:]:
+        if "insufficient_quota" in said[1:]:
             return ServiceError(text, kind="quota", retryable=False)
         return ServiceError(text, kind="rate_limited", retryable=retryable, retry_after_s=wait_s)
     if status in _RETRYABLE_STATUS or status >= 500:
         return ServiceError(text, kind="server", retryable=retryable, retry_after_s=wait_s)
-    if status == 413 or any(mark in part for part in detail for mark in _TOO_LONG):
+    if status == 413 or any(mark in part for part in said for mark in _TOO_LONG):
         return ServiceError(text, kind="too_long", retryable=False)
     if status in (401, 403):
         text += f"; check the API key of {provider}"
@@ -101,7 +101,7 @@ def refused_parameter(status: int, body: Any, candidates: Iterable[str]) -> str 
 
     A complaint about the content of a schema is no such thing: it must reach whoever wrote the schema.
     """
-    text = _detail(body)[0].lower()
+    text = detail(body)[0].lower()
     if status not in (400, 422) or "invalid schema" in text or "format.schema" in text:
         return None
     if not any(word in text for word in _UNSUPPORTED):
@@ -111,7 +111,7 @@ def refused_parameter(status: int, body: Any, candidates: Iterable[str]) -> str 
 
 def from_error_event(provider: str, error: Any) -> ServiceError:
     """The error for an `error` object that came with, or inside a stream that began with, HTTP 200."""
-    message, *types = _detail({"error": error})
+    message, *types = detail({"error": error})
     text = _short(f"{provider}: the service reported an error: {message or error!r}")
     if any(mark in part for part in (message, *types) for mark in _TOO_LONG):
         return ServiceError(text, kind="too_long", retryable=False)
@@ -151,8 +151,8 @@ def _instant(value: str | None) -> float | None:
         return None
 
 
-def _detail(body: Any) -> tuple[str, str, str]:
-    """Message, type and code of an error body.
+def detail(body: Any) -> tuple[str, str, str]:
+    """What an error body says: message, type and code of an error body.
 
     Both vendors nest them under `error` (an SDK may have unwrapped it); FastAPI servers send `detail`, whose
     entries echo the request's content, so only place and message are taken from them.

@@ -9,6 +9,7 @@ from typing import Any
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.errors import SetupError
 from brainq.providers import openai_wire
+from brainq.providers.chat_roles import ROLES, Roles, checked_roles, refused_roles
 from brainq.providers.retry import RetryPolicy
 from brainq.providers.vendor import StreamReader, VendorProvider
 
@@ -19,6 +20,8 @@ class OpenAIProvider(VendorProvider):
     api_key    default: OPENAI_API_KEY; `none` if there is a base_url and no key, for local servers
     base_url   default: OPENAI_BASE_URL, else OpenAI's own; also vLLM, llama.cpp, Ollama and others
     name       what prices and errors call the service
+    roles      the form of the conversation that the server's chat template takes, see `chat_roles`; default:
+               OPENAI_CHAT_ROLES, else `all`. A stricter one is also taken up when the server asks for it.
     """
 
     sdk_name = "openai"
@@ -30,11 +33,13 @@ class OpenAIProvider(VendorProvider):
         api_key: str | None = None,
         base_url: str | None = None,
         name: str = "openai",
+        roles: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
         super().__init__(name=name, retry=retry)
         self._base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         self._api_key = api_key or os.environ.get("OPENAI_API_KEY") or ("none" if self._base_url else None)
+        self._roles: Roles = checked_roles("roles", roles or os.environ.get("OPENAI_CHAT_ROLES") or "all")
 
     def _require_key(self) -> str:
         if self._api_key is None:
@@ -50,9 +55,21 @@ class OpenAIProvider(VendorProvider):
         # OpenAI's newer models refuse `max_tokens`; some other servers know nothing else.
         old_key = self._base_url is not None or "max_completion_tokens" in refused
         body = openai_wire.to_body(
-            request, stream=stream, max_tokens_key="max_tokens" if old_key else "max_completion_tokens"
+            request,
+            stream=stream,
+            max_tokens_key="max_tokens" if old_key else "max_completion_tokens",
+            roles=self._taken(request.model, refused),
         )
         return {key: value for key, value in body.items() if key not in refused}
+
+    def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
+        roles = refused_roles(status, body, self._taken(request.model, self._refused))
+        return _asked_for(roles, request.model) if roles else super()._refusal(request, status, body)
+
+    def _taken(self, model: str, refused: frozenset[str]) -> Roles:
+        """One server may have models with different templates."""
+        learned = [roles for roles in ROLES if _asked_for(roles, model) in refused]
+        return max([self._roles, *learned], key=ROLES.index)
 
     def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
         return client.chat.completions.with_streaming_response.create(**body, timeout=timeout)
@@ -62,3 +79,7 @@ class OpenAIProvider(VendorProvider):
 
     def _new_reader(self) -> StreamReader:
         return openai_wire.OpenAIStream()
+
+
+def _asked_for(roles: Roles, model: str) -> str:
+    return f"roles {roles}: {model}"

@@ -5,19 +5,39 @@ Replies are read as plain JSON and forgivingly: of the servers some leave out us
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
-from brainq.providers.call_wire import WireIds, arguments_text, parse_arguments
+from brainq.providers.call_wire import NumberedIds, WireIds, arguments_text, parse_arguments
+from brainq.providers.chat_roles import Roles, in_roles
 from brainq.providers.surrogates import SurrogateJoiner, clean, clean_json
 
+_FINISH_REASONS = {
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "function_call": "tool_calls",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_length": "length",
+    "safety": "content_filter",
+    "refusal": "content_filter",
+    "recitation": "content_filter",
+}
+BROKEN_OFF = frozenset({"error", "abort", "insufficient_system_resource"})
+"""Finish reasons of a reply that is not whole, by no doing of the model's."""
 
-def to_body(request: ModelRequest, *, stream: bool, max_tokens_key: str) -> dict[str, Any]:
+
+def to_body(
+    request: ModelRequest, *, stream: bool, max_tokens_key: str, roles: Roles = "all"
+) -> dict[str, Any]:
     """The request's JSON. `max_tokens_key` is the name this server knows the output limit by."""
-    body: dict[str, Any] = {"model": request.model, "messages": to_messages(request.messages)}
+    body: dict[str, Any] = {"model": request.model, "messages": to_messages(request.messages, roles)}
     if request.tools:
         body["tools"] = [
             {
@@ -46,9 +66,9 @@ def to_body(request: ModelRequest, *, stream: bool, max_tokens_key: str) -> dict
     return body
 
 
-def to_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    ids = WireIds()
-    return [_to_message(message, ids) for message in messages]
+def to_messages(messages: Iterable[Message], roles: Roles = "all") -> list[dict[str, Any]]:
+    ids = WireIds() if roles == "all" else NumberedIds()
+    return [_to_message(message, ids) for message in in_roles(messages, roles)]
 
 
 def _to_message(message: Message, ids: WireIds) -> dict[str, Any]:
@@ -98,12 +118,32 @@ def from_body(body: dict[str, Any]) -> ModelReply:
         for function in (part.get("function") or {},)
     ]
     return ModelReply(
-        text=clean(message.get("content") or message.get("refusal") or ""),
+        text=clean(_text(message.get("content")) or message.get("refusal") or ""),
         calls=tuple(calls),
         usage=from_usage(body.get("usage")),
         model=str(body.get("model") or ""),
-        finish_reason=str(choice.get("finish_reason") or ""),
+        finish_reason=_whole_reason(choice.get("finish_reason")),
     )
+
+
+def _whole_reason(said: Any) -> str:
+    reason = finish_reason(said)
+    if reason in BROKEN_OFF:
+        raise ValueError(f"the reply broke off; its finish reason is {reason!r}")
+    return reason
+
+
+def finish_reason(said: Any) -> str:
+    """OpenAI's word for why a reply ended; another server's is translated, an unknown one is returned as it is."""
+    word = str(said or "").lower()
+    return _FINISH_REASONS.get(word, word)
+
+
+def _text(content: Any) -> str:
+    """The text of a content that is text, or a list of parts of which some are."""
+    if not isinstance(content, list):
+        return content or ""
+    return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") == "text")
 
 
 def from_usage(usage: Any) -> TokenUsage:
@@ -132,6 +172,17 @@ class _PartialCall:
         self.name = ""
         self.arguments: list[str] = []
 
+    def ended_before(self, part: dict[str, Any]) -> bool:
+        """Whether `part`, which has no id, begins another call: it names one, and this one is whole."""
+        name = str((part.get("function") or {}).get("name") or "")
+        if not name or not self.name:
+            return False
+        return name != self.name or (any(self.arguments) and _is_object("".join(self.arguments)))
+
+
+def _is_object(text: str) -> bool:
+    return isinstance(parse_arguments(text), dict)
+
 
 class OpenAIStream:
     """Puts a reply together from its chunks."""
@@ -149,7 +200,7 @@ class OpenAIStream:
     @property
     def complete(self) -> bool:
         """Whether a finish reason came. Without one the stream was cut, however cleanly it ended."""
-        return bool(self._finish_reason)
+        return bool(self._finish_reason) and self._finish_reason not in BROKEN_OFF
 
     def feed(self, chunk: dict[str, Any]) -> ModelChunk | None:
         """What `chunk` adds: a text delta, an empty ModelChunk for a part of a call, None for neither."""
@@ -160,11 +211,11 @@ class OpenAIStream:
         if not choices:
             return None
         choice = choices[0]
-        self._finish_reason = str(choice.get("finish_reason") or self._finish_reason)
+        self._finish_reason = finish_reason(choice.get("finish_reason")) or self._finish_reason
         delta: dict[str, Any] = choice.get("delta") or {}
         for part in delta.get("tool_calls") or ():
             self._feed_call(part)
-        text = delta.get("content") or delta.get("refusal") or ""
+        text = _text(delta.get("content")) or delta.get("refusal") or ""
         if text:
             text = self._joiner.feed(text)
             self._text.append(text)
@@ -175,10 +226,11 @@ class OpenAIStream:
         call = self._call_of(part)
         function: dict[str, Any] = part.get("function") or {}
         call.name = call.name or str(function.get("name") or "")
-        call.arguments.append(str(function.get("arguments") or ""))
+        arguments = function.get("arguments") or ""
+        call.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
 
     def _call_of(self, part: dict[str, Any]) -> _PartialCall:
-        """The call a part belongs to: by index, unless the server reuses or leaves out indexes."""
+        """The call a part belongs to: by index, unless the server reuses or leaves out indexes, or ids."""
         wire_id = str(part.get("id") or "")
         index = part.get("index")
         known = (
@@ -186,7 +238,7 @@ class OpenAIStream:
             if isinstance(index, int)
             else (self._calls[-1] if self._calls else None)
         )
-        if known is not None and (not wire_id or wire_id == known.id):
+        if known is not None and (wire_id == known.id if wire_id else not known.ended_before(part)):
             return known
         call = _PartialCall(wire_id)
         self._calls.append(call)

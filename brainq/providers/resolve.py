@@ -12,7 +12,13 @@ from brainq.providers.base import Provider
 ProviderFactory = Callable[[], Provider]
 
 # A provider made before one of these changed would keep the old key or address.
-_ENVIRONMENT = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+_ENVIRONMENT = (
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENAI_CHAT_ROLES",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
+)
 
 
 def _openai() -> Provider:

@@ -70,6 +70,10 @@ class VendorProvider(ABC):
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
         """The request as keyword arguments of the SDK, without the `refused` parameters."""
 
+    def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
+        """What the request is to be sent without, as this answer says; None if it says no such thing."""
+        return refused_parameter(status, body, self.optional)
+
     @abstractmethod
     def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
         """The SDK's streaming response (`iter_bytes`, `read`, `http_response`) to `body`."""
@@ -185,7 +189,7 @@ class VendorProvider(ABC):
     def _sent(
         self, sdk: Any, client: Any, request: ModelRequest, deadline: Deadline, *, stream: bool
     ) -> Generator[Any]:
-        """Send the request, again at once without a parameter that this server does not know."""
+        """Send the request, again at once without what this server does not take."""
         while True:
             remaining_s = max(deadline.remaining_s(), 0.001)
             timeout = sdk.Timeout(remaining_s, connect=min(remaining_s, CONNECT_TIMEOUT_S))
@@ -194,7 +198,7 @@ class VendorProvider(ABC):
             try:
                 response = opening.__enter__()
             except sdk.APIStatusError as error:
-                named = refused_parameter(error.status_code, error.body, self.optional)
+                named = self._refusal(request, error.status_code, error.body)
                 if named is None or named in refused:
                     raise
                 self._refused |= {named}

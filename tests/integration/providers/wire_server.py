@@ -28,7 +28,7 @@ class Exchange(BaseHTTPRequestHandler):
         owner = self.server.owner
         owner.bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
         try:
-            owner.answers.pop(0)(self)
+            (owner.answers.pop(0) if owner.answers else owner.otherwise)(self)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
@@ -67,6 +67,10 @@ class Exchange(BaseHTTPRequestHandler):
         return not self.server.owner.closing.wait(seconds)
 
 
+def _unexpected(exchange: Exchange) -> None:
+    raise AssertionError(f"a request came that no answer was given for: {exchange.server.owner.bodies[-1]}")
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     owner: WireServer
@@ -78,10 +82,11 @@ class _Server(ThreadingHTTPServer):
 
 
 class WireServer:
-    """`answers` are used up one a request; `bodies` are the requests that came."""
+    """`answers` are used up one a request, then `otherwise` answers; `bodies` are the requests that came."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
+        self.otherwise: Answer = _unexpected
         self.bodies: list[dict[str, Any]] = []
         self.connections = 0
         self.closing = threading.Event()

@@ -155,7 +155,7 @@ def delta(finish: str | None = None, **parts: Any) -> dict[str, Any]:
     return {"model": "gpt-x", "choices": [{"index": 0, "delta": parts, "finish_reason": finish}]}
 
 
-def part(arguments: str = "", **rest: Any) -> dict[str, Any]:
+def part(arguments: Any = "", **rest: Any) -> dict[str, Any]:
     name = rest.pop("name", None)
     return rest | {"function": {"arguments": arguments} | ({"name": name} if name else {})}
 
@@ -219,6 +219,73 @@ def test_streamed_calls(parts: list[dict[str, Any]]) -> None:
         ("a", "x", {"n": 1}),
         ("b", "y", {"n": 2}),
     ]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param([part('{"n": 1}', name="x"), part('{"n": 2}', name="x")], id="neither id nor index"),
+        pytest.param(
+            [
+                part('{"n"', index=0, name="x"),
+                part(": 1}", index=0, name="x"),
+                part('{"n": 2}', index=0, name="x"),
+            ],
+            id="no id, one index, the name repeated",
+        ),
+        pytest.param([part({"n": 1}, index=0, name="x"), part({"n": 2}, index=1, name="x")], id="objects"),
+    ],
+)
+def test_streamed_calls_without_ids(parts: list[dict[str, Any]]) -> None:
+    reply = read(*(delta(tool_calls=[item]) for item in parts), delta("stop")).reply()
+    assert [(call.id, call.name, call.arguments) for call in reply.calls] == [
+        ("call_0", "x", {"n": 1}),
+        ("call_1", "x", {"n": 2}),
+    ]
+
+
+def test_calls_without_arguments_are_told_apart_by_name() -> None:
+    reply = read(delta(tool_calls=[part(name="x"), part(name="y")]), delta("stop")).reply()
+    assert [(call.name, call.arguments) for call in reply.calls] == [("x", {}), ("y", {})]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("tool_calls", "tool_calls"),
+        ("content_filter", "content_filter"),
+        ("STOP", "stop"),
+        ("eos", "stop"),
+        ("function_call", "tool_calls"),
+        ("model_length", "length"),
+        ("MAX_TOKENS", "length"),
+        ("SAFETY", "content_filter"),
+        ("something new", "something new"),
+    ],
+)
+def test_finish_reasons(said: str, reason: str) -> None:
+    assert read(delta(content="x"), delta(said)).reply().finish_reason == reason
+    body = {"choices": [{"message": {"content": "x"}, "finish_reason": said}]}
+    assert from_body(body).finish_reason == reason
+
+
+@pytest.mark.parametrize("said", ["error", "abort", "insufficient_system_resource"])
+def test_a_reply_that_broke_off_is_not_whole(said: str) -> None:
+    assert not read(delta(content="x"), delta(said)).complete
+    with pytest.raises(ValueError, match=said):
+        from_body({"choices": [{"message": {"content": "x"}, "finish_reason": said}]})
+
+
+def test_text_in_parts() -> None:
+    parts = [
+        {"type": "thinking", "thinking": []},
+        {"type": "text", "text": "Hi"},
+        {"type": "text", "text": "!"},
+    ]
+    assert from_body({"choices": [{"message": {"content": parts}}]}).text == "Hi!"
+    assert read(delta(content=parts), delta("stop")).reply().text == "Hi!"
 
 
 def test_a_part_of_a_call_is_output_too() -> None:
