@@ -2,6 +2,7 @@
 
 A Lua script rings a doorbell by filling in a template and pushing it with LPUSH, in the same step as its
 state change. A stock Celery 5.7 worker, `celery events` and Flower read the result like any other message.
+A call's task is shown under its tool's name (Celery's `shadow`), in Flower, metrics and logs.
 It differs from what Celery publishes in three ways: the body is plain JSON instead of base64, `origin` is
 "brainq", and `body_encoding` is left out. tests/integration/broker/test_envelope.py compares the two.
 
@@ -11,6 +12,7 @@ In Lua (`%` must be doubled in a pattern):
     args  = '["s1","t1",3]'  ->  gsub('"', '\\\\"')  ->  %ARGS%       (it sits inside a JSON string)
     repr  = "('s1', 't1', 3)"                        ->  %ARGSREPR%   (Flower's search looks in it)
     task id, root id (the turn's id), a tag unique among messages in flight -> %TASK_ID% %ROOT_ID% %TAG%
+    a call's tool  ->  %TOOL%
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import secrets
 from collections.abc import Sequence
 from functools import cache
 
+from brainq.broker.names import CALL_RUN, SHOWN_NAME, shown_name
 from brainq.contracts.ids import check_id
 from brainq.errors import InvalidInput
 
@@ -28,6 +31,7 @@ ARGSREPR = "%ARGSREPR%"
 TASK_ID = "%TASK_ID%"
 ROOT_ID = "%ROOT_ID%"
 TAG = "%TAG%"
+TOOL = "%TOOL%"
 
 _EMBED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 
@@ -39,7 +43,7 @@ def template(task: str, queue: str, priority: int = 0) -> str:
         "lang": "py",
         "task": task,
         "id": TASK_ID,
-        "shadow": None,
+        "shadow": shown_name(TOOL) if task == CALL_RUN else None,
         "eta": None,
         "expires": None,
         "group": None,
@@ -74,8 +78,10 @@ def template(task: str, queue: str, priority: int = 0) -> str:
     return _compact(message)
 
 
-def envelope(task: str, args: Sequence[str | int], task_id: str, queue: str, root_id: str) -> str:
-    """The complete envelope, ready for LPUSH on `queue_key(settings, queue)`.
+def envelope(
+    task: str, args: Sequence[str | int], task_id: str, queue: str, root_id: str, tool: str = ""
+) -> str:
+    """The complete envelope, ready for LPUSH on `queue_key(settings, queue)`; a call's has its `tool`.
 
     Raises InvalidInput if an argument or id is not of the strict alphabet.
     """
@@ -86,11 +92,18 @@ def envelope(task: str, args: Sequence[str | int], task_id: str, queue: str, roo
         TASK_ID: check_id("task_id", task_id),
         ROOT_ID: check_id("root_id", root_id),
         TAG: secrets.token_hex(16),
+        **({TOOL: _tool(tool)} if task == CALL_RUN else {}),
     }
     text = template(task, queue)
     for placeholder, value in values.items():
         text = text.replace(placeholder, value)
     return text
+
+
+def _tool(name: str) -> str:
+    if not SHOWN_NAME.fullmatch(shown_name(name)):
+        raise InvalidInput("tool", "use 1 to 64 of A-Z a-z 0-9 _ -, starting with a letter or _")
+    return name
 
 
 def _argument(position: int, value: str | int) -> str | int:

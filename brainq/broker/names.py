@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from brainq.contracts.effect import Effect
@@ -31,7 +32,15 @@ TURN_SUBMIT = "brainq.turn.submit"
 """Keyword arguments: the fields of a TurnRequest. The one message with content."""
 
 CALL_RUN = "brainq.call.run"
-"""Arguments: session_id, turn_id, call_id, attempt."""
+"""Arguments: session_id, turn_id, call_id, attempt. Shown as `brainq.call.run:<tool>`."""
+
+SHOWN_NAME = re.compile(re.escape(CALL_RUN) + r":[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
+
+
+def shown_name(tool: str) -> str:
+    """What monitors call the task of a call of `tool`. Never with an id: names become metric labels."""
+    return f"{CALL_RUN}:{tool}"
+
 
 FINALIZE_STEP = "brainq.finalize.step"
 """Arguments: session_id, turn_id, step_name."""

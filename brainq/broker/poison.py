@@ -21,7 +21,7 @@ from uuid import uuid4
 from kombu.transport import redis as kombu_redis
 from kombu.utils.encoding import bytes_to_str
 
-from brainq.broker.names import POISON_LIST
+from brainq.broker.names import CALL_RUN, POISON_LIST, SHOWN_NAME
 
 logger = logging.getLogger(__name__)
 
@@ -68,8 +68,11 @@ def admit(item: bytes | str, queue: str) -> dict[str, Any]:
         raise PoisonError("content-type is not application/json")
     if headers.get("compression"):
         raise PoisonError("compressed bodies are not accepted")
-    # A shadow name would stand in for the task's in logs and metrics; threads know no time limits.
-    headers["shadow"] = headers["timelimit"] = None
+    # A shadow name stands in for the task's in logs and metrics: only a call's has one, its tool's. Threads know no
+    # time limits.
+    headers["timelimit"] = None
+    if headers["task"] != CALL_RUN or not SHOWN_NAME.fullmatch(str(headers.get("shadow"))):
+        headers["shadow"] = None
     message["body"] = _plain_body(message.get("body"), properties)
     properties["body_encoding"] = None
     properties["delivery_tag"] = f"{_tag_prefix}-{next(_tags)}"

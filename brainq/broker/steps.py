@@ -15,8 +15,8 @@ RESTART_AFTER_S = 1.0
 JOIN_TIMEOUT_S = 5.0
 
 
-def thread_step(name: str, loop: Callable[[threading.Event], None]) -> type[bootsteps.StartStopStep]:
-    """A worker bootstep that runs `loop(stopping)` in a daemon thread; add it to `app.steps["worker"]`.
+def thread_step(name: str, loop: Callable[[threading.Event, Any], None]) -> type[bootsteps.StartStopStep]:
+    """A worker bootstep that runs `loop(stopping, worker)` in a daemon thread; add it to `app.steps["worker"]`.
 
     `loop` returns soon after `stopping` is set, within 5 s; a worker does not wait longer for it. If it
     raises or returns before, that is logged and it is started again after a second: a worker without its
@@ -33,7 +33,7 @@ def thread_step(name: str, loop: Callable[[threading.Event], None]) -> type[boot
 
         def start(self, parent: Any) -> None:
             self.stopping.clear()
-            self.thread = threading.Thread(target=self.run, name=name, daemon=True)
+            self.thread = threading.Thread(target=self.run, args=(parent,), name=name, daemon=True)
             self.thread.start()
 
         def stop(self, parent: Any) -> None:
@@ -44,10 +44,10 @@ def thread_step(name: str, loop: Callable[[threading.Event], None]) -> type[boot
 
         terminate = stop
 
-        def run(self) -> None:
+        def run(self, worker: Any) -> None:
             while not self.stopping.is_set():
                 try:
-                    loop(self.stopping)
+                    loop(self.stopping, worker)
                 except Exception:
                     logger.exception("%s failed; starting it again in %g s", name, RESTART_AFTER_S)
                 self.stopping.wait(RESTART_AFTER_S)

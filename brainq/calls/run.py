@@ -27,6 +27,7 @@ from brainq.calls.report import (
 from brainq.calls.stopping import StopLatch
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
+from brainq.contracts.did import OF_CALL, Did
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
@@ -115,8 +116,9 @@ class CallRunner:
                 error=f"tool {claim.tool!r} is not loaded by this worker; all workers must load the same brain",
                 error_type="ToolNotLoaded",
             )
-            self._leave_after(claim, self._settle(claim, None, outcome, None, report_of(claim, outcome)))
-            return "not loaded"
+            report = report_of(claim, outcome)
+            self._leave_after(claim, self._settle(claim, None, outcome, None, report))
+            return _did("not loaded", report)
         token = DeadlineToken(min(claim.cap_ms, claim.remaining_ms) / 1000)
         latch.guard(token)
         held.enter_context(self._beats.hold(lambda: self._calls.beat(claim), token.cancel))
@@ -190,6 +192,7 @@ class CallRunner:
         ended = self._executor.run(tool, claim.arguments, context, token, on_late=ended_late)
         abandoned = isinstance(ended, ToolTimeout) and ended.still_running
         reply: SettleReply | None = None
+        report: Report | None = None
         try:
             if isinstance(ended, Pending | ChildTurn):
                 ended = self._parker.park(claim, ended, context.outputs())
@@ -203,7 +206,7 @@ class CallRunner:
                 reply = self._settle(claim, tool, outcome, context, report)
                 if reply.word == "LATE":
                     self._record(claim, outcome, late=True)
-            return reply.word.lower()
+            return _did(reply.word.lower(), report)
         finally:
             if not abandoned:
                 if lanes_held is not None:
@@ -268,6 +271,10 @@ class CallRunner:
     def _leave(self, claim: CallClaim) -> None:
         if claim.lanes:
             self._keeper.leave(_ref(claim))
+
+
+def _did(word: str, report: Report | None) -> Did:
+    return Did(word) if report is None else Did(word, OF_CALL.get(report.status), report.detail)
 
 
 def _ref(claim: CallClaim) -> CallRef:

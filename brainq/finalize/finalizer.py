@@ -8,6 +8,7 @@ from typing import Any
 
 from brainq.beats import Beats
 from brainq.contracts.claim import StepClaim
+from brainq.contracts.did import Did, Failed
 from brainq.finalize.ended import EndedTurns
 from brainq.finalize.order import StepOrder
 from brainq.finalize.parts import FinalParts
@@ -126,10 +127,11 @@ class TurnFinalizer:
             log.warning(
                 "failure not recorded", turn_id=claim.turn_id, step=claim.step, why=type(worse).__name__
             )
+        seen = Failed.STEP_FAILED, type(failure).__name__
         if dead:
-            return self._go_on(claim)
+            return Did(self._go_on(claim), *seen)
         self._chain.retry(claim, retry_after_s(claim.tries, self._chance()), error)
-        return "failed"
+        return Did("failed", *seen)
 
     def _note_done(self, claim: StepClaim) -> None:
         try:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from brainq.beats import Beats
+from brainq.contracts.did import Did, Failed
 from brainq.contracts.judgement import Judge, JudgeCase, Judgement
 from brainq.finalize.finalizer import MAX_TRIES, retry_after_s
 from brainq.finalize.judges.case import judge_case
@@ -111,16 +112,17 @@ class JudgeRunner:
     def _failed(self, turn_id: str, judge_name: str, tries: int, failure: Exception) -> str:
         log.error("judge failed", failure=failure, turn_id=turn_id, judge=judge_name, tries=tries)
         error = type(failure).__name__ if self._redact else f"{type(failure).__name__}: {failure}"
+        seen = Failed.JUDGE_FAILED, type(failure).__name__
         if tries >= self._max_tries:
-            return self._give_up(turn_id, judge_name, tries, error)
+            return Did(self._give_up(turn_id, judge_name, tries, error), *seen)
         again_after_s = retry_after_s(tries, random.random())
         self._rows.fail(turn_id, judge_name, error[:MOST_ERROR_CHARS], again_after_s, dead=False, tries=tries)
-        return "failed"
+        return Did("failed", *seen)
 
     def _give_up(self, turn_id: str, judge_name: str, tries: int, error: str) -> str:
         log.warning("judgement is dead", turn_id=turn_id, judge=judge_name)
         self._rows.fail(turn_id, judge_name, error[:MOST_ERROR_CHARS], 0.0, dead=True, tries=tries)
-        return "dead"
+        return Did("dead", Failed.JUDGE_FAILED)
 
 
 def _ignore(word: str) -> None:

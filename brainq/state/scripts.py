@@ -40,7 +40,8 @@ _LUA_WORDS = {"end", "next", "type", "error", "now", "unpack", "select"}
 class Doorbell:
     """Where bells of one queue go: the broker's list key (empty: the session's outbox), and their text.
 
-    The text is a whole broker message with %ARGS% %ARGSREPR% %TASK_ID% %ROOT_ID% %TAG% to fill in.
+    The text is a whole broker message with %ARGS% %ARGSREPR% %TASK_ID% %ROOT_ID% %TAG% to fill in, and for calls
+    %TOOL%.
     """
 
     key: str
@@ -64,7 +65,7 @@ class Doorbells:
         return "\n".join(
             [
                 f"local function bell_key(queue)\n  {' else'.join(keys)} end\nend",
-                "local function bell_text(queue, ARGS, ARGSREPR, TASK_ID, ROOT_ID, TAG)",
+                "local function bell_text(queue, ARGS, ARGSREPR, TASK_ID, ROOT_ID, TAG, TOOL)",
                 f"  {' else'.join(texts)} end\nend",
                 f"local BELLS_KEY = [==[{self.bells_key}]==]",
                 f"local OUTBOX_PREFIX = [==[{self.outbox_prefix}]==]",

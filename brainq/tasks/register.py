@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,12 @@ from brainq.admission import read_foreign
 from brainq.broker import names
 from brainq.broker.request import HiddenRequest
 from brainq.broker.steps import thread_step
+from brainq.contracts.did import Did, Failed
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput
 from brainq.observe.logs import logger
+from brainq.tasks.events import TaskEvents
+from brainq.tasks.failed import WorkFailed, show
 from brainq.wiring import Wiring
 
 log = logger("brainq.tasks")
@@ -22,40 +26,46 @@ _FIELDS = frozenset({"arguments", *TurnRequest.model_fields})
 
 GetWiring = Callable[[], Wiring]
 
+# Failed work is seen, and is no surprise: one line in the log, no traceback.
+_OPTIONS: dict[str, Any] = {"ignore_result": True, "throws": (WorkFailed,)}
+
 
 def coordinator_tasks(app: Celery, wiring: GetWiring) -> None:
     """Advancing turns, foreign submits, and the sweeper's thread."""
 
-    @app.task(name=names.TURN_ADVANCE, ignore_result=True)
+    @app.task(name=names.TURN_ADVANCE, **_OPTIONS)
     def advance(session_id: str, turn_id: str, fence: int) -> None:
-        wiring().coordinator.advance(session_id, turn_id, fence)
+        show(wiring().coordinator.advance(session_id, turn_id, fence))
 
-    @app.task(name=names.TURN_SUBMIT, ignore_result=True, Request=HiddenRequest)
+    @app.task(name=names.TURN_SUBMIT, Request=HiddenRequest, **_OPTIONS)
     def submit(*args: Any, **fields: Any) -> None:
-        submit_foreign(wiring(), args, fields)
+        show(submit_foreign(wiring(), args, fields))
+
+    def sweep(stopping: threading.Event, worker: Any) -> None:
+        wiring().sweeper.run(stopping, TaskEvents(worker))
 
     steps: Any = app.steps
-    steps["worker"].add(thread_step("sweeper", lambda stopping: wiring().sweeper.run(stopping)))
+    steps["worker"].add(thread_step("sweeper", sweep))
 
 
 def call_tasks(app: Celery, wiring: GetWiring) -> None:
     """Running calls, of the effects whose queues the worker consumes."""
 
-    @app.task(name=names.CALL_RUN, ignore_result=True)
+    @app.task(name=names.CALL_RUN, **_OPTIONS)
     def run(session_id: str, turn_id: str, call_id: str, attempt: int) -> None:
-        wiring().runner.run(session_id, turn_id, call_id, attempt)
+        show(wiring().runner.run(session_id, turn_id, call_id, attempt))
 
 
 def finalizer_tasks(app: Celery, wiring: GetWiring) -> None:
     """Finalizer steps, and judging."""
 
-    @app.task(name=names.FINALIZE_STEP, ignore_result=True)
+    @app.task(name=names.FINALIZE_STEP, **_OPTIONS)
     def step(session_id: str, turn_id: str, step_name: str) -> None:
-        wiring().finalizer.run(session_id, turn_id, step_name)
+        show(wiring().finalizer.run(session_id, turn_id, step_name))
 
-    @app.task(name=names.JUDGE_RUN, ignore_result=True)
+    @app.task(name=names.JUDGE_RUN, **_OPTIONS)
     def judge(session_id: str, turn_id: str, judge_name: str) -> None:
-        wiring().judge_runner.run(session_id, turn_id, judge_name)
+        show(wiring().judge_runner.run(session_id, turn_id, judge_name))
 
 
 def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]) -> str:
@@ -81,7 +91,7 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
             _without_content(failure) if redact else str(failure),
             sorted(_FIELDS.intersection(fields)) if redact else fields,
         )
-        return "rejected"
+        return Did("rejected", Failed.SUBMIT_REJECTED, type(failure).__name__)
 
 
 def _without_content(failure: BrainqError) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brainq.contracts.claim import CallRef, TurnClaim, TurnEnded
+from brainq.contracts.did import OF_TURN, Did
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
@@ -52,7 +53,8 @@ class Ender:
             diff = turn_diff(found) or ""
         if isinstance(ended, TurnEnded):
             self._after(claim, ended)
-            return f"ended: {end.ending} ({end.stop_reason})"
+            said = f"ended: {end.ending} ({end.stop_reason})"
+            return Did(said, OF_TURN.get(end.ending), end.stop_reason.value)
         if ended == "MORE" and answer and answer.message and answer.spend:
             return self._go_on(claim, view, answer.message, answer)
         return ended.lower()

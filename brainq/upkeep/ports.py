@@ -80,6 +80,17 @@ class Coordinator(Protocol):
     def advance(self, session_id: str, turn_id: str, fence: int) -> str: ...
 
 
+class Watchers(Protocol):
+    """Hears what ended in no worker's task, but by the sweeper; for those who watch tasks.
+
+    turn    a turn was ended
+    call    an attempt of a call was given up, or lost
+    """
+
+    def turn(self, session_id: str, turn_id: str, fence: int, did: str) -> None: ...
+    def call(self, ref: CallRef, attempt: int, tool: str, did: str) -> None: ...
+
+
 class Opening(Protocol):
     """Lets a turn go on without what its opening wave has not brought."""
 

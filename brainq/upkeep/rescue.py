@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from brainq.contracts.claim import CallRef
+from brainq.contracts.did import OF_CALL, Did, Failed
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import (
@@ -21,9 +22,11 @@ from brainq.contracts.outcome import (
 from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
 from brainq.tools.outcome_text import outcome_text
-from brainq.upkeep.ports import Calls, Intents, LaneKeeper
+from brainq.upkeep.ports import Calls, Intents, LaneKeeper, Watchers
 
 log = logger("brainq.upkeep")
+
+REACHED = frozenset({"again", "settled"})  # what a rescue did, and nobody before it
 
 _OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
 
@@ -77,7 +80,7 @@ class Rescuer:
         self._lanes = lanes
         self._max_attempts = max_attempts
 
-    def rescue(self, ref: CallRef, attempt: int) -> str:
+    def rescue(self, ref: CallRef, attempt: int, watchers: Watchers | None = None) -> str:
         """Returns what was done, in a word."""
         facts = self._calls.facts(ref)
         if facts is None or facts[0] != "running" or facts[3] != attempt:
@@ -100,12 +103,16 @@ class Rescuer:
             "call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=type(judged).__name__
         )
         if isinstance(judged, AskAgain):
-            return self._calls.ask_again(ref, attempt).lower()
-        return self._give_up(ref, attempt, tool, effect, step, judged.outcome)
+            did = Did(self._calls.ask_again(ref, attempt).lower(), Failed.CALL_LOST)
+        else:
+            did = self._give_up(ref, attempt, tool, effect, step, judged.outcome)
+        if watchers is not None and did in REACHED:
+            watchers.call(ref, attempt, tool, did)
+        return did
 
     def _give_up(
         self, ref: CallRef, attempt: int, tool: str, effect: Effect, step: int, outcome: ToolOutcome
-    ) -> str:
+    ) -> Did:
         text, is_error = outcome_text(outcome)
         message = Message(
             role="tool",
@@ -123,7 +130,7 @@ class Rescuer:
                 self._lanes.leave(ref)
             for call_id in reply.wants:
                 self._lanes.enter(CallRef(ref.session_id, ref.turn_id, call_id))
-        return reply.word.lower()
+        return Did(reply.word.lower(), OF_CALL.get(status))
 
 
 def _status(outcome: ToolOutcome) -> TraceStatus:

@@ -20,6 +20,7 @@ from brainq.upkeep.ports import (
     LaneKeeper,
     Lanes,
     Opening,
+    Watchers,
 )
 from brainq.upkeep.rescue import Rescuer
 
@@ -65,9 +66,11 @@ class Sweeper:
         self._parks = parks
         self._children = children
         self._inputs = inputs
+        self._watchers: Watchers | None = None
 
-    def run(self, stop: threading.Event) -> None:
+    def run(self, stop: threading.Event, watchers: Watchers | None = None) -> None:
         """Sweep until told to stop. An error (Redis or SQL away) is logged and tried again."""
+        self._watchers = watchers
         sweeps = 0
         while not stop.wait(self._every_s):
             started = time.monotonic()
@@ -117,11 +120,13 @@ class Sweeper:
     def _act(self, session_id: str, turn_id: str, fence: int, action: tuple[str, ...]) -> None:
         match action:
             case ("end",):
-                self._coordinator.advance(session_id, turn_id, fence)
+                did = self._coordinator.advance(session_id, turn_id, fence)
+                if self._watchers is not None:
+                    self._watchers.turn(session_id, turn_id, fence, did)
             case ("skip",):
                 self._opening.skip_opening(session_id, turn_id)
             case ("rescue", call_id, attempt):
-                self._rescuer.rescue(CallRef(session_id, turn_id, call_id), int(attempt))
+                self._rescuer.rescue(CallRef(session_id, turn_id, call_id), int(attempt), self._watchers)
             case ("lane", call_id):
                 self._keeper.enter(CallRef(session_id, turn_id, call_id))
             case ("expire",):

@@ -21,5 +21,5 @@ if remaining_ms <= 0 then return {'DROP', 'expired'} end
 if held[3] ~= 'read_only' and hold_word() then return {'HELD', table.concat(hold_back(call), ' ')} end
 redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
   call .. ':started_at', now)
-emit(turn, events, 'call.running', {call = call, attempt = attempt})
+emit(turn, events, 'call.running', {call = call, tool = held[6], attempt = attempt})
 return {'GO', held[4], tonumber(held[5]), remaining_ms, held[3], held[6], tonumber(open[3]), held[8] or '0'}

@@ -52,11 +52,11 @@ elseif state == 'active' then
     for i = 0, tonumber(held[10]) - 1 do
       local call = 'c' .. held[9] .. '-' .. i
       local known = redis.call('HMGET', trace, call .. ':status', call .. ':rung_at', call .. ':lease',
-        call .. ':attempt', call .. ':effect', call .. ':waiting_at')
+        call .. ':attempt', call .. ':effect', call .. ':waiting_at', call .. ':tool')
       local attempt = tonumber(known[4])
       if known[1] == 'dispatched' and bell_is_lost(known[5], known[2], rering_ms) then
         redis.call('HSET', trace, call .. ':rung_at', now)
-        ring(known[5], sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid)
+        ring(known[5], sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid, known[7])
       elseif known[1] == 'running' then
         soon(tonumber(known[3]) + 1)
         if tonumber(known[3]) <= now then actions[#actions + 1] = 'rescue ' .. call .. ' ' .. attempt end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -157,6 +158,12 @@ def test_flower_shows_no_secret(calm: World, sid: str, flower: str) -> None:
     )
     rows = table(flower)
     assert "brainq.turn.submit" in rows
+    # What failed is seen there, by the name of its tool.
+    states = {(row["name"], row["state"]) for row in json.loads(rows)["data"]}
+    assert {("brainq.call.run:read", "FAILURE"), ("brainq.turn.advance", "FAILURE")} <= states
+    assert ("brainq.call.run:write", "SUCCESS") in states
+    counted = [line for line in fetch(f"{flower}/metrics").splitlines() if 'type="task-failed"' in line]
+    assert any('task="brainq.call.run:read"' in line for line in counted)
     pages = {
         name: fetch(f"{flower}{name}")
         for name in ("/workers", "/tasks", "/broker", "/metrics", "/api/tasks", "/api/workers")
@@ -184,6 +191,4 @@ def table(flower: str) -> str:
 
 def task_ids(rows: str) -> list[str]:
     """The ids of foreign submits, which are the producer's own."""
-    import json
-
     return [row["uuid"] for row in json.loads(rows)["data"] if row["name"] == "brainq.turn.submit"]

@@ -46,13 +46,14 @@ def test_the_envelope_is_the_one_celery_sends_but_for_the_documented_differences
         root_id="t1",
         queue=READ_ONLY_QUEUE,
         ignore_result=True,
+        shadow="brainq.call.run:find",
     )
     app.close()
     key = queue_key(settings, READ_ONLY_QUEUE)
     assert redis_server.keys() == [key]  # nothing was bound: the default exchange needs no binding
     theirs = pop(redis_server, key)
     ours = json.loads(
-        doorbell.envelope(CALL_RUN, ("s1", "t1", "c1-0", 1), "t1.c1-0.1", READ_ONLY_QUEUE, "t1")
+        doorbell.envelope(CALL_RUN, ("s1", "t1", "c1-0", 1), "t1.c1-0.1", READ_ONLY_QUEUE, "t1", "find")
     )
 
     assert theirs["properties"].pop("body_encoding") == "base64"

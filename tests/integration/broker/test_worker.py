@@ -24,7 +24,7 @@ def test_a_thread_step_runs_while_its_worker_does_and_is_started_again_if_it_fai
     alive = threading.Event()
     stopped = threading.Event()
 
-    def sweep(stopping: threading.Event) -> None:
+    def sweep(stopping: threading.Event, worker: Any) -> None:
         runs.append(1)
         if len(runs) == 1:
             raise ConnectionError("Redis went away")

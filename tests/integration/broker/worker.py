@@ -70,14 +70,23 @@ def quarantined(server: RedisServer, settings: Settings) -> list[dict[str, Any]]
     return [json.loads(note) for note in reversed(notes)]
 
 
+class Events(dict[str, dict[str, Any]]):
+    """The last event of each type; `all` has every one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[dict[str, Any]] = []
+
+
 @contextmanager
-def watching(app: Celery) -> Generator[dict[str, dict[str, Any]]]:
-    """The last event of each type that a monitor such as Flower receives during the block."""
-    events: dict[str, dict[str, Any]] = {}
+def watching(app: Celery) -> Generator[Events]:
+    """What a monitor such as Flower receives during the block."""
+    events = Events()
     listening, stopping = threading.Event(), threading.Event()
 
     def note(event: dict[str, Any]) -> None:
         events[event["type"]] = event
+        events.all.append(event)
 
     def listen() -> None:
         with app.connection_for_read() as connection:

@@ -9,15 +9,17 @@ local function tool_message(call, tool, step, text)
 end
 
 local function dispatch(call, effect, attempt)
+  local tool = redis.call('HGET', trace, call .. ':tool')
   redis.call('HSET', trace, call .. ':status', 'dispatched', call .. ':dispatched_at', now, call .. ':rung_at', now)
   emit(turn, events, 'call.dispatched', {call = call, attempt = attempt})
-  ring(effect, sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid)
+  ring(effect, sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid, tool)
 end
 
 local function end_call(call, status, message, detail, latency_ms)
   redis.call('HSET', trace, call .. ':status', status, call .. ':ended_at', now,
     call .. ':msg', message, call .. ':detail', detail, call .. ':latency', latency_ms)
-  emit(turn, events, 'call.ended', {call = call, status = status, latency_ms = latency_ms, detail = detail})
+  emit(turn, events, 'call.ended', {call = call, tool = redis.call('HGET', trace, call .. ':tool') or '',
+    status = status, latency_ms = latency_ms, detail = detail})
 end
 
 -- A repeat of what already succeeded, with no other write since, is refused before it starts.

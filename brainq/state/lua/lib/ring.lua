@@ -3,11 +3,12 @@
 -- would be built anew on each call. In outbox mode the key is empty and the bell goes to the session's outbox,
 -- which the caller publishes afterwards.
 -- @doorbells
-local function ring(queue, sid, id, suffix, args, root)
+-- `tool` is for the queues of calls only: their tasks are shown by their tool's name.
+local function ring(queue, sid, id, suffix, args, root, tool)
   local key, task_id = bell_key(queue), id .. '.' .. suffix
   local tag = task_id .. '.' .. clock[1] .. clock[2]
   local said = cjson.encode(args):gsub('"', '\\"')
-  local text = bell_text(queue, said, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag)
+  local text = bell_text(queue, said, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag, tool)
   if key == '' then
     redis.call('RPUSH', OUTBOX_PREFIX .. '{' .. sid .. '}:outbox', text)
   else
