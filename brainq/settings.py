@@ -89,7 +89,9 @@ class Settings(BaseSettings):
     result_after_failing_s: float = Field(default=5.0, ge=0, le=60)
     """The result goes out after finalizer steps failed for this long."""
 
-    max_attempts: int = Field(default=3, ge=1, le=20)
+    max_attempts: int = Field(default=5, ge=1, le=20)
+    """How often a read, or a call of an idempotent tool, is run whose workers are lost; from the third on by itself."""
+
     concurrency: Concurrency = Concurrency()
     doorbell: Literal["transactional", "outbox"] = "transactional"
     task_events: bool = True

@@ -41,6 +41,7 @@ from brainq.tools.tool import Tool
 
 log = logger("brainq.calls")
 
+MOST_LOST = 2  # a call that lost so many workers runs in a process where nothing else does
 NOT_SERVED = "not served here"
 """Why the doorbell of a call is dropped whose effect another pool serves: a forged one, or a wrong queue."""
 
@@ -189,7 +190,11 @@ class CallRunner:
                     lanes_held.release(lanes_held)
                 self._leave_after(claim, reply)
 
-        ended = self._executor.run(tool, claim.arguments, context, token, on_late=ended_late)
+        if claim.attempt > MOST_LOST and self._brain.tools.get(tool.name) is tool:
+            # The workers that ran it before are gone, and this call may be what killed them.
+            ended = self._executor.run_apart(tool, claim.arguments, context, token)
+        else:
+            ended = self._executor.run(tool, claim.arguments, context, token, on_late=ended_late)
         abandoned = isinstance(ended, ToolTimeout) and ended.still_running
         reply: SettleReply | None = None
         report: Report | None = None

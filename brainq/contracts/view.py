@@ -18,7 +18,9 @@ from brainq.contracts.usage import Spend, TokenUsage
 class TurnView:
     """A live turn as its owner sees it. Instants are Redis time in ms.
 
-    lost_attempts   attempts at a step whose worker died or was cut off
+    lost_attempts   workers that it lost since it last went on
+    died_alone      how many of them died while they worked on this turn alone
+    died_how        how the last of those died, such as `was killed by signal 9`
     succeeded       fingerprints of calls that succeeded -> the write epoch they did so in
     steps_max       the budget's; a step that was begun (`thinking_step`) is already paid for
     opened          the opening wave (memory, context pack) was dispatched
@@ -67,6 +69,8 @@ class TurnView:
     inputs: tuple[TurnInput, ...] = ()
     compacted: bool = False
     flagged: bool = False
+    died_alone: int = 0
+    died_how: str = ""
 
     @property
     def remaining_ms(self) -> int:

@@ -26,6 +26,8 @@ _TURN_FIELDS = [
     "step",
     "thinking_step",
     "lost_attempts",
+    "died_alone",
+    "died_how",
     "cancel",
     "cancel_reason",
     "begun",
@@ -117,6 +119,8 @@ def read_view(client: Client, keys: Keys, claim: TurnClaim) -> TurnView:
         shown=frozenset((turn["shown"] or "").split()),
         compacted=turn["compacted"] == "1",
         flagged=turn["flag"] is not None,
+        died_alone=int(turn["died_alone"] or 0),
+        died_how=turn["died_how"] or "",
         inputs=tuple(TurnInput.model_validate_json(item) for item in inputs),
     )
 

@@ -12,7 +12,7 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
-from brainq.state.attention import look_within
+from brainq.state.attention import GOING_ON_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import ready_word, said_at_submit
@@ -20,6 +20,8 @@ from brainq.state.script_values import used as _used
 from brainq.state.scripts import Scripts
 from brainq.state.turn_steps import TurnSteps
 from brainq.state.turn_view import read_said, read_view
+
+MOST_LOST = 2  # a turn that lost so many workers since it last went on is worked on alone
 
 
 class RedisTurns(TurnSteps):
@@ -93,8 +95,10 @@ class RedisTurns(TurnSteps):
                 look_within(self._run, self._keys, sid, live, self._grace_ms / 1000)
         return reply[0], reply[1] if len(reply) > 1 else ""
 
-    def claim(self, session_id: str, turn_id: str, fence: int, owner: str) -> TurnClaim | str:
-        """The turn's ownership, or why the doorbell is dropped."""
+    def claim(
+        self, session_id: str, turn_id: str, fence: int, owner: str, most_lost: int = MOST_LOST
+    ) -> TurnClaim | str:
+        """The turn's ownership, or why the doorbell is dropped: `suspect` when it lost its worker `most_lost` times."""
         reply = self._run.turn_claim.on(
             self._keys,
             session_id,
@@ -103,6 +107,7 @@ class RedisTurns(TurnSteps):
             fence=fence,
             lease_ms=self._lease_ms,
             grace_ms=self._grace_ms,
+            most_lost=most_lost,
         )
         if reply[0] == "DROP":
             return reply[1]
@@ -116,6 +121,31 @@ class RedisTurns(TurnSteps):
             lease_ms=self._lease_ms,
         )
         return reply[0]
+
+    def release(self, claim: TurnClaim) -> str:
+        """Let the turn go, though nothing came of this advance: `RELEASED`, or `CLEARED` of having lost its worker."""
+        reply = self._run.turn_release(
+            turn=self._keys.turn(claim.session_id, claim.turn_id), owner=claim.owner, fence=claim.fence
+        )
+        if reply[0] == "RELEASED":
+            look_within(self._run, self._keys, claim.session_id, claim.turn_id, GOING_ON_S)
+        return reply[0]
+
+    def blame(self, session_id: str, turn_id: str, process: str, how: str) -> str:
+        """The process of this name worked on the turn alone, and died: `BLAMED`, or `GONE` when it held it no more."""
+        reply = self._run.turn_blame(
+            turn=self._keys.turn(session_id, turn_id),
+            sid=session_id,
+            tid=turn_id,
+            process=f"@{process}",
+            how=how,
+        )
+        self._outbox.flush(session_id)
+        return reply[0]
+
+    def owner(self, session_id: str, turn_id: str) -> str:
+        """Who holds the turn; "" when nobody does."""
+        return cast("str | None", self._client.hget(self._keys.turn(session_id, turn_id), "owner")) or ""
 
     def look(self, claim: TurnClaim) -> TurnView:
         """What the owner needs to decide and to prepare, in one round trip."""

@@ -14,11 +14,13 @@ from brainq.turn.asked import Answer, Asked, Calls, RungAgain
 from brainq.turn.beside import Beside
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide
 from brainq.turn.ending import Ender
-from brainq.turn.ports import LaneKeeper, Stops, Turns
+from brainq.turn.ports import Alone, LaneKeeper, Stops, Turns
 from brainq.turn.think import Thinker
 from brainq.turn.thinking import ThinkingManager
 
 log = logger("brainq.turn")
+
+ANY = 1_000_000  # however often it lost its worker
 
 
 @dataclass(slots=True)
@@ -35,7 +37,11 @@ class Ownership:
 
 
 class Coordinator:
-    """Advances turns. Holds no state of its own: any process may advance any turn."""
+    """Advances turns. Holds no state of its own: any process may advance any turn.
+
+    alone   advances turns that lost their worker again and again, each in a process where nothing else runs.
+            None: this is such a process
+    """
 
     def __init__(
         self,
@@ -49,6 +55,7 @@ class Coordinator:
         beats: Beats,
         stops: Stops,
         ender: Ender,
+        alone: Alone | None = None,
     ) -> None:
         self._owner = owner
         self._numbers = itertools.count(1)
@@ -61,20 +68,36 @@ class Coordinator:
         self._beats = beats
         self._stops = stops
         self._ender = ender
+        self._alone = alone
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
         # Each claim signs as an owner of its own: after a loss of Redis' data fences begin again, and a thread
         # from before must not be taken for the new owner because it runs in the same process.
         owner = f"{next(self._numbers)}@{self._owner}"
-        claim = self._turns.claim(session_id, turn_id, fence, owner)
+        if self._alone is None:
+            claim = self._turns.claim(session_id, turn_id, fence, owner, ANY)
+        else:
+            claim = self._turns.claim(session_id, turn_id, fence, owner)
+            if claim == "suspect":
+                return self._alone.advance(session_id, turn_id, fence)
         if isinstance(claim, str):
             log.debug("doorbell dropped", turn_id=turn_id, why=claim)
             return f"dropped: {claim}"
+        did = "lost"
+        try:
+            did = self._claimed(claim)
+            return did
+        finally:
+            if did == "lost":
+                # This process lives: said until Redis hears it, so that the turn is not taken for what kills workers.
+                self._beats.hold(lambda: self._turns.release(claim), _ignore)
+
+    def _claimed(self, claim: TurnClaim) -> str:
         ownership = Ownership()
         with (
             self._beats.hold(lambda: self._turns.beat(claim), ownership.hear),
-            self._stops.watch(session_id, turn_id, ownership.hear),
+            self._stops.watch(claim.session_id, claim.turn_id, ownership.hear),
         ):
             view = self._turns.look(claim)
             thinking = self._thinking.on_turn_start(view.turn_number)
@@ -113,3 +136,7 @@ class Coordinator:
             case None:
                 log.info("turn lost while thinking", turn_id=claim.turn_id)
                 return "lost"
+
+
+def _ignore(word: str) -> None:
+    """The turn was released, or is another's."""

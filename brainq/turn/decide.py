@@ -9,7 +9,8 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.turn.thinking import ThinkingManager
 
-MAX_LOST_ATTEMPTS = 4  # a turn that keeps killing its coordinators is ended, not tried for ever
+MOST_DEATHS_ALONE = 2  # of processes that worked on one turn and on nothing else: one may be an accident
+MOST_LOST = 8  # whole workers that a turn lost without going on, though it was worked on alone in the end
 
 FALLBACK_TEXTS = {
     StopReason.DEADLINE: "I ran out of time before I could finish this.",
@@ -89,12 +90,20 @@ def decide(view: TurnView, thinking: ThinkingManager = NEVER_REFLECTS) -> Decisi
         return Wait(f"it waits for {view.awaits}")
     if view.lost_reason:
         return End(Ending.FAILED, StopReason.LOST, "Redis lost its state", view.lost_reason)
-    if view.lost_attempts >= MAX_LOST_ATTEMPTS:
+    if view.died_alone >= MOST_DEATHS_ALONE:
+        return End(
+            Ending.FAILED,
+            StopReason.LOST,
+            "it kills the process that works on it",
+            f"quarantined: the process that worked on this turn, and on nothing else, {view.died_how}, "
+            f"{view.died_alone} times; look at what its system prompt, callbacks and provider do",
+        )
+    if view.lost_attempts >= MOST_LOST:
         return End(
             Ending.FAILED,
             StopReason.LOST,
             "its coordinators kept dying",
-            f"{view.lost_attempts} workers were lost while asking the model",
+            f"quarantined: {view.lost_attempts} workers were lost one after the other while they worked on it",
         )
     if view.request.kind == "compact":
         return COMPACTED if view.compacted else Compact("a compaction is what it is for")

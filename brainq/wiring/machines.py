@@ -31,6 +31,7 @@ from brainq.upkeep.judges import JudgeBells
 from brainq.upkeep.parks import Parks
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.sweeper import Sweeper
+from brainq.wiring.alone import AloneProcesses
 from brainq.wiring.people import People
 
 log = logger("brainq.wiring")
@@ -73,6 +74,11 @@ class Wiring(People):
             return None
 
     @cached_property
+    def alone(self) -> AloneProcesses | None:
+        """Where turns go on that may be what kills their workers."""
+        return AloneProcesses(self.settings, self.redis_url, self.turns)
+
+    @cached_property
     def coordinator(self) -> Coordinator:
         beside = Beside(self.brain, self.asides, self.store.transcripts, cost_usd, self.index)
         thinker = Thinker(
@@ -101,6 +107,7 @@ class Wiring(People):
                 attention=self.index,
                 first_final_step=self.order.first,
             ),
+            alone=self.alone,
         )
 
     @cached_property
@@ -223,6 +230,8 @@ class Wiring(People):
             self.beats.stop()
         if "judge_beats" in built:
             self.judge_beats.stop()
+        if built.get("alone") is not None:
+            built["alone"].close()
         if "stops" in built:
             self.stops.close()
         if "store" in built:

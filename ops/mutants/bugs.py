@@ -32,15 +32,15 @@ BUGS = (
     Bug(
         "lost attempts never end a turn",
         "brainq/turn/decide.py",
-        "if view.lost_attempts >= MAX_LOST_ATTEMPTS:",
+        "if view.lost_attempts >= MOST_LOST:",
         "if view.lost_attempts < 0:",
         DECIDE,
     ),
     Bug(
         "one lost attempt too many",
         "brainq/turn/decide.py",
-        "if view.lost_attempts >= MAX_LOST_ATTEMPTS:",
-        "if view.lost_attempts > MAX_LOST_ATTEMPTS:",
+        "if view.lost_attempts >= MOST_LOST:",
+        "if view.lost_attempts > MOST_LOST:",
         DECIDE,
     ),
     Bug(

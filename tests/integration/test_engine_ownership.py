@@ -16,6 +16,7 @@ from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Spend
+from brainq.contracts.view import TurnView
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump
@@ -268,3 +269,23 @@ def test_p10_following_while_the_turn_runs_sees_every_event(pump: Pump) -> None:
     pump.finish(handle)
     follower.join()
     assert followed == list(handle.events(timeout_s=1))
+
+
+def test_an_advance_that_fails_lets_go_of_its_turn_and_is_no_lost_worker(
+    pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = pump.submit("s1", script(final="after all"))
+    turns = pump.wiring.turns
+
+    def away(claim: TurnClaim) -> TurnView:
+        raise ConnectionError("SQL or Redis is away")
+
+    bell = pump.take("brainq.turns")
+    assert bell is not None
+    with monkeypatch.context() as broken:
+        broken.setattr(turns, "look", away)
+        with pytest.raises(ConnectionError):
+            pump.answer(bell)
+    wait_until(lambda: not turns.owner("s1", handle.turn_id), "the turn was let go of")
+    assert pump.finish(handle).text == "after all"
+    assert pump.wiring.runtime.fields("s1", handle.turn_id).get("lost_attempts", "0") == "0"

@@ -101,3 +101,33 @@ def test_notices_are_no_part_of_a_history_of_its_own(rig: Rig) -> None:
     rig.client.rpush(rig.names(TID)["notices"], '{"n": 1}')
     rig.run("turn_claim", fence=0)
     assert rig.client.llen(rig.names(TID)["notices"]) == 1
+
+
+def test_a_turn_that_lost_its_worker_again_and_again_goes_on_alone(rig: Rig) -> None:
+    rig.owned()
+    rig.pass_ms(LEASE_MS)
+    assert rig.run("turn_claim", owner="w2", fence=1)[:2] == ["GO", 2]
+    rig.pass_ms(LEASE_MS)
+    assert rig.run("turn_claim", owner="w3", fence=2) == ["DROP", "suspect"]
+    rig.run("turn_sweep")
+    assert rig.run("turn_claim", owner="w3", fence=2) == ["DROP", "suspect"]
+    assert rig.run("turn_claim", owner="alone", fence=2, most_lost=1_000_000)[:2] == ["GO", 3]
+    assert rig.turn()["lost_attempts"] == "2"
+
+
+def test_it_counts_wherever_the_worker_was_lost_and_no_more_once_the_turn_went_on(rig: Rig) -> None:
+    rig.owned()
+    rig.pass_ms(LEASE_MS)
+    rig.run("turn_sweep")
+    rig.run("turn_claim", owner="w2", fence=1)
+    assert rig.turn()["lost_attempts"] == "1"  # before any model was asked
+    rig.commit(owner="w2", fence=2)
+    assert rig.turn()["lost_attempts"] == "0"
+
+
+def test_a_suspect_that_is_cancelled_or_past_its_deadline_is_anybodys(rig: Rig) -> None:
+    rig.owned()
+    rig.client.hset(rig.names(TID)["turn"], mapping={"lost_attempts": 5, "owner": ""})
+    assert rig.run("turn_claim", owner="w2", fence=1) == ["DROP", "suspect"]
+    rig.run("turn_cancel")
+    assert rig.run("turn_claim", owner="w2", fence=1)[0] == "GO"

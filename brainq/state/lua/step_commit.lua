@@ -10,6 +10,7 @@ REPLY  COMMITTED wants | LOST
 -- @include lib/budget
 -- @include lib/plan
 -- @include lib/waves
+-- @include lib/lost
 if not holds(turn, owner, fence) or tonumber(redis.call('HGET', turn, 'step')) ~= step - 1 then return {'LOST'} end
 
 redis.call('RPUSH', history, item)
@@ -21,8 +22,9 @@ redis.call('RPUSH', spends, spend)
 learn_ratio(session, turn, input)
 local plan = cjson.decode(calls)
 local waves, asked = plan_calls(plan)
-redis.call('HSET', turn, 'step', step, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'thinking', '0', 'lost_attempts', 0,
+redis.call('HSET', turn, 'step', step, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'thinking', '0',
   'awaits', 'calls', 'owner', '')
+goes_on(turn)
 emit(turn, events, 'step.ended', {step = step, calls = #plan, plan = asked, input_tokens = input, output_tokens = output})
 for _, call in ipairs(plan) do
   if call.denied ~= '' then end_call(call.id, 'denied', call.message, call.denied, 0) end

@@ -9,6 +9,7 @@ REPLY  OPENED | ALREADY | LOST
 -- @include lib/holds
 -- @include lib/plan
 -- @include lib/waves
+-- @include lib/lost
 if not holds(turn, owner, fence) then return {'LOST'} end
 local held = redis.call('HMGET', turn, 'opening_until', 'step')
 if held[1] or held[2] ~= '0' then return {'ALREADY'} end
@@ -16,6 +17,7 @@ local plan = cjson.decode(calls)
 local waves, asked = plan_calls(plan)
 redis.call('HSET', turn, 'opening_until', now + opening_ms, 'n_calls', #plan, 'wave', 1, 'waves', waves,
   'awaits', 'calls', 'owner', '')
+goes_on(turn)
 emit(turn, events, 'turn.opening', {plan = asked})
 open_waves()
 return {'OPENED'}

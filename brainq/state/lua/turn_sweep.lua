@@ -8,6 +8,7 @@ REPLY  LOOK after_ms fence actions | ENDED | GONE
 ]]
 -- @include lib/event
 -- @include lib/ring
+-- @include lib/lost
 local held = redis.call('HMGET', turn, 'state', 'awaits', 'owner', 'lease_until', 'rung_at', 'fence', 'cancel',
   'cancel_at', 'step', 'n_calls', 'opening_until', 'holds', 'parent')
 local state, fence, actions, after = held[1], tonumber(held[6] or 0), {}, rering_ms
@@ -39,6 +40,7 @@ elseif state == 'active' then
     if owned then
       soon(tonumber(held[4]) + 1)
     elseif held[3] ~= '' or bell_is_lost('turns', held[5], rering_ms) then
+      if held[3] ~= '' then note_lost(turn, held[3]) end
       redis.call('HSET', turn, 'owner', '', 'rung_at', now)
       ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
     else -- it waits in a long queue: look again after its own age once more

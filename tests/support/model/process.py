@@ -31,7 +31,7 @@ from brainq.state.outbox import NoOutbox
 from brainq.state.outside import RedisOutside
 from brainq.state.sessions import RedisSessions
 from brainq.state.turns import RedisTurns
-from brainq.turn.advance import Coordinator
+from brainq.turn.advance import ANY, Coordinator
 from brainq.turn.ending import Ender
 from brainq.upkeep.compare import Comparer
 from brainq.upkeep.parks import Parks
@@ -94,6 +94,22 @@ class Outside:
     waits: Callable[[], bool]
 
 
+class AloneProcess:
+    """`wiring.alone.AloneProcesses`, whose child now and then dies as soon as it has claimed the turn."""
+
+    def __init__(self, rng: Random, turns: RedisTurns, lone: Coordinator, name: str) -> None:
+        self._rng = rng
+        self._turns = turns
+        self._lone = lone
+        self._name = name
+
+    def advance(self, session_id: str, turn_id: str, fence: int) -> str:
+        if self._rng.random() < 0.7:
+            return self._lone.advance(session_id, turn_id, fence)
+        self._turns.claim(session_id, turn_id, fence, f"0@{self._name}", ANY)
+        return self._turns.blame(session_id, turn_id, self._name, "was killed by signal 9")
+
+
 class Process:
     """A worker process. `spawn` starts another task in it."""
 
@@ -122,23 +138,32 @@ class Process:
             redact=True,
         )
         children: Any = NoChildren()
-        self.coordinator = Coordinator(
-            owner=owner,
-            brain=BRAIN,
+        ender = Ender(
             turns=state.turns,
-            thinker=cast(Any, RandomThinker(rng, state.turns, state.budgets, state.asides, outside.waits)),
-            beside=cast(Any, RandomBeside(state.asides)),
             lanes=state.keeper,
-            beats=beats,
-            stops=stops,
-            ender=Ender(
-                turns=state.turns,
-                lanes=state.keeper,
-                leftovers=Leftovers(self.desk, children),
-                attention=state.index,
-                first_final_step=FIRST_STEP,
-            ),
+            leftovers=Leftovers(self.desk, children),
+            attention=state.index,
+            first_final_step=FIRST_STEP,
         )
+
+        def coordinator(name: str, alone: AloneProcess | None) -> Coordinator:
+            return Coordinator(
+                owner=name,
+                brain=BRAIN,
+                turns=state.turns,
+                thinker=cast(
+                    Any, RandomThinker(rng, state.turns, state.budgets, state.asides, outside.waits)
+                ),
+                beside=cast(Any, RandomBeside(state.asides)),
+                lanes=state.keeper,
+                beats=beats,
+                stops=stops,
+                ender=ender,
+                alone=alone,
+            )
+
+        lone = coordinator(f"{owner}-alone", None)
+        self.coordinator = coordinator(owner, AloneProcess(rng, state.turns, lone, f"{owner}-alone"))
 
         def in_this_process(label: str, body: Callable[[], None]) -> None:
             spawn(label, self, body)

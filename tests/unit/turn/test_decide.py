@@ -16,7 +16,8 @@ from brainq.contracts.view import TurnView
 from brainq.turn.decide import (
     COMPACTED,
     FALLBACK_TEXTS,
-    MAX_LOST_ATTEMPTS,
+    MOST_DEATHS_ALONE,
+    MOST_LOST,
     SPENT,
     Compact,
     End,
@@ -108,12 +109,22 @@ def test_what_redis_lost_is_said() -> None:
     assert decision.error == "it had begun to write"
 
 
-def test_lost_attempts_end_it_and_not_one_too_early() -> None:
-    assert isinstance(decide(view(lost_attempts=MAX_LOST_ATTEMPTS - 1)), Think)
-    decision = decide(view(lost_attempts=MAX_LOST_ATTEMPTS))
+def test_lost_workers_end_it_and_not_one_too_early() -> None:
+    """Where no death can be told from another, such as where the whole container dies."""
+    assert isinstance(decide(view(lost_attempts=MOST_LOST - 1)), Think)
+    decision = decide(view(lost_attempts=MOST_LOST))
     assert ended(decision) == (Ending.FAILED, StopReason.LOST)
     assert isinstance(decision, End)
-    assert str(MAX_LOST_ATTEMPTS) in decision.error
+    assert str(MOST_LOST) in decision.error
+
+
+def test_what_kills_processes_that_work_on_it_alone_is_quarantined_and_says_how() -> None:
+    assert isinstance(decide(view(lost_attempts=3, died_alone=MOST_DEATHS_ALONE - 1)), Think)
+    decision = decide(view(died_alone=MOST_DEATHS_ALONE, died_how="was killed by signal 9"))
+    assert ended(decision) == (Ending.FAILED, StopReason.LOST)
+    assert isinstance(decision, End)
+    assert "quarantined" in decision.error
+    assert "was killed by signal 9, 2 times" in decision.error
 
 
 def test_a_compaction_turn_compacts_once_and_asks_nothing() -> None:

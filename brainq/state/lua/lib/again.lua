@@ -1,6 +1,8 @@
 -- The owner is done with this advance and the turn is to be advanced once more.
 -- @include lib/ring
+-- @include lib/lost
 local function ring_again(turn_key, sid, tid, fence)
   redis.call('HSET', turn_key, 'owner', '', 'rung_at', now, 'aside_open', '')
+  goes_on(turn_key)
   ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
 end

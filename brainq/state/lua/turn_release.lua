@@ -1,0 +1,18 @@
+--[[
+Whoever owned a turn lives, and does not go on with it: our own trouble, not the turn's. It is let go of, and rung for by
+the sweeper. CLEARED: its lease had lapsed meanwhile, and the turn was taken for one that lost its worker.
+
+KEYS   turn
+ARGV   owner fence:n
+REPLY  RELEASED | CLEARED | GONE
+]]
+-- @include lib/now
+-- @include lib/holds
+if holds(turn, owner, fence) then
+  redis.call('HSET', turn, 'owner', '', 'rung_at', now)
+  return {'RELEASED'}
+end
+local held = redis.call('HMGET', turn, 'lost_owner', 'lost_attempts')
+if held[1] ~= owner then return {'GONE'} end
+redis.call('HSET', turn, 'lost_owner', '', 'lost_attempts', math.max(0, tonumber(held[2]) - 1))
+return {'CLEARED'}

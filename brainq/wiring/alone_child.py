@@ -1,0 +1,55 @@
+"""The main of a process that works on one turn at a time, and on nothing else. See `brainq.wiring.alone`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from functools import cached_property
+
+from brainq.brain import load_brain
+from brainq.calls.frames import FrameLostError, receive_frame, send_frame
+from brainq.observe.logs import configure_logs, logger
+from brainq.settings import load_settings
+from brainq.wiring.machines import Wiring
+
+log = logger("brainq.turn")
+
+
+class _Lone(Wiring):
+    @cached_property
+    def alone(self) -> None:
+        """This process is where turns go on alone."""
+
+
+def main(descriptor: int) -> None:
+    """Answer the doorbells that come through the socket until the worker hangs up."""
+    # A worker that stops warmly lets its turns finish; it ends this process, or the guard does.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sock = socket.socket(fileno=descriptor)
+    first = receive_frame(sock)
+    try:
+        settings = load_settings(**first["settings"])
+        configure_logs(settings.log_level, json_lines=settings.log_format == "json")
+        wiring = _Lone(settings, load_brain(settings.app), owner=first["owner"])
+        wiring.warm_up()
+    except BaseException as error:
+        send_frame(sock, {"error": f"{type(error).__name__}: {error}"})
+        return
+    send_frame(sock, {"ready": os.getpid()})
+    try:
+        while True:
+            doorbell = receive_frame(sock)["doorbell"]
+            send_frame(sock, {"did": _answer(wiring, doorbell)})
+    except (FrameLostError, OSError):
+        os._exit(0)
+
+
+def _answer(wiring: Wiring, doorbell: list[object]) -> str:
+    session_id, turn_id, fence = doorbell
+    try:
+        return wiring.coordinator.advance(str(session_id), str(turn_id), int(str(fence)))
+    except Exception as failure:
+        log.error("advance failed", failure=failure, turn_id=turn_id)
+        return "failed"
