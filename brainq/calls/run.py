@@ -31,6 +31,7 @@ from brainq.contracts.did import OF_CALL, Did
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
 from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import RunContext
@@ -279,7 +280,11 @@ class CallRunner:
 
 
 def _did(word: str, report: Report | None) -> Did:
-    return Did(word) if report is None else Did(word, OF_CALL.get(report.status), report.detail)
+    if report is None:
+        return Did(word)
+    # A failure's detail begins with the name of the error's class; others may be a tool's own words.
+    why = report.detail.partition(" ")[0] if report.status is TraceStatus.FAILED else ""
+    return Did(word, OF_CALL.get(report.status), why)
 
 
 def _ref(claim: CallClaim) -> CallRef:
