@@ -155,8 +155,14 @@ class Timeline:
             Text(f"{count} {effect}", style=EFFECT_STYLES.get(effect, ""))
             for effect, count in effects.items()
         ]
+        problem: Details = [Text(f"not whole: {data['problem']}", "yellow")] if data.get("problem") else []
         tokens = f"{data.get('input_tokens', 0)} in, {data.get('output_tokens', 0)} out tokens"
-        return Text("asks"), [counted(data.get("calls", 0), "call"), *asked, Text(tokens, style="dim")]
+        return Text("asks"), [
+            counted(data.get("calls", 0), "call"),
+            *asked,
+            *problem,
+            Text(tokens, style="dim"),
+        ]
 
     def _call(self, kind: EventKind, data: dict[str, Any]) -> tuple[Text, Details]:
         if kind is EventKind.APPROVAL_REQUESTED and "tool" in data:

@@ -17,7 +17,9 @@ class EventKind(StrEnum):
     TURN_OPENING = "turn.opening"  # plan (call, tool, effect of each): memory and the context pack are read
     STEP_STARTED = "step.started"  # step, attempt: a higher attempt replaces the text of the lower
     TEXT_DELTA = "text.delta"  # step, attempt, text
-    STEP_ENDED = "step.ended"  # step, calls, plan (call, tool, effect of each), input_tokens, output_tokens
+    # step, calls, plan (call, tool, effect of each), input_tokens, output_tokens; problem, where the reply could not be
+    # acted on: length, filtered or broken
+    STEP_ENDED = "step.ended"
     CALL_WAITING = "call.waiting"
     CALL_DISPATCHED = "call.dispatched"
     CALL_RUNNING = "call.running"

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from brainq.contracts.base import Wire
+from brainq.contracts.finish import Finish, finish_of
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import TokenUsage
@@ -47,7 +48,8 @@ class ModelReply(Wire):
 
     Call ids are the provider's own here; the coordinator replaces them by `c<step>-<index>`.
 
-    finish_reason   `stop`, `tool_calls`, `length` (cut at the output limit), `content_filter`, or a service's own word
+    finish_reason   `stop`, `tool_calls`, `length` (cut at the output limit), `content_filter`, or a service's own word;
+                    what a turn makes of it is `finish`
     """
 
     text: str = ""
@@ -55,6 +57,10 @@ class ModelReply(Wire):
     usage: TokenUsage = TokenUsage()
     model: str = ""
     finish_reason: str = ""
+
+    @property
+    def finish(self) -> Finish:
+        return finish_of(self.finish_reason)
 
 
 class ModelChunk(Wire):

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 
 from brainq.contracts.base import Wire
 
-DenialReason = Literal["duplicate", "blocked", "pre_hook", "validation", "budget", "approval", "hold"]
+DenialReason = Literal["duplicate", "blocked", "pre_hook", "validation", "budget", "approval", "hold", "cut"]
 
 
 class ToolSuccess(Wire):

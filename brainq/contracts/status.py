@@ -52,10 +52,12 @@ TURN_MOVES: dict[TurnState, frozenset[TurnState]] = {
 
 
 class StopReason(StrEnum):
-    """Why the model loop stopped. Only `answered` is an answer of the model's own."""
+    """Why the model loop stopped. Only `answered` is a whole answer of the model's own."""
 
     ANSWERED = "answered"
     EMPTY_REPLY = "empty_reply"
+    LENGTH = "length"  # the model's last reply was cut off, and stands as far as it came
+    FILTERED = "filtered"  # a content filter stopped it, or the model refused
     MAX_STEPS = "max_steps"
     MAX_TOTAL_TOKENS = "max_total_tokens"
     MAX_COST = "max_cost"
@@ -63,6 +65,12 @@ class StopReason(StrEnum):
     CANCELLED = "cancelled"
     MODEL_ERROR = "model_error"
     LOST = "lost"
+
+
+ENDS_OF_A_REPLY = frozenset(
+    {StopReason.ANSWERED, StopReason.EMPTY_REPLY, StopReason.LENGTH, StopReason.FILTERED}
+)
+"""Of a turn whose last reply ended it: that reply is a step, too."""
 
 
 class TraceStatus(StrEnum):

@@ -91,7 +91,11 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A turn whose ending stands, as the finalizer sees it."""
+    """A turn whose ending stands, as the finalizer sees it.
+
+    notes      warnings that its result went out with before
+    problems   what was wrong with replies on which the turn could not act -> how many those were
+    """
 
     request: TurnRequest
     ending: Ending
@@ -110,6 +114,7 @@ class EndedTurn:
     elapsed_ms: int
     failing_error: str
     notes: tuple[str, ...] = ()
+    problems: Mapping[str, int] = field(default_factory=dict[str, int])
     spends: tuple[Spend, ...] = ()
     context_pack_json: str | None = None
     last_agent_message: str | None = None

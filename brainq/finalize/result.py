@@ -5,6 +5,7 @@ from __future__ import annotations
 from brainq.contracts.status import Ending
 from brainq.contracts.turn import Citation, TurnResult
 from brainq.contracts.view import EndedTurn
+from brainq.finalize.warnings import warnings_of
 
 MAX_CITATIONS = 8  # of each kind, in the text and in the result
 
@@ -36,7 +37,7 @@ def result_of(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
         cache_creation_tokens=turn.usage.cache_creation_tokens,
         ending=turn.ending,
         stop_reason=turn.stop_reason,
-        warnings=(*turn.notes, *warnings),
+        warnings=(*turn.notes, *warnings_of(turn), *warnings),
         context_pack_json=turn.context_pack_json,
         cost_usd=turn.cost_usd if turn.cost_known else None,
         spends=turn.spends,

@@ -1,4 +1,6 @@
-"""Mending arguments that models get almost right.
+"""Mending arguments that models get almost right: only what is certain.
+
+Broken JSON is mended for calls that only read; a value becomes one of another type where nothing is lost by it.
 
 Each function takes arguments and the errors the schema found in them, and returns mended arguments, or None
 when there was nothing it could mend. What it is given is never changed.
@@ -8,7 +10,10 @@ from __future__ import annotations
 
 import copy
 import json
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -16,6 +21,9 @@ if TYPE_CHECKING:
 
 Path = tuple[str | int, ...]
 _MAX_REPAIRED_CHARS = 100_000  # json_repair takes its time on long broken text
+_MAX_NUMBER_CHARS = 40
+_MAX_WHOLE = 10**18  # nothing longer than a machine's integer is made out of text
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]{1,3})?")  # JSON's own numbers
 _NOTHING = object()
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
@@ -49,12 +57,15 @@ def mend_text(text: str) -> dict[str, Any] | None:
 
 
 def decode_strings(arguments: dict[str, Any], errors: Sequence[ValidationError]) -> dict[str, Any] | None:
-    """Replace strings that hold JSON where an object, an array or a number is wanted."""
+    """Replace strings that hold JSON where an object or an array is wanted."""
     return _replace(arguments, errors, _decoded)
 
 
 def coerce_scalars(arguments: dict[str, Any], errors: Sequence[ValidationError]) -> dict[str, Any] | None:
-    """Replace scalars by their obvious twin of the wanted type: "3" by 3, "true" by true, 3 by "3"."""
+    """Replace scalars by their exact twin of the wanted type: "3" by 3, "true" by true, 3 by "3".
+
+    What could have meant something else stays: "007" and "1_000" are no numbers, and 1.10 has lost its last digit.
+    """
     return _replace(arguments, errors, _coerced)
 
 
@@ -116,7 +127,7 @@ def _decoded(value: Any, types: set[str]) -> Any:
         decoded = json.loads(value, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return _NOTHING
-    wanted = types & {"object", "array", "number", "integer"}
+    wanted = types & {"object", "array"}
     return decoded if any(_TYPES[name](decoded) for name in wanted) else _NOTHING
 
 
@@ -125,30 +136,23 @@ def _coerced(value: Any, types: set[str]) -> Any:
         word = value.strip().lower()
         if "boolean" in types and word in ("true", "false"):
             return word == "true"
-        if "null" in types and word in ("null", "none", ""):
+        if "null" in types and word == "null":
             return None
         if types & {"integer", "number"}:
             return _number(word, whole="number" not in types)
         return _NOTHING
-    if "string" in types and isinstance(value, int | float):
+    if "string" in types and isinstance(value, int):
         return json.dumps(value)
     return _NOTHING
 
 
 def _number(word: str, *, whole: bool) -> Any:
-    try:
-        return int(word)
-    except ValueError:
-        pass
-    try:
-        number = float(word)
-    except ValueError:
+    if not _NUMBER.fullmatch(word) or len(word) > _MAX_NUMBER_CHARS:
         return _NOTHING
-    if number != number or number in (float("inf"), float("-inf")):
-        return _NOTHING
-    if whole:
-        return int(number) if number.is_integer() else _NOTHING
-    return number
+    exact = Decimal(word)
+    if exact == exact.to_integral_value() and abs(exact) < _MAX_WHOLE:
+        return int(exact)
+    return _NOTHING if whole or math.isinf(float(word)) else float(word)
 
 
 def _at(value: Any, path: Path) -> Any:

@@ -133,11 +133,12 @@ def _parsed(spec: ToolSpec, text: str) -> tuple[dict[str, Any], int] | ToolDenie
         value: object = json.loads(text, parse_constant=refuse_constant)
     except RecursionError:
         return _too_deep(spec)
-    except ValueError:
-        mended = mend_text(text)
+    except ValueError as error:
+        # Of a call that changes something no argument is guessed: half a text is JSON once it is mended.
+        mended = mend_text(text) if spec.effect.is_read else None
         if mended is not None:
             return mended, 1
-        return _denied(spec, "they are not JSON")
+        return _denied(spec, f"they are not JSON ({_cut(str(error))})")
     if not isinstance(value, dict):
         return _denied(spec, f"they must be a JSON object, not {_kind(value)}")
     return cast("dict[str, Any]", value), 0

@@ -14,7 +14,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess
 from brainq.contracts.parts import Children
 from brainq.contracts.snapshot import BudgetSnapshot
-from brainq.contracts.status import Ending, TraceStatus
+from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
 from brainq.errors import BrainqError, SubmitConflict
@@ -244,10 +244,16 @@ def within(request: TurnRequest, left: BudgetSnapshot) -> Any:
     return limits.model_copy(update=changed)
 
 
+_NOT_WHOLE = {
+    StopReason.LENGTH: "\n[The child's answer was cut off here.]",
+    StopReason.FILTERED: "\n[A content filter stopped the child's answer here.]",
+}
+
+
 def outcome_of_child(result: TurnResult) -> ToolSuccess | ToolFailure:
     """What the parent's model reads of a child's end."""
     if result.ending is Ending.COMPLETED and result.text:
-        return ToolSuccess(value=result.text)
+        return ToolSuccess(value=result.text + _NOT_WHOLE.get(result.stop_reason, ""))
     if result.ending is Ending.COMPLETED:  # every answer has a text; SQL may keep none of it
         return ToolFailure(
             error="the child turn has ended, and its answer is no longer kept", error_type="ChildTurn"

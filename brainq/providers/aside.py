@@ -7,6 +7,7 @@ from typing import Any
 
 from json_repair import repair_json
 
+from brainq.contracts.finish import Finish
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest, Purpose
 from brainq.errors import ProviderError
@@ -36,7 +37,7 @@ class Aside:
         turn_id: str = "",
         step: int = 0,
     ) -> ModelReply:
-        """The reply. Raises ProviderError, also for an empty one (kind `malformed`)."""
+        """The reply. Raises ProviderError, also for one that is empty or not whole (kind `malformed`)."""
         request = ModelRequest(
             model=self.model,
             messages=(Message(role="system", content=system), Message(role="user", content=text)),
@@ -55,6 +56,10 @@ class Aside:
             )
         except TimeoutError as error:
             raise ProviderError(str(error), kind="timeout", retryable=True) from error
+        if reply.finish is not Finish.WHOLE:
+            raise ProviderError(
+                f"the model's reply is not whole: {reply.finish_reason}", kind="malformed", retryable=False
+            )
         if not reply.text.strip():
             raise ProviderError("the model's reply was empty", kind="malformed", retryable=False)
         return reply

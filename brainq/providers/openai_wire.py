@@ -122,7 +122,10 @@ def from_body(body: dict[str, Any]) -> ModelReply:
         calls=tuple(calls),
         usage=from_usage(body.get("usage")),
         model=str(body.get("model") or ""),
-        finish_reason=_whole_reason(choice.get("finish_reason")),
+        # A refusal in a field of its own comes with `stop`.
+        finish_reason="content_filter"
+        if message.get("refusal")
+        else _whole_reason(choice.get("finish_reason")),
     )
 
 
@@ -196,6 +199,7 @@ class OpenAIStream:
         self._usage = TokenUsage()
         self._model = ""
         self._finish_reason = ""
+        self._refused = False
 
     @property
     def complete(self) -> bool:
@@ -215,6 +219,7 @@ class OpenAIStream:
         delta: dict[str, Any] = choice.get("delta") or {}
         for part in delta.get("tool_calls") or ():
             self._feed_call(part)
+        self._refused = self._refused or bool(delta.get("refusal"))
         text = _text(delta.get("content")) or delta.get("refusal") or ""
         if text:
             text = self._joiner.feed(text)
@@ -255,5 +260,5 @@ class OpenAIStream:
             ),
             usage=self._usage,
             model=self._model,
-            finish_reason=self._finish_reason,
+            finish_reason="content_filter" if self._refused else self._finish_reason,
         )

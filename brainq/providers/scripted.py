@@ -32,23 +32,31 @@ class ScriptedFailure:
 Rules = Callable[[ModelRequest], "ModelReply | ScriptedFailure"]
 
 
-def says(text: str, *, usage: TokenUsage | None = None) -> ModelReply:
-    """A reply of text only. Usage is estimated from the lengths unless given."""
-    return ModelReply(text=text, usage=usage or TokenUsage(), finish_reason="stop")
+def says(text: str, *, usage: TokenUsage | None = None, finish: str = "stop") -> ModelReply:
+    """A reply of text only. Usage is estimated from the lengths unless given.
+
+    finish   why it stopped: `length` for a reply that was cut off, `content_filter` for one that was filtered
+    """
+    return ModelReply(text=text, usage=usage or TokenUsage(), finish_reason=finish)
 
 
 def calls(
-    *wanted: tuple[str, dict[str, Any] | str], text: str = "", usage: TokenUsage | None = None
+    *wanted: tuple[str, dict[str, Any] | str],
+    text: str = "",
+    usage: TokenUsage | None = None,
+    finish: str = "tool_calls",
 ) -> ModelReply:
     """A reply that asks for tools, in this order: `calls(("read_note", {"path": "a"}), text="Let me see.")`.
 
     Arguments given as str are passed on raw, as when a model writes broken JSON.
+
+    finish   as for `says`; no call of a reply that was cut off or filtered runs
     """
     made = tuple(
         ToolCall(id=f"call_{index}", name=name, arguments=arguments, provider_id=f"call_{index}")
         for index, (name, arguments) in enumerate(wanted)
     )
-    return ModelReply(text=text, calls=made, usage=usage or TokenUsage(), finish_reason="tool_calls")
+    return ModelReply(text=text, calls=made, usage=usage or TokenUsage(), finish_reason=finish)
 
 
 def fails(

@@ -7,7 +7,7 @@ from typing import cast
 
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.message import Message
-from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.status import ENDS_OF_A_REPLY, Ending, StopReason
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import EndedTurn, TurnDetails
@@ -22,6 +22,7 @@ from brainq.tools.opening import opened_pack
 
 LOOK_AGAIN_MS = 1000
 OPENING_CALLS = "c0-"
+PROBLEM = "problem:"  # begins the fields that count replies on which the turn could not act
 _EXPIRING = (
     *("spec", "budget", "trace", "guard", "events", "sources", "blocked", "spends", "result"),
     *("mailbox", "receipts", "changes", "history"),
@@ -113,7 +114,7 @@ class RedisFinals:
             stop_reason=StopReason(turn["stop_reason"]),
             text=turn.get("text", ""),
             error=turn.get("error", ""),
-            steps=int(turn.get("step") or 0) + (turn.get("stop_reason") in ("answered", "empty_reply")),
+            steps=int(turn.get("step") or 0) + (turn.get("stop_reason") in ENDS_OF_A_REPLY),
             tool_calls=int(budget.get("tool_calls_used") or 0),
             tools=tuple(dict.fromkeys(ran)),
             usage=usage_of(budget),
@@ -124,7 +125,11 @@ class RedisFinals:
             turn_number=int(turn.get("number") or 0),
             elapsed_ms=int(turn["closing_at"]) - started,
             failing_error=turn.get("fin_error", "") if int(turn.get("fin_failing_since") or 0) else "",
-            notes=tuple(json.loads(turn.get("notes", "[]"))),
+            problems={
+                field.removeprefix(PROBLEM): int(count)
+                for field, count in turn.items()
+                if field.startswith(PROBLEM)
+            },
             spends=tuple(Spend.model_validate_json(spend) for spend in spends),
             context_pack_json=opened_pack(opening_of(opening)),
             last_agent_message=turn.get("last_agent_message"),

@@ -105,8 +105,14 @@ class TurnSteps:
         spend: Spend,
         tail: str,
         block_tools: Sequence[str] = (),
+        problem: str = "",
+        notes: Sequence[Message] = (),
     ) -> tuple[str, ...] | None:
-        """Commit a reply that is not the last. The calls that now wait for lanes; None when the turn was lost."""
+        """Commit a reply that is not the last. The calls that now wait for lanes; None when the turn was lost.
+
+        problem   what is wrong with the reply, in a word for events; "" for nothing
+        notes     follow a reply without calls, and tell the model
+        """
         reply = self._run.step_commit.on(
             self._keys,
             claim.session_id,
@@ -118,6 +124,8 @@ class TurnSteps:
             calls=plan_json(plan),
             block=" ".join(block_tools),
             tail=tail,
+            problem=problem,
+            notes=_json(notes),
             **_used(spend),
         )
         self._outbox.flush(claim.session_id)

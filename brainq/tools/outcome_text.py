@@ -23,6 +23,7 @@ _DENIALS = {
     "budget": "This call was not made: this turn has no tool calls left. Answer with what you have.",
     "approval": "This call was not made: a person did not approve it. Do not repeat it unchanged.",
     "hold": "This call was not made: the turn was held, and nobody let it go on in time.",
+    "cut": "This call was not made: the reply that asked for it was not whole.",
 }
 MAX_EDITED_CHARS = 4_000
 

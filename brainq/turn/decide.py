@@ -18,6 +18,8 @@ FALLBACK_TEXTS = {
     StopReason.MAX_TOTAL_TOKENS: "I used up the tokens allowed for this turn before I could finish.",
     StopReason.MAX_COST: "I used up the money allowed for this turn before I could finish.",
     StopReason.EMPTY_REPLY: "I could not produce a response.",
+    StopReason.LENGTH: "My reply was cut off before it said anything.",
+    StopReason.FILTERED: "A content filter stopped my reply.",
     StopReason.CANCELLED: "",
     StopReason.MODEL_ERROR: "",
     StopReason.LOST: "",

@@ -88,7 +88,7 @@ class Ender:
             first_step=self._first_final_step,
             spend=answer.spend if answer else None,
             tail=answer.tail if answer else "",
-            last="" if end.stop_reason is StopReason.ANSWERED else partial or last_said(view),
+            last="" if _is_own_text(message, end) else partial or last_said(view),
             diff=diff,
             n_changes=n_changes,
         )
@@ -112,6 +112,11 @@ class Ender:
         except Exception as failure:
             # The sweeper finds both: input that is neither read nor bounced, and children without a parent.
             log.error("leftovers of a turn not seen to", failure=failure, turn_id=claim.turn_id)
+
+
+def _is_own_text(message: Message | None, end: End) -> bool:
+    """Whether the turn's text is the model's own, and not what stands for it."""
+    return end.stop_reason is StopReason.ANSWERED or (message is not None and message.content != end.text)
 
 
 def last_said(view: TurnView) -> str:

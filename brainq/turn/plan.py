@@ -76,6 +76,35 @@ def _in_order(calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, session
     )
 
 
+def refuse_calls(view: TurnView, step: int, reply: ModelReply, text: str) -> Plan:
+    """The calls of a reply that is not whole: none runs, each is told `text`."""
+    turn_id = view.request.turn_id
+    denied = [
+        Denied(
+            # What was written of the arguments is no JSON, and a name may be missing: no service takes either back.
+            call.model_copy(
+                update={
+                    "id": call_id(step, index),
+                    "provider_id": call.id,
+                    "name": call.name or "unnamed",
+                    "arguments": {} if isinstance(call.arguments, str) else call.arguments,
+                }
+            ),
+            ToolDenied(reason="cut", message=f"Not run. {text}"),
+        )
+        for index, call in enumerate(reply.calls[:MAX_CALLS_A_REPLY])
+    ]
+    message = Message(
+        role="assistant",
+        content=reply.text,
+        calls=tuple(verdict.call for verdict in denied),
+        turn=turn_id,
+        step=step,
+        extra={"problem": reply.finish.value},
+    )
+    return Plan(message, tuple(_denied(verdict, turn_id, step) for verdict in denied), ())
+
+
 def _within_budget(verdicts: Sequence[Verdict], claim: ClaimCalls) -> list[Verdict]:
     allowed = [verdict.call.id for verdict in verdicts if isinstance(verdict, Allowed)]
     words = dict(zip(allowed, claim(allowed) if allowed else (), strict=True))

@@ -51,6 +51,8 @@ class Turns(Protocol):
         spend: Spend,
         tail: str,
         block_tools: Sequence[str] = (),
+        problem: str = "",
+        notes: Sequence[Message] = (),
     ) -> tuple[str, ...] | None: ...
     def end(
         self,

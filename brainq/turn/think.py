@@ -29,13 +29,14 @@ from brainq.turn.begin import Beginner
 from brainq.turn.beside import Beside
 from brainq.turn.decide import SPENT, End
 from brainq.turn.mailbox import TurnMailbox, messages_of, readiness_word
-from brainq.turn.plan import Plan, plan_calls
+from brainq.turn.plan import Plan, plan_calls, refuse_calls
 from brainq.turn.ports import Approvals, Price, ToolCallBudget, Turns
 from brainq.turn.preparer import TurnPreparer
 from brainq.turn.selection import SemanticToolSelector, context_of
 from brainq.turn.spend import MAYBE_BILLED
 from brainq.turn.thinking import PREFIXES
 from brainq.turn.tracker import ContextTracker
+from brainq.turn.whole import TellModel, judge_whole, told
 
 log = logger("brainq.turn")
 
@@ -236,9 +237,12 @@ class Thinker:
         spend: Spend,
         tail: TextTail,
     ) -> Asked:
-        if not reply.calls:
+        judged = judge_whole(view, step, reply)
+        if isinstance(judged, TellModel):
+            return self._tell(claim, view, step, reply, spend, tail, judged)
+        if isinstance(judged, End) or not reply.calls:
             answered = bool(reply.text.strip())
-            end = End(
+            end = judged or End(
                 Ending.COMPLETED,
                 StopReason.ANSWERED if answered else StopReason.EMPTY_REPLY,
                 "the model answered" if answered else "the model's reply was empty",
@@ -256,6 +260,25 @@ class Thinker:
         self._asks(claim, plan)
         wants = self._turns.commit_calls(
             claim, step, plan.message, plan.calls, spend, tail.rest(), plan.block_tools
+        )
+        return None if wants is None else Calls(wants)
+
+    def _tell(
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        step: int,
+        reply: ModelReply,
+        spend: Spend,
+        tail: TextTail,
+        tell: TellModel,
+    ) -> Asked:
+        """Nothing of the reply is acted on; the next step reads why."""
+        log.info("reply not whole", turn_id=claim.turn_id, step=step, why=tell.problem.value)
+        plan = refuse_calls(view, step, reply, tell.text)
+        notes = () if plan.calls else (told(tell, claim.turn_id, step),)
+        wants = self._turns.commit_calls(
+            claim, step, plan.message, plan.calls, spend, tail.rest(), (), tell.problem.value, notes
         )
         return None if wants is None else Calls(wants)
 

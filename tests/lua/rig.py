@@ -101,6 +101,8 @@ _USUAL: dict[str, Any] = {
     "serves": "read_only local_write network destructive",
     "channel": "stops",
     "scope": "",
+    "problem": "",
+    "notes": [],
     "max_children": 0,
     "grace_ms": 2_000,
     "drain": 0,

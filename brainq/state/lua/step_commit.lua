@@ -1,9 +1,10 @@
 --[[
 Commit a reply that asks for calls: the reply enters the history, the calls their trace, the first wave opens.
-`calls` is a JSON array in the model's order; a call that a gate denied carries its message.
+`calls` is a JSON array in the model's order; a call that a gate denied carries its message. `problem` says what was
+wrong with the reply, where something was; `notes` follow a reply without calls and tell the model.
 
 KEYS   turn session budget trace history events guard blocked spends
-ARGV   sid tid owner fence:n step:n item calls block tail input:n output:n cache_read:n cache_creation:n cost spend
+ARGV   sid tid owner fence:n step:n item calls block tail problem input:n output:n cache_read:n cache_creation:n cost spend notes...
 REPLY  COMMITTED wants | LOST
 ]]
 -- @include lib/holds
@@ -14,6 +15,7 @@ REPLY  COMMITTED wants | LOST
 if not holds(turn, owner, fence) or tonumber(redis.call('HGET', turn, 'step')) ~= step - 1 then return {'LOST'} end
 
 redis.call('RPUSH', history, item)
+for i = 17, #ARGV do redis.call('RPUSH', history, ARGV[i]) end
 if tail ~= '' then
   emit(turn, events, 'text.delta', {step = step, attempt = tonumber(redis.call('HGET', turn, 'attempt')), text = tail})
 end
@@ -25,7 +27,9 @@ local waves, asked = plan_calls(plan)
 redis.call('HSET', turn, 'step', step, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'thinking', '0',
   'awaits', 'calls', 'owner', '')
 goes_on(turn)
-emit(turn, events, 'step.ended', {step = step, calls = #plan, plan = asked, input_tokens = input, output_tokens = output})
+if problem ~= '' then redis.call('HINCRBY', turn, 'problem:' .. problem, 1) end
+emit(turn, events, 'step.ended', {step = step, calls = #plan, plan = asked, input_tokens = input, output_tokens = output,
+  problem = problem ~= '' and problem or nil})
 for _, call in ipairs(plan) do
   if call.denied ~= '' then end_call(call.id, 'denied', call.message, call.denied, 0) end
 end

@@ -86,7 +86,7 @@ def test_the_same_arguments_to_another_tool_are_no_repeat() -> None:
     assert reasons(judge(call("pay", {"n": 1}), succeeded={fingerprint("look", {"n": 1}): 0})) == ["allowed"]
 
 
-@pytest.mark.parametrize("arguments", [{"n": "1"}, '{"n": 1}', "{'n': 1}"])
+@pytest.mark.parametrize("arguments", [{"n": "1"}, '{"n": 1}', '{"n": "1"}'])
 def test_a_repeat_is_seen_through_a_repair(arguments: Any) -> None:
     succeeded = {fingerprint("pay", {"n": 1}): 0}
     assert reasons(judge(call("pay", arguments), succeeded=succeeded)) == ["duplicate"]

@@ -53,7 +53,7 @@ def judge(arguments: dict[str, Any] | str, effect: Effect = Effect.READ_ONLY) ->
         ({"path": "a", "n": " 3 "}, {"path": "a", "n": 3}, 1),
         ({"path": "a", "n": "3.0"}, {"path": "a", "n": 3.0}, 1),
         ({"path": "a", "ratio": "2.5"}, {"path": "a", "ratio": 2.5}, 1),
-        ({"path": "a", "ratio": "+2"}, {"path": "a", "ratio": 2}, 1),
+        ({"path": "a", "ratio": "2e1"}, {"path": "a", "ratio": 20}, 1),
         ({"path": "a", "deep": "True"}, {"path": "a", "deep": True}, 1),
         ({"path": "a", "maybe": "7"}, {"path": "a", "maybe": 7}, 1),
         ({"path": "a", "maybe": "null"}, {"path": "a", "maybe": None}, 1),
@@ -88,6 +88,13 @@ def test_arguments_are_mended(given: Any, final: dict[str, Any], repairs: int) -
         ({"path": "a", "n": "x"}, ["$.n: wants integer, got string"]),
         ({"path": "a", "n": "1e999"}, ["$.n"]),
         ({"path": "a", "n": "1.5"}, ["$.n"]),
+        ({"path": "a", "n": "007"}, ["$.n"]),
+        ({"path": "a", "n": "1_000"}, ["$.n"]),
+        ({"path": "a", "n": "12345678901234567890123.0"}, ["$.n"]),
+        ({"path": "a", "ratio": "+2"}, ["$.ratio"]),
+        ({"path": 1.5}, ["$.path: wants string, got number"]),
+        ({"path": "a", "maybe": ""}, ["$.maybe"]),
+        ({"path": "a", "maybe": "none"}, ["$.maybe"]),
         ({"path": "a", "n": True}, ["$.n: wants integer, got boolean"]),
         ({"path": "a", "n": -1}, ["$.n: wants minimum 0"]),
         ({"path": "a", "deep": "yes"}, ["$.deep: wants boolean, got string"]),
@@ -119,6 +126,32 @@ def test_a_write_never_loses_an_unknown_property(effect: Effect) -> None:
 
     assert isinstance(found, ToolDenied)
     assert "dry_run" in found.message
+
+
+@pytest.mark.parametrize("effect", [Effect.LOCAL_WRITE, Effect.NETWORK, Effect.DESTRUCTIVE])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"path": "pay.csv", "any": "alice,100\\nbob,10',
+        '{"path": "pay.csv", "n": 1',
+        "{'path': 'a'}",
+        '```json\n{"path": "a"}\n```',
+    ],
+)
+def test_the_arguments_of_a_write_are_never_mended_as_text(effect: Effect, text: str) -> None:
+    found = judge(text, effect)
+
+    assert isinstance(found, ToolDenied)
+    assert "they are not JSON (" in found.message
+    assert "line 1 column" in found.message, "the model is told where"
+    assert isinstance(judge(text), ValidArguments), "those of a read are"
+
+
+def test_a_value_of_a_writes_becomes_another_type_where_nothing_is_lost() -> None:
+    found = judge({"path": "a", "n": "5", "tags": "[1]"}, Effect.DESTRUCTIVE)
+
+    assert isinstance(found, ValidArguments)
+    assert found.arguments == {"path": "a", "n": 5, "tags": [1]}
 
 
 def nested(levels: int, wrap: Any) -> dict[str, Any]:

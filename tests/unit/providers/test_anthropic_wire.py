@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from brainq.contracts.finish import Finish
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.usage import TokenUsage
 from brainq.providers.anthropic_wire import AnthropicStream, from_body, to_body, to_messages
@@ -135,14 +136,50 @@ def test_a_whole_answer() -> None:
     ("theirs", "ours"),
     [
         ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("tool_use", "tool_calls"),
         ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
         ("refusal", "content_filter"),
+        ("pause_turn", "pause_turn"),
         ("new", "new"),
         (None, ""),
     ],
 )
 def test_finish_reasons(theirs: str | None, ours: str) -> None:
     assert from_body({"content": [], "stop_reason": theirs}).finish_reason == ours
+    stream = AnthropicStream()
+    stream.feed({"type": "message_delta", "delta": {"stop_reason": theirs}})
+    stream.feed({"type": "message_stop"})
+    assert stream.reply().finish_reason == ours
+
+
+@pytest.mark.parametrize(
+    ("theirs", "finish"),
+    [
+        ("end_turn", Finish.WHOLE),
+        ("tool_use", Finish.WHOLE),
+        ("max_tokens", Finish.LENGTH),
+        ("model_context_window_exceeded", Finish.LENGTH),
+        ("refusal", Finish.FILTERED),
+        ("pause_turn", Finish.BROKEN),
+    ],
+)
+def test_whether_a_reply_is_whole(theirs: str, finish: Finish) -> None:
+    assert from_body({"content": [], "stop_reason": theirs}).finish is finish
+
+
+def test_a_streamed_call_that_was_cut_keeps_its_text_as_it_came() -> None:
+    stream = AnthropicStream()
+    for event in (
+        start(0, {"type": "tool_use", "id": "t1", "name": "write", "input": {}}),
+        piece(0, "input_json_delta", '{"text": "alice,10'),
+        {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 9}},
+        {"type": "message_stop"},
+    ):
+        stream.feed(event)
+    reply = stream.reply()
+    assert (reply.finish, reply.calls[0].arguments) == (Finish.LENGTH, '{"text": "alice,10')
 
 
 def start(index: int, block: dict[str, Any]) -> dict[str, Any]:

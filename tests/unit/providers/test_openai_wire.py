@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from brainq.contracts.finish import Finish
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.usage import TokenUsage
 from brainq.providers.call_wire import parse_arguments
@@ -143,6 +144,30 @@ def test_an_answer_without_what_may_be_missing() -> None:
     assert reply.text == "no"
     assert reply.calls == (ToolCall(id="call_0", name="t", arguments={}, provider_id="call_0"),)
     assert reply.usage == TokenUsage()
+
+
+@pytest.mark.parametrize(
+    ("message", "word", "finish"),
+    [
+        ({"content": "hi"}, "stop", Finish.WHOLE),
+        ({"content": "hi"}, "function_call", Finish.WHOLE),
+        ({"content": "hi"}, None, Finish.WHOLE),
+        ({"content": "half an ans"}, "length", Finish.LENGTH),
+        ({"content": ""}, "content_filter", Finish.FILTERED),
+        ({"refusal": "I cannot help with that."}, "stop", Finish.FILTERED),
+        ({"content": "hm"}, "never heard of", Finish.BROKEN),
+    ],
+)
+def test_whether_a_reply_is_whole(message: dict[str, Any], word: str | None, finish: Finish) -> None:
+    assert from_body({"choices": [{"message": message, "finish_reason": word}]}).finish is finish
+    assert read(delta(**message), delta(word)).reply().finish is finish
+
+
+def test_a_streamed_call_that_was_cut_keeps_its_text_as_it_came() -> None:
+    reply = read(
+        delta(tool_calls=[part('{"text": "alice,10', index=0, id="a", name="write")]), delta("length")
+    ).reply()
+    assert (reply.finish, reply.calls[0].arguments) == (Finish.LENGTH, '{"text": "alice,10')
 
 
 @pytest.mark.parametrize("body", [{}, {"choices": []}, {"choices": None}])

@@ -1,0 +1,24 @@
+"""What went wrong on a turn's way without changing its ending, in sentences. Pure."""
+
+from __future__ import annotations
+
+from brainq.contracts.view import EndedTurn
+
+_PROBLEMS = {
+    "length": "cut off at the length limit",
+    "filtered": "stopped by a content filter",
+    "broken": "broken off by the service",
+}
+
+
+def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
+    """In the order of the words they are about."""
+    return tuple(
+        f"{_counted(count)} of the model {'was' if count == 1 else 'were'} {_PROBLEMS[problem]}; no call of "
+        f"{'it' if count == 1 else 'them'} ran"
+        for problem, count in sorted(turn.problems.items())
+    )
+
+
+def _counted(count: int) -> str:
+    return "1 reply" if count == 1 else f"{count} replies"
