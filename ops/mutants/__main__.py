@@ -13,9 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -42,7 +43,7 @@ def main() -> int:
     console, begun = Console(), time.monotonic()
     survivors: list[str] = []
     with _copies(min(AT_ONCE, len(bugs))) as copies, ThreadPoolExecutor(AT_ONCE) as pool:
-        for bug, (code, said) in zip(bugs, pool.map(lambda bug: _tried(bug, copies), bugs), strict=True):
+        for bug, (code, said) in zip(bugs, pool.map(partial(_tried, copies), bugs), strict=True):
             if code == SOME_FAILED:
                 console.print(f"[green]found[/]     {escape(bug.name)}")
                 continue
@@ -57,7 +58,7 @@ def main() -> int:
 
 
 @contextmanager
-def _copies(count: int) -> Iterator[SimpleQueue[Path]]:
+def _copies(count: int) -> Generator[SimpleQueue[Path]]:
     """Copies of the code to spoil, each for one bug at a time."""
     free: SimpleQueue[Path] = SimpleQueue()
     with tempfile.TemporaryDirectory(prefix="bq-mutants-") as folder:
@@ -73,7 +74,7 @@ def _copies(count: int) -> Iterator[SimpleQueue[Path]]:
         yield free
 
 
-def _tried(bug: Bug, copies: SimpleQueue[Path]) -> tuple[int, str]:
+def _tried(copies: SimpleQueue[Path], bug: Bug) -> tuple[int, str]:
     """pytest's exit code with this bug in the code, and what it said."""
     copy = copies.get()
     file = copy / bug.file
