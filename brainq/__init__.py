@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from brainq.contracts.decision import RuntimeDecisionRecord
     from brainq.contracts.effect import Effect
     from brainq.contracts.event import EventKind, TurnEvent
+    from brainq.contracts.history import HistoryTurn
     from brainq.contracts.hold import StandingHold
     from brainq.contracts.judgement import Judge, JudgeCase, Judgement
     from brainq.contracts.limits import Limits
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from brainq.errors import (
         ApprovalDecided,
         BrainqError,
+        ContentNotKept,
         InvalidInput,
         ProviderError,
         ResultTimeout,
@@ -128,6 +130,7 @@ _WHERE = {
     "Citation": "brainq.contracts.turn",
     "CitationAccumulator": "brainq.turn.runtime_state",
     "Client": "brainq.client.client",
+    "ContentNotKept": "brainq.errors",
     "Context": "brainq.contracts.parts",
     "ContextCompactor": "brainq.turn.compaction",
     "DeadlineToken": "brainq.tools.deadline",
@@ -137,6 +140,7 @@ _WHERE = {
     "EventKind": "brainq.contracts.event",
     "FinalStep": "brainq.finalize.ports",
     "Flag": "brainq.client.hold",
+    "HistoryTurn": "brainq.contracts.history",
     "Hold": "brainq.client.hold",
     "InvalidInput": "brainq.errors",
     "Judge": "brainq.contracts.judgement",
@@ -246,6 +250,7 @@ __all__ = [
     "Citation",
     "CitationAccumulator",
     "Client",
+    "ContentNotKept",
     "Context",
     "ContextCompactor",
     "DeadlineToken",
@@ -255,6 +260,7 @@ __all__ = [
     "EventKind",
     "FinalStep",
     "Flag",
+    "HistoryTurn",
     "Hold",
     "InvalidInput",
     "Judge",

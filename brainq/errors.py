@@ -3,6 +3,7 @@
 BrainqError
 ├─ InvalidInput          a field of a submit, a setting or an id is wrong; names it and the remedy
 ├─ TurnNotFound          no turn has this id, in Redis or in SQL
+├─ ContentNotKept        a turn's messages were kept out of SQL (redact_logs), and it has ended
 ├─ TurnRejected          a foreign submit was refused; carries the reason kept in SQL
 ├─ ResultTimeout         `handle.result(timeout_s=...)` ran out; the turn itself goes on
 ├─ SessionBusy           on_busy="reject": the session has a live turn; names it
@@ -38,6 +39,10 @@ class InvalidInput(BrainqError, ValueError):
 
 class TurnNotFound(BrainqError, LookupError):
     """No turn has this id, in Redis or in SQL."""
+
+
+class ContentNotKept(BrainqError, LookupError):
+    """The turn has ended, and its brain keeps content out of SQL (`redact_logs`)."""
 
 
 class TurnRejected(BrainqError):

@@ -13,6 +13,7 @@ from brainq.contracts.approval import Approval
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
 from brainq.contracts.mailbox import Receipt
+from brainq.contracts.message import Message
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.turn import TurnResult
 from brainq.errors import ResultTimeout
@@ -84,6 +85,10 @@ class AsyncTurnHandle:
     async def snapshot(self) -> TurnSnapshot | None:
         """See `TurnHandle.snapshot`."""
         return await asyncio.to_thread(self._handle.snapshot)
+
+    async def transcript(self) -> tuple[Message, ...]:
+        """See `TurnHandle.transcript`."""
+        return await asyncio.to_thread(self._handle.transcript)
 
     async def cancel(self, reason: str = "") -> str:
         """See `TurnHandle.cancel`."""

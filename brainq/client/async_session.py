@@ -9,6 +9,7 @@ from typing import Self
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.hold import Flag
 from brainq.client.session import Session, WaitingTurn
+from brainq.contracts.history import HistoryTurn
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy
 from brainq.contracts.mailbox import Receipt
 
@@ -46,6 +47,10 @@ class AsyncSession:
     async def live(self) -> str | None:
         """See `Session.live`."""
         return await asyncio.to_thread(self._session.live)
+
+    async def history(self, limit: int = 50, before: str | None = None) -> tuple[HistoryTurn, ...]:
+        """See `Session.history`."""
+        return await asyncio.to_thread(self._session.history, limit, before)
 
     async def waiting(self) -> tuple[WaitingTurn, ...]:
         """See `Session.waiting`."""

@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from brainq.client import checks
+from brainq.client import checks, history
 from brainq.client.hold import Hold
 from brainq.contracts.approval import Approval
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
 from brainq.contracts.ids import check_id
 from brainq.contracts.mailbox import Receipt
+from brainq.contracts.message import Message
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.turn import TurnResult
 from brainq.errors import InvalidInput, ResultTimeout, TurnNotFound, TurnRejected
@@ -95,6 +96,15 @@ class TurnHandle:
     def snapshot(self) -> TurnSnapshot | None:
         """The turn as Redis knows it now; None once it has expired there."""
         return self._client.wiring.snapshots.of(self.session_id, self.turn_id)
+
+    def transcript(self) -> tuple[Message, ...]:
+        """The turn's messages in order: the user's, then step by step the model's with the `calls` it made, their
+        `arguments`, and a `tool` message for each with its result.
+
+        Live from Redis, later from SQL. A call's id is unique in its turn; `f"{turn_id}.{call.id}"` is unique. Raises
+        ContentNotKept when the turn has ended and its brain keeps content out of SQL; TurnNotFound.
+        """
+        return history.transcript(self._client.wiring, self.session_id, self.turn_id)
 
     def cancel(self, reason: str = "") -> str:
         """Ask for the turn to be cancelled; outlives this process and every worker.

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from brainq.client import checks
+from brainq.client import checks, history
 from brainq.client.handle import TurnHandle
 from brainq.client.hold import Flag
+from brainq.contracts.history import HistoryTurn
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy
 from brainq.contracts.ids import check_id, check_turn_id
 from brainq.contracts.mailbox import Receipt, TurnInput
@@ -49,6 +50,17 @@ class Session:
     def live(self) -> str | None:
         """The id of the turn that runs now, parked or not; None when none does."""
         return self._client.wiring.sessions.live(self.session_id) or None
+
+    def history(self, limit: int = 50, before: str | None = None) -> tuple[HistoryTurn, ...]:
+        """The session's newest turns, the oldest of them first, live and waiting ones included.
+
+        limit    turns a page, up to 10,000
+        before   the id of the first turn of the page at hand: gives the page before it
+
+        What a turn did in between is its `transcript()`. Raises InvalidInput.
+        """
+        earliest = None if before is None else check_turn_id("before", before)
+        return history.turns_of(self._client.wiring, self.session_id, checks.limit(limit), earliest)
 
     def waiting(self) -> tuple[WaitingTurn, ...]:
         """The turns that wait, the next one first; of more than 10,000 the newest."""

@@ -152,9 +152,12 @@ class RedisFinals:
         if isolated == "1":
             history, trimmed = key + ":history", own_trimmed
         items: list[str] = []
-        if begin_at and end_at:
-            first, last = int(begin_at) - int(trimmed or 0), int(end_at) - int(trimmed or 0) - 1
-            if last >= 0:
+        if begin_at:
+            first = int(begin_at) - int(trimmed or 0)
+            last = (
+                int(end_at) - int(trimmed or 0) - 1 if end_at else -1
+            )  # a live turn has the newest messages
+            if last >= 0 or not end_at:
                 items = cast(list[str], self._run.client.lrange(history, max(0, first), last))
         said = (Message.model_validate_json(item) for item in items)
         calls = as_mapping(trace)

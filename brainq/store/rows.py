@@ -15,6 +15,7 @@ from brainq.contracts.mailbox import Receipt, ReceiptState, TurnInput
 from brainq.contracts.memory import MemoryKind, ObservationKind
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnRequest, TurnResult
 
 CallState = Literal["intent", "void", "done"]
 StepState = Literal["done", "failed", "dead"]
@@ -53,6 +54,15 @@ class TurnRow:
     error: str | None
     accepted_at: datetime
     ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTurn:
+    """A turn with its request, and its result once that is written."""
+
+    row: TurnRow
+    request: TurnRequest
+    result: TurnResult | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,10 @@ class Transcripts:
         """Effect: keep the turn's messages; those archived before stay."""
         self._rows.insert(connection, archived(session_id, turn_id, messages, redact, whole=True))
 
+    def is_redacted(self, turn_id: str) -> bool:
+        """Whether the turn's conversation was kept without its content."""
+        return any(row["redacted"] for row in self._db.all(_OF, {"turn": turn_id}))
+
     def of(self, turn_id: str) -> tuple[Message, ...]:
         """The conversation in order: the user's message, then step by step the reply, its tool messages in the
         order of the calls, and what was said before the next step. Empty when there is none, or it is redacted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 
@@ -12,7 +13,7 @@ from brainq.store.database import Database, Record
 from brainq.store.repositories.acceptance import content_hash, rejected_values, same_turn
 from brainq.store.repositories.history import HISTORY, pair_up
 from brainq.store.repositories.numbering import POSITION
-from brainq.store.rows import Accepted, TurnRow, UnendedTurn
+from brainq.store.rows import Accepted, TurnRow, UnendedTurn, WholeTurn
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import turns
 from brainq.store.tables.types import SafeText, utc_now
@@ -46,6 +47,14 @@ _FIND = _NEWEST.where(
         and_(_T.turn_id >= bindparam("sought"), _T.turn_id < bindparam("beyond")),
     )
 )
+_this_row = select(_T.row).where(_T.turn_id == bindparam("before")).scalar_subquery()
+_PAGE = (
+    _BRIEF.add_columns(_T.request_json, _T.result_json)
+    .where(_T.session_id == bindparam("session"), _T.state != "rejected")
+    .order_by(_T.row.desc())
+    .limit(bindparam("limit"))
+)
+_PAGE_BEFORE = _PAGE.where(_T.row < _this_row)
 _REQUEST = select(_T.request_json).where(_T.turn_id == bindparam("turn"), _T.state != "rejected")
 _RESULT = select(_T.result_json).where(_T.turn_id == bindparam("turn"))
 _UNENDED = (
@@ -162,6 +171,15 @@ class Turns:
             statement = statement.where(_T.state == state)
         return _turn_rows(self._db.all(statement, {"limit": limit}))
 
+    def page(self, session_id: str, limit: int, before_turn_id: str | None = None) -> list[WholeTurn]:
+        """The session's newest accepted turns, the newest first; those before `before_turn_id`, where one is given."""
+        values: dict[str, object] = {"session": session_id, "limit": limit}
+        if before_turn_id is None:
+            found = self._db.all(_PAGE, values)
+        else:
+            found = self._db.all(_PAGE_BEFORE, {**values, "before": before_turn_id})
+        return [_whole_turn(dict(record)) for record in found]
+
     def unended(self, after_row: int, limit: int) -> Sequence[UnendedTurn]:
         """Accepted turns without a result, in row order.
 
@@ -207,7 +225,16 @@ def _turn_rows(found: Sequence[Record]) -> list[TurnRow]:
     return [_turn_row(row) for row in found]
 
 
-def _turn_row(found: Record) -> TurnRow:
+def _whole_turn(record: dict[str, Any]) -> WholeTurn:
+    request, result = record.pop("request_json"), record.pop("result_json")
+    return WholeTurn(
+        _turn_row(record),
+        TurnRequest.model_validate_json(request),
+        None if result is None else TurnResult.model_validate_json(result),
+    )
+
+
+def _turn_row(found: Record | dict[str, Any]) -> TurnRow:
     values = dict(found)
     values["ending"] = None if values["ending"] is None else Ending(values["ending"])
     values["stop_reason"] = None if values["stop_reason"] is None else StopReason(values["stop_reason"])
