@@ -6,10 +6,11 @@ READY := $(VENV)/.ready
 AIMOCK := $(VENV)/aimock/.ready
 SMALL_MODEL := $(VENV)/.small-model
 DOCS := $(VENV)/.docs
+TYPES := $(VENV)/types.txt
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check bench replay recall mutants aimock small-model docs lock clean
+.PHONY: help demo test test-full check lint bench replay recall mutants aimock small-model docs lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,12 +27,19 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## real agent turns through real worker pools, over a folder of notes
 	@$(BIN)/python -m examples.vault.demo $(ARGS)
 
-test: $(READY) check ## lint, types and every test but the long ones (under 15 minutes)
-	@$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
+test: $(READY) lint ## lint, types and every test but the long ones (under 8 minutes)
+	@$(call tested,-m "not full")
 
-test-full: $(READY) $(AIMOCK) $(SMALL_MODEL) $(DOCS) check ## everything, with thousandfold races and the full replays (about 15 minutes)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 $(TESTS)
+test-full: $(READY) $(AIMOCK) $(SMALL_MODEL) $(DOCS) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
+	@$(call tested,--timeout 3600)
 	@$(BIN)/python -m ops.mutants
+
+# pytest with the type check beside it, whose words come last. It fails if either does.
+define tested
+$(BIN)/pyright > $(TYPES) 2>&1 & types=$$!; trap 'kill $$types' INT TERM; \
+$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(1) $(TESTS); tests=$$?; \
+wait $$types; types=$$?; cat $(TYPES); exit $$((tests | types))
+endef
 
 mutants: $(READY) ## seeds bugs, one at a time, and expects a red test for each: make mutants [ARGS=deadline]
 	@$(BIN)/python -m ops.mutants $(ARGS)
@@ -55,11 +63,13 @@ docs: $(DOCS) ## the pages and the API as a site, in .site/; make docs ARGS=serv
 $(DOCS): requirements-docs.lock $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $< && touch $@
 
-check: $(READY) ## lint, types, layers
+check: lint ## lint, types, layers
+	@$(BIN)/pyright
+
+lint: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
-	@$(BIN)/pyright
 
 bench: $(READY) ## the reference turn: throughput, latency, CPU; writes .bench/latest.json
 	@$(BIN)/python -m ops.bench

@@ -3,21 +3,52 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import os
+from collections.abc import Generator, Iterator
+from typing import TypeVar
 
 import pytest
 
 from tests.support.server import RedisServer
 
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
 # Files that take long begin first, so that none is left to one worker at the end.
 LONG = ("tests/lua/test_model.py", "tests/acceptance/")
 
 
+# Where this is set nothing may be skipped: what cannot run on a machine is left out by `needs`, or is `full`.
+NO_SKIPS = "BRAINQ_NO_SKIPS"
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    missing = [
+        item for item in items if not all(mark.args[0] for mark in item.iter_markers("needs") if mark.args)
+    ]
+    if missing:
+        config.hook.pytest_deselected(items=missing)
+        items[:] = [item for item in items if item not in missing]
     items.sort(
         key=lambda item: next((i for i, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG))
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _unskipped((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _unskipped((yield))
+
+
+def _unskipped(report: Report) -> Report:
+    if os.environ.get(NO_SKIPS) and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{NO_SKIPS} is set, and this was skipped: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(autouse=True)

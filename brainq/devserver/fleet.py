@@ -15,13 +15,50 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from brainq.devserver.owner import OWNER_FD, READY_FILE
 from brainq.errors import SetupError
 
 POOLS = ("coordinator", "parallel", "serial", "finalizer")
 LOG_TAIL_LINES = 30
+
+
+class Process(Protocol):
+    """What a fleet asks of a worker's process: a part of `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None:
+        """None until it was seen to be over; minus the signal's number if a signal ended it."""
+        ...
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+    def kill(self) -> None: ...
+
+
+class Spawn(Protocol):
+    """How a worker's process is started: this celery command, in a session of its own, its output in `log`."""
+
+    def __call__(
+        self, celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
+    ) -> Process: ...
+
+
+def run_celery(celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int) -> Process:
+    """`python -m celery ...`, with the file `inherited` left open in it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "celery", *celery],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        pass_fds=(inherited,),
+        start_new_session=True,
+    )
 
 
 @dataclass
@@ -34,7 +71,7 @@ class Worker:
     environment: Mapping[str, str]
     log_path: Path
     ready_path: Path
-    process: subprocess.Popen[bytes] | None = field(default=None)
+    process: Process | None = field(default=None)
     pipe: int = -1
 
     @property
@@ -52,6 +89,7 @@ class Fleet:
     environment   added to this process's own: BRAINQ_APP, BRAINQ_REDIS_URL, ...
     workers       how many processes a pool has; one each unless given
     concurrency   threads a process has; the settings' default unless given
+    spawn         how a process is started
     """
 
     def __init__(
@@ -63,8 +101,10 @@ class Fleet:
         concurrency: Mapping[str, int] | None = None,
         log_level: str = "WARNING",
         pools: Sequence[str] = POOLS,
+        spawn: Spawn = run_celery,
     ) -> None:
         self.directory = directory
+        self._spawn = spawn
         directory.mkdir(parents=True, exist_ok=True)
         self.workers: list[Worker] = []
         for pool in pools:
@@ -106,19 +146,15 @@ class Fleet:
         worker.ready_path.unlink(missing_ok=True)
         theirs, ours = os.pipe()
         with worker.log_path.open("ab") as log:
-            worker.process = subprocess.Popen(
+            worker.process = self._spawn(
                 [
-                    sys.executable,
-                    *("-m", "celery", "-A", f"brainq.workers.{worker.pool}", "worker"),
+                    *("-A", f"brainq.workers.{worker.pool}", "worker"),
                     *("-P", "threads", "--without-gossip", "--without-mingle"),
                     *worker.arguments,
                 ],
-                env={**worker.environment, OWNER_FD: str(theirs), READY_FILE: str(worker.ready_path)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(theirs,),
-                start_new_session=True,
+                {**worker.environment, OWNER_FD: str(theirs), READY_FILE: str(worker.ready_path)},
+                log.fileno(),
+                theirs,
             )
         os.close(theirs)
         worker.pipe = ours

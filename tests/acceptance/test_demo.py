@@ -19,7 +19,7 @@ DROPPED = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "NO_COLOR",
 # A loaded machine may take a minute to start four workers.
 pytestmark = [
     pytest.mark.timeout(240),
-    pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc"),
+    pytest.mark.needs(Path("/proc").is_dir(), "/proc, to look for processes"),
 ]
 
 

@@ -23,7 +23,7 @@ from tests.support.wait import wait_until
 
 RECORDED = recorded_path()
 SAMPLE = 25
-needs_recording = pytest.mark.skipif(not RECORDED.is_file(), reason=f"no recorded sessions at {RECORDED}")
+needs_recording = pytest.mark.needs(RECORDED.is_file(), "recorded sessions")
 
 
 @pytest.fixture(scope="module")

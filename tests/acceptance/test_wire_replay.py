@@ -17,8 +17,8 @@ from tests.integration.providers.llmock_server import LlmockServer
 
 RECORDED = recorded_path()
 REASON = why_not()
-pytestmark = pytest.mark.skipif(not RECORDED.is_file(), reason=f"no recorded sessions at {RECORDED}")
-needs_aimock = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.needs(RECORDED.is_file(), "recorded sessions")
+needs_aimock = pytest.mark.needs(REASON is None, REASON)
 either_wire = pytest.mark.parametrize("name", get_args(WireName))
 
 

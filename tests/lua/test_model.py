@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from random import SystemRandom
 
 import pytest
 
 from tests.support.model.bench import Bench
+from tests.support.model.killers import find_killers, known_killers, quiet_bench
 from tests.support.model.mutants import MUTANTS
 from tests.support.server import RedisServer
 
-SCHEDULES = int(os.environ.get("BRAINQ_MODEL_SCHEDULES", "20000"))
-CHUNKS = 16  # so that pytest-xdist can share them out
+SCHEDULES = int(os.environ.get("BRAINQ_MODEL_SCHEDULES", "2000"))  # the same each time
+FRESH = int(os.environ.get("BRAINQ_MODEL_FRESH", "18000"))  # of seeds that were never tried
 ONE_SEED = os.environ.get("BRAINQ_MODEL_SEED")
-MOST_FOR_A_MUTANT = 1500
+CHUNK = 250
+ONCE_FAILED: tuple[int, ...] = ()  # seeds that found a bug in brainq; they are tried first
+
+
+def chunks() -> list[Sequence[int]]:
+    if ONE_SEED is not None:
+        return [(int(ONE_SEED),)]
+    fixed = [range(first, min(first + CHUNK, SCHEDULES)) for first in range(0, SCHEDULES, CHUNK)]
+    return [ONCE_FAILED, *fixed] if ONCE_FAILED else [*fixed]
 
 
 @pytest.fixture(scope="module")
@@ -27,26 +36,26 @@ def server() -> Iterator[RedisServer]:
 
 @pytest.fixture
 def bench(server: RedisServer) -> Iterator[Bench]:
-    # The machines log each failed step and rescued call: a schedule is full of them.
-    logging.disable(logging.CRITICAL)
-    bench = Bench(server.url.removeprefix("unix://").partition("?")[0])
-    yield bench
-    bench.close()
-    logging.disable(logging.NOTSET)
+    with quiet_bench(server) as bench:
+        yield bench
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.skipif(ONE_SEED is not None, reason="BRAINQ_MODEL_SEED asks for one schedule")
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_no_schedule_breaks_a_rule(bench: Bench, chunk: int) -> None:
-    size = -(-SCHEDULES // CHUNKS)
-    for seed in range(chunk * size, (chunk + 1) * size):
-        bench.run(seed)
+@pytest.mark.parametrize("seeds", chunks(), ids=str)
+def test_no_schedule_breaks_a_rule(bench: Bench, seeds: Sequence[int]) -> None:
+    for seed in seeds:
+        happened = bench.run(seed)
+        if ONE_SEED is not None:
+            print("\n".join(happened))
 
 
-@pytest.mark.skipif(ONE_SEED is None, reason="BRAINQ_MODEL_SEED names no schedule")
-def test_one_schedule(bench: Bench) -> None:
-    print("\n".join(bench.run(int(ONE_SEED or 0))))
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+def test_no_fresh_schedule_breaks_a_rule(bench: Bench) -> None:
+    """A failure names its seed, and the command that runs it again."""
+    draw = SystemRandom()
+    for _ in range(FRESH):
+        bench.run(draw.randrange(SCHEDULES, 2**53))
 
 
 def test_a_seed_is_the_same_schedule_each_time(bench: Bench) -> None:
@@ -56,13 +65,13 @@ def test_a_seed_is_the_same_schedule_each_time(bench: Bench) -> None:
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_broken_script_is_found(bench: Bench, mutant: str) -> None:
     bench.scripts.replace(*MUTANTS[mutant])
-    found = any(breaks_a_rule(bench, seed) for seed in range(MOST_FOR_A_MUTANT))
-    assert found, f"{MOST_FOR_A_MUTANT} schedules did not find {mutant!r}"
+    seeds = known_killers().get(mutant, [])
+    found = any(bench.breaks(seed) for seed in seeds)
+    assert found, f"seeds {seeds} do not find it: run `python -m tests.support.model.killers`"
 
 
-def breaks_a_rule(bench: Bench, seed: int) -> bool:
-    try:
-        bench.run(seed)
-    except AssertionError:
-        return True
-    return False
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_broken_script_is_found_without_knowing_where(bench: Bench, mutant: str) -> None:
+    assert find_killers(bench, mutant, 1)

@@ -20,6 +20,7 @@ from tests.support.brains import diary
 from tests.support.pump import sqlite_url
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
+from tests.support.zygote import fork_celery
 
 APP = "tests.support.brains.obedient:brain"
 ROOT = Path(__file__).parents[2]
@@ -73,7 +74,12 @@ class World:
         }
         counts = {"coordinator": 16, "parallel": 8, "finalizer": 4, **(threads or {})}
         self.fleet = Fleet(
-            directory / "workers", self.environment, workers=workers, concurrency=counts, log_level=log_level
+            directory / "workers",
+            self.environment,
+            workers=workers,
+            concurrency=counts,
+            log_level=log_level,
+            spawn=fork_celery,
         )
         own_pace = {"lease_s": 1.5, "beat_s": 0.4, "sweep_s": 0.2, "rering_s": 1.0, **(pace or {})}
         self.settings = load_settings(redis_url=self.redis.url, sql_url=self.sql_url, **own_pace, **elsewhere)

@@ -20,7 +20,7 @@ from tests.support.wait import wait_until
 from tests.unit.providers.requests import WEATHER, assistant, call, request, result, system, user
 
 REASON = why_not()
-pytestmark = [pytest.mark.full, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
+pytestmark = [pytest.mark.full, pytest.mark.needs(REASON is None, REASON)]
 
 PATHS = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
 LATE_S = 1.0  # a deadline is held within this

@@ -21,7 +21,7 @@ from tests.support.wait import wait_until
 from tests.unit.providers.requests import request, system, user
 
 REASON = why_not()
-pytestmark = [pytest.mark.full, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
+pytestmark = [pytest.mark.full, pytest.mark.needs(REASON is None, REASON)]
 
 GREETING = (system("You are a friendly assistant."), user("Say hello."))
 STORY = (user("Tell me a very long story about a ship and its crew."),)

@@ -36,13 +36,20 @@ class Bench:
         try:
             schedule.run()
         except BrokenRule as broken:
-            raise AssertionError(
-                f"BRAINQ_MODEL_SEED={seed}: {broken}\n" + "\n".join(told(schedule.log))
-            ) from broken
+            again = f"again: BRAINQ_MODEL_SEED={seed} .venv/bin/pytest tests/lua/test_model.py -s -k schedule"
+            raise AssertionError("\n".join([f"{broken}", again, *told(schedule.log), again])) from broken
         finally:
             self._at = None
             schedule.end()
         return told(schedule.log)
+
+    def breaks(self, seed: int) -> bool:
+        """Whether the schedule breaks a rule, or a machine fails in it."""
+        try:
+            self.run(seed)
+        except Exception:
+            return True
+        return False
 
     # The watcher of the scripts.
 

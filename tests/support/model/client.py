@@ -37,20 +37,22 @@ class ModelClient:
         self._socket.close()
 
     def many(self, commands: Sequence[Command]) -> list[Any]:
-        """Send all, and their replies. Raises BrokenRule when one is an error: no script may fail."""
+        """Send all, and their replies. Raises BrokenRule, with all replies read, when one is an error."""
         pack = cast(Callable[[Any], bytes], getattr(hiredis, "pack_command"))  # noqa: B009 - it has no stub
         self._socket.sendall(b"".join([pack(tuple(command)) for command in commands]))
         replies: list[Any] = []
+        refused: BrokenRule | None = None
         while len(replies) < len(commands):
             reply = self._reader.gets()
             if reply is False:
                 self._reader.feed(self._socket.recv(1 << 16))
                 continue
-            if isinstance(reply, hiredis.ReplyError):
-                raise BrokenRule(
-                    f"Redis refused {[str(word)[:60] for word in commands[len(replies)]]}: {reply}"
-                )
+            if refused is None and isinstance(reply, hiredis.ReplyError):
+                words = [str(word)[:60] for word in commands[len(replies)]]
+                refused = BrokenRule(f"Redis refused {words}: {reply}")
             replies.append(reply)
+        if refused is not None:
+            raise refused
         return replies
 
     def execute_command(self, *words: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Ranking by meaning. What needs the extra is skipped where it is not installed."""
+"""Ranking by meaning. What needs the extra is left out where it is not installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from brainq.tools.ranking import Bm25Ranker
 
 NEEDED = ("numpy", "safetensors", "tokenizers", embedding.PACKAGE)
 INSTALLED = all(importlib.util.find_spec(name) for name in NEEDED)
-needs_extra = pytest.mark.skipif(not INSTALLED, reason="brainq[embeddings] or its model is not installed")
+needs_extra = pytest.mark.needs(INSTALLED, "brainq[embeddings] and its model")
 
 SPECS = tuple(
     ToolSpec(name=name, description=description, parameters={})

@@ -201,12 +201,16 @@ def names(draw: st.DrawFn) -> str:
     return f"d{draw(part)}/{draw(part)}f"
 
 
-@pytest.mark.parametrize("tool", list(APPLY))
+@pytest.mark.parametrize(
+    "tool",
+    [
+        pytest.param(tool, marks=pytest.mark.needs(bool(shutil.which(line[0])), tool))
+        for tool, line in APPLY.items()
+    ],
+)
 @settings(unhurried, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_diff_can_be_applied(tool: str, data: st.DataObject) -> None:
-    if shutil.which(APPLY[tool][0]) is None:
-        pytest.skip(f"{tool} is not installed")
     lives = data.draw(
         st.dictionaries(names(), st.lists(contents(), min_size=2, max_size=4), min_size=1, max_size=4)
     )

@@ -1,0 +1,67 @@
+"""Seeds that are known to find a mutant, kept in `killers.json`: mutant -> its first seeds.
+
+A seed draws another schedule once the machines or the model change. When none of a mutant's seeds finds it any
+more, `python -m tests.support.model.killers` looks for new ones and writes the file again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.model.bench import Bench
+from tests.support.model.mutants import MUTANTS
+from tests.support.server import RedisServer
+
+FILE = Path(__file__).with_name("killers.json")
+KEPT = 3  # so that a change elsewhere seldom spoils them all
+MOST_TRIED = 1500
+
+
+@contextmanager
+def quiet_bench(server: RedisServer) -> Generator[Bench]:
+    """A bench on a server with a unix socket. The machines log each rescue, of which a schedule is full."""
+    logging.disable(logging.CRITICAL)
+    bench = Bench(server.url.removeprefix("unix://").partition("?")[0])
+    try:
+        yield bench
+    finally:
+        bench.close()
+        logging.disable(logging.NOTSET)
+
+
+def known_killers() -> dict[str, list[int]]:
+    return json.loads(FILE.read_text())
+
+
+def find_killers(bench: Bench, mutant: str, count: int) -> list[int]:
+    """The first `count` seeds that find the mutant, of those worth trying."""
+    bench.scripts.replace(*MUTANTS[mutant])
+    found: list[int] = []
+    for seed in range(MOST_TRIED):
+        if bench.breaks(seed):
+            found.append(seed)
+            if len(found) == count:
+                break
+    return found
+
+
+def main() -> None:
+    server = RedisServer(unix=True).start()
+    found: dict[str, list[int]] = {}
+    try:
+        for mutant in MUTANTS:
+            with quiet_bench(server) as bench:
+                found[mutant] = find_killers(bench, mutant, KEPT)
+            print(f"{mutant}: {found[mutant] or 'not found'}", flush=True)
+    finally:
+        server.stop()
+    lines = [f"  {json.dumps(mutant)}: {json.dumps(seeds)}" for mutant, seeds in found.items()]
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
