@@ -111,7 +111,7 @@ def history(pump: Pump, session_id: str = "s1") -> list[Message]:
 
 def events(handle: TurnHandle, kind: str = "") -> list[TurnEvent]:
     """All events of a turn that is over, or those of one kind."""
-    return [event for event in handle.events(timeout_s=5) if kind in ("", event.kind)]
+    return [event for event in handle.events(timeout_s=60) if kind in ("", event.kind)]
 
 
 def turn_field(pump: Pump, handle: TurnHandle, name: str) -> str:
@@ -165,7 +165,7 @@ def working(pump: Pump) -> Generator[threading.Thread]:
     thread = threading.Thread(target=pump.drain)
     thread.start()
     yield thread
-    thread.join(30.0)
+    thread.join(60)
     assert not thread.is_alive(), "a call did not end"
 
 

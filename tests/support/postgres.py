@@ -71,7 +71,7 @@ class PostgresServer:
                 stderr=subprocess.STDOUT,
                 **user,
             )
-        wait_until(self._answers, "postgres answers", timeout_s=30.0)
+        wait_until(self._answers, "postgres answers", timeout_s=60)
         return self
 
     def stop(self) -> None:

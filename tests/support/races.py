@@ -140,7 +140,7 @@ class Arena:
         """
         self.pump.settle(handle)
         store, sid, tid = self.pump.wiring.store, handle.session_id, handle.turn_id
-        events = tuple(handle.events(timeout_s=5))
+        events = tuple(handle.events(timeout_s=60))
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
         kinds = Counter(event.kind for event in events)
         assert (kinds[EventKind.TURN_CLOSING], kinds[EventKind.RESULT]) == (1, 1)

@@ -136,7 +136,7 @@ class World:
         found = self.trace(handle)
         return found[index].status if len(found) > index else ""
 
-    def done(self, handle: TurnHandle, timeout_s: float = 20.0) -> None:
+    def done(self, handle: TurnHandle, timeout_s: float = 60.0) -> None:
         """Wait until the whole finalizer chain is over."""
 
         def over() -> bool:
@@ -147,7 +147,7 @@ class World:
 
     def all_events(self, handle: TurnHandle) -> list[TurnEvent]:
         """Every event of an ended turn; fails if they have gaps or not exactly one final one."""
-        found = list(handle.events(timeout_s=10))
+        found = list(handle.events(timeout_s=60))
         assert [event.seq for event in found] == list(range(1, len(found) + 1))
         assert [event.is_final for event in found].count(True) == 1
         return found

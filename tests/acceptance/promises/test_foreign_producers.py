@@ -28,7 +28,7 @@ def fields(sid: str, text: str) -> dict[str, object]:
 
 def text_of(world: World, turn_id: str) -> str:
     wait_until(lambda: world.wiring.store.turns.get(turn_id), "the foreign turn was accepted")
-    return world.client.handle(turn_id).result(timeout_s=20).text
+    return world.client.handle(turn_id).result(timeout_s=60).text
 
 
 def test_kombu_with_three_headers(calm: World, sid: str) -> None:
@@ -52,7 +52,7 @@ def test_a_bad_one_becomes_a_rejected_row(calm: World, sid: str) -> None:
     push_with_kombu(calm.redis.url, {**fields(sid, "x"), "limits": {"max_steps": 0}})
     wait_until(lambda: calm.wiring.store.turns.get(f"t-{sid}"), "the refusal was written down")
     with pytest.raises(TurnRejected, match=r"^limits.max_steps"):
-        calm.client.handle(f"t-{sid}").result(timeout_s=5)
+        calm.client.handle(f"t-{sid}").result(timeout_s=60)
 
 
 @pytest.fixture(scope="module")
