@@ -184,7 +184,7 @@ def test_doctor_finds_all_four_workers(dev: Dev) -> None:
 def test_a_killed_worker_is_started_again(dev: Dev) -> None:
     before = worker_pids(dev.directory)
     os.kill(before[0], signal.SIGKILL)
-    wait_until(lambda: "ended (signal SIGKILL); starting it again" in dev.output, "dev tells of it", 10)
+    wait_until(lambda: "ended (signal SIGKILL); starting it again" in dev.output, "dev tells of it", 60)
     wait_until(
         lambda: len(now := worker_pids(dev.directory)) == 4 and now != before, "the worker is back", 60
     )
@@ -217,8 +217,8 @@ def test_dev_leaves_nothing_running(tmp_path: Path, how: signal.Signals) -> None
     finally:
         process.kill()
         process.wait()
-    wait_until(lambda: not any(is_alive(pid) for pid in pids), "all workers are gone", 20)
-    wait_until(lambda: running_url(tmp_path / ".brainq" / "redis") is None, "Redis is gone", 20)
+    wait_until(lambda: not any(is_alive(pid) for pid in pids), "all workers are gone", 60)
+    wait_until(lambda: running_url(tmp_path / ".brainq" / "redis") is None, "Redis is gone", 60)
     assert "Traceback" not in out.read_text()
 
 

@@ -42,7 +42,7 @@ def vault_world(
 def test_a_turn_goes_through_all_stages(vault_world: World) -> None:
     world, store = vault_world, vault_world.wiring.store
     first = world.client.submit("s1", PLANTS, prompt_id=PROMPT_ID)
-    assert first.result(timeout_s=40).ending is Ending.COMPLETED
+    assert first.result(timeout_s=60).ending is Ending.COMPLETED
     world.done(first)
 
     handle = world.client.submit(
@@ -53,7 +53,7 @@ def test_a_turn_goes_through_all_stages(vault_world: World) -> None:
         prompt_tags=("test",),
         limits={"max_context_tokens": 3000},
     )
-    result = handle.result(timeout_s=40)
+    result = handle.result(timeout_s=60)
     world.done(handle)
     turn_id = handle.turn_id
     assert (result.ending, result.steps) == (Ending.COMPLETED, 2)

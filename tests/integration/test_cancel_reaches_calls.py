@@ -68,14 +68,14 @@ def test_a_token_reads_as_expired_within_a_second(
     pump.drain("brainq.turns")
     running = threading.Thread(target=pump.drain)
     running.start()
-    assert tool.running.wait(10.0)
+    assert tool.running.wait(60)
     client: Any = pump.wiring.client
     wait_until(lambda: dict(client.pubsub_numsub(pump.wiring.keys.stops)).popitem()[1], "somebody listens")
     if gap:
         assert client.execute_command("CLIENT", "KILL", "TYPE", "pubsub"), "the fault fired"
     cancelled_at = time.monotonic()
     handle.cancel()
-    running.join(30.0)
+    running.join(60)
     assert tool.expired_at - cancelled_at < 1.0
 
     result = pump.finish(handle)

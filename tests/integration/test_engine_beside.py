@@ -67,7 +67,7 @@ def with_pack(brain: Brain, *, preferences: list[Any], gate: threading.Event | N
             topic: words
         """
         if gate is not None:
-            gate.wait(10)
+            gate.wait(60)
         context.cite_local("notes/a.md")
         return {"topic": topic, "preferences": preferences, "relevant_facts": ["cats sleep a lot"]}
 
@@ -137,7 +137,7 @@ def test_a_pack_that_is_late_is_not_waited_for(pumps: Pumps) -> None:
         result = pump.finish(handle)
     finally:
         gate.set()
-        running.join(10)
+        running.join(60)
     assert (result.ending, result.context_pack_json) == (Ending.COMPLETED, None)
     assert [message.role for message in model.shown(1)] == ["system", "user"]
 
@@ -386,7 +386,7 @@ def test_a_memory_that_hangs_leaves_a_short_turn_time_to_answer(pumps: Pumps) ->
         assert pump.finish(handle).ending is Ending.COMPLETED
     finally:
         gate.set()
-        running.join(10)
+        running.join(60)
 
 
 def test_a_ranker_that_raises_leaves_the_tools_ranked_by_words(pumps: Pumps) -> None:

@@ -53,7 +53,7 @@ def wrap(pump: Pump, failing: str, times: int, *, after: bool = False) -> Failin
 
 
 def result_events(handle: TurnHandle) -> int:
-    kinds = [event.kind for event in handle.events(timeout_s=2)]
+    kinds = [event.kind for event in handle.events(timeout_s=60)]
     assert kinds[-1] is EventKind.RESULT
     return kinds.count(EventKind.RESULT)
 
@@ -138,13 +138,13 @@ def out(pump: Pump, handle: TurnHandle) -> bool:
 
 def test_the_sweeper_looks_as_soon_as_the_failing_time_is_up(pumps: Callable[..., Pump]) -> None:
     """Also when the next retry is a long way off."""
-    pump = pumps(rering_s=30.0, result_after_failing_s=0.3)
+    pump = pumps(rering_s=600.0, result_after_failing_s=0.3)
     order("usage.raise", "1000")
     handle = pump.submit("s1", script())
     pump.drain()
     claim = StepClaim("s1", handle.turn_id, "usage", "pump", 2, 1)
     assert pump.wiring.finals.retry(claim, 25.0, "usage: late") == "LOST"  # the finalizer has given it back
-    wait_until(lambda: pump.wiring.sweeper.sweep() or out(pump, handle), "the result went out", timeout_s=4.0)
+    wait_until(lambda: pump.wiring.sweeper.sweep() or out(pump, handle), "the result went out", timeout_s=60)
 
 
 def test_the_result_goes_out_when_nobody_serves_the_finalizer(
@@ -164,7 +164,7 @@ def test_the_result_goes_out_when_nobody_serves_the_finalizer(
 def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
     pumps: Callable[..., Pump], step: str, effect: bool
 ) -> None:
-    pump, dead = pumps(), pumps(owner="dead")
+    pump, dead = pumps(lease_s=60.0), pumps(owner="dead", lease_s=60.0)
     handle = pump.submit("s1", script([("read", {"name": "a"})]), show_citations=True)
     while (bell := pump.take()) and bell.args[2:] != (step,):
         pump.answer(bell)
@@ -178,6 +178,7 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
         assert turn is not None
         found.run(StepContext(claim, lambda: turn, dead.wiring.finals, machine._records, machine._brain))
     assert pump.answer(bell) == "dropped: held"
+    dead.wiring.client.hset(dead.wiring.keys.turn("s1", handle.turn_id), "fin_lease", 0)  # it lapses
     pump.settle(handle)
     result = handle.result(timeout_s=0)
     assert result.text == "done\n\nSources:\n- a.txt"

@@ -230,7 +230,7 @@ def test_p10_events_have_no_gaps_and_resume_anywhere(pump: Pump) -> None:
         "s1", script([("read", {"name": "a"}), ("write", {"name": "w"})], final="some more words")
     )
     pump.finish(handle)
-    events = list(handle.events(timeout_s=1))
+    events = list(handle.events(timeout_s=60))
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert [event.kind for event in events].count(EventKind.RESULT) == 1
     assert events[-1].is_final
@@ -255,7 +255,7 @@ def test_p10_a_model_call_that_is_run_again_has_a_higher_attempt(pumps: Pumps) -
     thinking.join()
     answered.join()
     second.finish(handle)
-    events = list(handle.events(timeout_s=1))
+    events = list(handle.events(timeout_s=60))
     assert [e.data["attempt"] for e in events if e.kind is EventKind.STEP_STARTED] == [1, 2]
     assert {str(e.data["attempt"]) for e in events if e.kind is EventKind.TEXT_DELTA} == {"2"}
     assert first.bells[0][1] == "lost"
@@ -264,11 +264,11 @@ def test_p10_a_model_call_that_is_run_again_has_a_higher_attempt(pumps: Pumps) -
 def test_p10_following_while_the_turn_runs_sees_every_event(pump: Pump) -> None:
     handle = pump.submit("s1", script([("read", {"name": "a"})], final=" ".join("word" for _ in range(40))))
     followed: list[Any] = []
-    follower = threading.Thread(target=lambda: followed.extend(handle.events(timeout_s=5)))
+    follower = threading.Thread(target=lambda: followed.extend(handle.events(timeout_s=60)))
     follower.start()
     pump.finish(handle)
     follower.join()
-    assert followed == list(handle.events(timeout_s=1))
+    assert followed == list(handle.events(timeout_s=60))
 
 
 def test_an_advance_that_fails_lets_go_of_its_turn_and_is_no_lost_worker(

@@ -225,7 +225,7 @@ def test_cancel_stops_a_running_tool(pumps: Callable[..., Pump]) -> None:
     wait_until(lambda: notes("start"), "the tool started")
     handle.cancel()
     assert second.finish(handle).ending is Ending.CANCELLED
-    running.join(5)
+    running.join(60)
     assert not running.is_alive(), "the worker still waits for the cancelled call"
     open_gate("tool")
     wait_until(lambda: trace_notice(second), "the late write left a notice")

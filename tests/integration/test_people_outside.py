@@ -177,7 +177,7 @@ def test_a_result_that_is_there_before_the_tool_has_returned(pumps: Pumps, tool:
     pump = pumps(outside.brain)
     handle = pump.submit("s1", "Go.")
     with working(pump):
-        assert outside.given.wait(10)
+        assert outside.given.wait(60)
         assert pump.client.complete_call(outside.tokens["a"], "early") == "early"
         with pytest.raises(TokenRefused):
             pump.client.complete_call(outside.tokens["a"], "twice")
@@ -196,7 +196,7 @@ def test_a_token_that_somebody_made_up_is_refused_while_the_tool_runs(pumps: Pum
     pump = pumps(outside.brain)
     handle = pump.submit("s1", "Go.")
     with working(pump):
-        assert outside.given.wait(10)
+        assert outside.given.wait(60)
         made_up = new_outside_token(CallRef("s1", handle.turn_id, "c1-0"))
         with pytest.raises(TokenRefused):
             pump.client.complete_call(made_up, "forged")
@@ -295,7 +295,7 @@ def test_a_token_that_a_tool_process_gives_away(pumps: Pumps) -> None:
     pump = pumps(process_brain, app="tests.integration.test_people_outside:process_brain")
     handle = pump.submit("s1", "Go.")
     with working(pump):
-        wait_until(lambda: diary.notes("token"), "it was given away", timeout_s=20)
+        wait_until(lambda: diary.notes("token"), "it was given away", timeout_s=60)
         (row,) = diary.notes("token")
         assert pump.client.complete_call(row["token"], "early") == "early"
         diary.open_gate("return")

@@ -12,7 +12,7 @@ import pytest
 
 from brainq.beats import Beats
 from brainq.devserver.embedded import EmbeddedServer
-from brainq.state.stops import RedisStops
+from brainq.state.stops import PING_AFTER_S, RedisStops
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
 
@@ -144,7 +144,7 @@ def test_after_a_killed_connection_it_listens_again(
             assert server.command("CLIENT", "KILL", "TYPE", "pubsub") == ["1"], "the fault fired"
             began = time.monotonic()
             wait_until(lambda killed=killed: gaps.count == killed + 1, "it says that there was a gap")
-            assert time.monotonic() - began < 1.0
+            assert time.monotonic() - began < PING_AFTER_S
             assert publish("s", "turn") == 1
             wait_until(lambda killed=killed: len(told) == killed, "it is told again")
 
@@ -164,11 +164,11 @@ def test_a_stop_that_fell_into_a_gap_is_found_by_the_beats(
     told: list[str] = []
     try:
         with beats.hold(beat, lambda _: lost.set()), stops.watch("s", "turn", told.append):
-            assert beaten.wait(10.0), "what was published before it listened is a gap, too"
+            assert beaten.wait(60), "what was published before it listened is a gap, too"
             assert server.command("CLIENT", "KILL", "TYPE", "pubsub") == ["1"], "the fault fired"
             cancelled.set()
             heard = publish("s", "turn")
-            assert lost.wait(1.0), "not before the beat that was due in ten minutes"
+            assert lost.wait(60.0), "not before the beat that was due in ten minutes"
             assert len(told) == heard
     finally:
         stops.close()

@@ -129,12 +129,12 @@ class Pump:
             client.zadd(index, {member: 0}, xx=True)
         self.wiring.sweeper.sweep()
 
-    def finish(self, handle: TurnHandle, timeout_s: float = 10.0) -> TurnResult:
+    def finish(self, handle: TurnHandle, timeout_s: float = 60.0) -> TurnResult:
         """Drain and sweep until the turn has its result and its chain is finished."""
         self.settle(handle, timeout_s)
         return handle.result(timeout_s=1)
 
-    def settle(self, handle: TurnHandle, timeout_s: float = 10.0) -> None:
+    def settle(self, handle: TurnHandle, timeout_s: float = 60.0) -> None:
         """Drain and sweep until nobody is to act on the turn any more."""
         end = time.monotonic() + timeout_s
         while True:

@@ -12,7 +12,7 @@ T = TypeVar("T")
 def wait_until(
     predicate: Callable[[], T],
     description: str,
-    timeout_s: float = 10.0,
+    timeout_s: float = 60.0,
     every_s: float = 0.01,
 ) -> T:
     """Call `predicate` until it returns something true, and return that.

@@ -26,7 +26,7 @@ def test_the_coordinator_dies_when_an_approval_is_asked_for(stormy: World, sid: 
     parked(turn)
     (pending,) = stormy.client.approvals(session=sid)
     stormy.client.approve(pending.id, by="mia", args_hash=pending.args_hash)
-    assert tool_texts(turn.result(timeout_s=20).text) == ["sign a ok"]
+    assert tool_texts(turn.result(timeout_s=60).text) == ["sign a ok"]
     steps = [(row["step"], row["attempt"]) for row in notes("thinking", turn=turn_id)]
     assert steps == ([(1, 1), (1, 2), (2, 1)] if place == "asked.after" else [(1, 1), (2, 1)])
     assert [(a.state, a.decided_by) for a in turn.approvals()] == [("approved", "mia")]
@@ -43,7 +43,7 @@ def test_the_worker_dies_in_an_approved_read_which_runs_again_unasked(stormy: Wo
     stormy.kill_the("parallel", begun["pid"])
     open_gate(f"p-{sid}")
     stormy.launch_dead()
-    assert tool_texts(turn.result(timeout_s=30).text) == ["peek a ok"]
+    assert tool_texts(turn.result(timeout_s=60).text) == ["peek a ok"]
     assert [row["attempt"] for row in notes("start", turn=turn.turn_id)] == [1, 2]
     assert [a.state for a in turn.approvals()] == ["approved"]
 
@@ -55,7 +55,7 @@ def test_the_worker_dies_in_an_approved_write_which_is_unknown(stormy: World, si
     begun = started(turn)
     stormy.kill_the("serial", begun["pid"])
     open_gate(f"p-{sid}")
-    (text,) = tool_texts(turn.result(timeout_s=20).text)
+    (text,) = tool_texts(turn.result(timeout_s=60).text)
     assert "may or may not have taken effect" in text
     assert stormy.status(turn) == TraceStatus.UNKNOWN
     assert len(notes("start", turn=turn.turn_id)) == 1
@@ -89,7 +89,7 @@ def test_the_decider_dies_between_redis_and_sql(
     if decision != "deny":
         wait_until(lambda: stormy.status(turn) == TraceStatus.COMPLETED, "the approved call ran")
     stormy.client.deny(second.id, "enough")
-    texts = tool_texts(turn.result(timeout_s=20).text)
+    texts = tool_texts(turn.result(timeout_s=60).text)
     assert texts[1] == "Not run: a person refused it: enough."
     assert texts[0].endswith(
         {"approve": "sign a ok", "edit": "sign c ok", "deny": "a person refused it."}[decision]
@@ -118,7 +118,7 @@ def test_whoever_lets_a_write_go_dies_before_its_lane_is_asked_for(
         other.dies("keeper.enter_all", ["client"], "approve", turn.approvals()[0].id)
     else:
         other.dies("keeper.enter_all", ["handle", turn.turn_id], "release", hold.id)
-    assert turn.result(timeout_s=20).text == "done"
+    assert turn.result(timeout_s=60).text == "done"
     assert len(notes("start", turn=turn.turn_id)) == 1
 
 
@@ -134,7 +134,7 @@ def test_the_coordinators_die_while_a_turn_is_held(stormy: World, neighbours: Ne
     assert [standing.id for standing in turn.holds()] == [hold.id]
     assert other.handle(turn, "release", hold.id) is True
     stormy.launch_dead()
-    result = turn.result(timeout_s=30)
+    result = turn.result(timeout_s=60)
     assert len(notes("start", turn=turn.turn_id)) == 1
     assert result.text == "done"
     assert result.parked_ms > 0

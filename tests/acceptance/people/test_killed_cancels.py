@@ -23,14 +23,14 @@ def test_the_worker_of_a_cancelled_write_dies_before_it_can_end(
     assert neighbours(stormy).handle(turn, "cancel", "enough") == "requested"
     stormy.kill_the("serial", begun["pid"])
     open_gate(f"w-{sid}")
-    result = turn.result(timeout_s=20)
+    result = turn.result(timeout_s=60)
     assert (result.ending, result.stop_reason) == (Ending.CANCELLED, StopReason.CANCELLED)
     assert stormy.status(turn) == TraceStatus.UNKNOWN
     assert len(notes("start", turn=turn.turn_id)) == 1
     assert not notes("stop", turn=turn.turn_id)
     # The lane lapses, and the model is shown that the turn was cut off.
     after = stormy.client.submit(sid, script([("write", {"name": "x"})], final="after"))
-    assert after.result(timeout_s=20).text == "after"
+    assert after.result(timeout_s=60).text == "after"
     others = notes("thinking", turn=after.turn_id)[0]["others"]
     # Either the end of the turn says so, or the rescue of the call did before.
     assert any("took effect is not known" in text or "may or may not" in text for text in others)
@@ -51,7 +51,7 @@ def test_the_coordinators_die_right_after_the_cancel(stormy: World, neighbours: 
     stormy.kill_the("coordinator", pid)
     open_gate(f"m-{sid}")
     stormy.launch_dead()
-    assert turn.result(timeout_s=30).ending is Ending.CANCELLED
+    assert turn.result(timeout_s=60).ending is Ending.CANCELLED
     assert len(notes("thinking", turn=turn.turn_id)) == 1
     stormy.all_events(turn)
 
@@ -70,7 +70,7 @@ def test_the_coordinator_that_ends_a_cancelled_turn_dies(stormy: World, sid: str
     held = at_place(turn, "end.before")
     stormy.kill_the("coordinator", held["pid"])
     open_gate(f"e-{sid}")
-    result = turn.result(timeout_s=20)
+    result = turn.result(timeout_s=60)
     assert result.ending is Ending.CANCELLED
     assert result.diff is not None
     kinds = [event.kind.value for event in stormy.all_events(turn)]
@@ -113,7 +113,7 @@ def test_redis_dies_under_parked_turns_and_they_are_still_parked(
     other.release_flag(f"{sid}-b", flag.id)
     other.client("complete_call", token_of(outside, "c"), "sent")
     other.client("approve", asks.id)
-    texts = [tool_texts(turn.result(timeout_s=40).text) for turn, _ in waits]
+    texts = [tool_texts(turn.result(timeout_s=60).text) for turn, _ in waits]
     assert texts == [["sign a ok"], ["write b ok"], ["sent"], ["from the child"]]
     assert signed.receipt("m1").step == 2
     for turn, _ in waits:

@@ -20,7 +20,7 @@ def test_the_completer_dies_between_redis_and_sql(stormy: World, neighbours: Nei
     parked(turn, "outside")
     token = token_of(turn, "a")
     neighbours(stormy).dies("store.calls.record_outcome", ["client"], "complete_call", token, "sent")
-    assert tool_texts(turn.result(timeout_s=20).text) == ["sent"]
+    assert tool_texts(turn.result(timeout_s=60).text) == ["sent"]
     with pytest.raises(TokenRefused):
         stormy.client.complete_call(token, "sent twice")
     stormy.done(turn)
@@ -46,9 +46,9 @@ def test_the_worker_dies_between_pending_and_the_park(stormy: World, sid: str, t
         parked(turn, "outside")
         assert {row["token"] for row in notes("token", turn=turn_id)} == {token}, "whoever has it can use it"
         assert stormy.client.complete_call(token, "found") == "settled"
-        assert tool_texts(turn.result(timeout_s=20).text) == ["found"]
+        assert tool_texts(turn.result(timeout_s=60).text) == ["found"]
         return
-    (text,) = tool_texts(turn.result(timeout_s=20).text)
+    (text,) = tool_texts(turn.result(timeout_s=60).text)
     assert "may or may not have taken effect" in text
     assert stormy.status(turn) == TraceStatus.UNKNOWN
     # What was asked for may come all the same: it is evidence, and the next turn's model reads it.
@@ -56,7 +56,7 @@ def test_the_worker_dies_between_pending_and_the_park(stormy: World, sid: str, t
     with pytest.raises(TokenRefused):
         stormy.client.complete_call(token, "and again")
     after = stormy.client.submit(sid, "what happened?")
-    after.result(timeout_s=20)
+    after.result(timeout_s=60)
     others = notes("thinking", turn=after.turn_id)[0]["others"]
     assert [text for text in others if text.startswith("[Notice") and "sent after all" in text]
 
@@ -73,7 +73,7 @@ def test_a_result_that_came_before_the_worker_died_is_the_calls(
     assert other.client("complete_call", token_of(turn, "a"), "quick") == "early"
     stormy.kill_the("serial", held["pid"])
     open_gate(f"p-{sid}")
-    assert tool_texts(turn.result(timeout_s=20).text) == ["quick"]
+    assert tool_texts(turn.result(timeout_s=60).text) == ["quick"]
     assert len(notes("token", turn=turn_id)) == 1
     assert stormy.status(turn) == TraceStatus.COMPLETED
 
@@ -89,9 +89,9 @@ def test_the_worker_dies_right_after_the_park(stormy: World, sid: str) -> None:
     open_gate(f"p-{sid}")
     parked(turn, "outside")
     assert stormy.client.complete_call(token_of(turn, "a"), "sent") == "settled"
-    assert tool_texts(turn.result(timeout_s=20).text) == ["sent"]
+    assert tool_texts(turn.result(timeout_s=60).text) == ["sent"]
     after = stormy.client.submit(sid, script([("write", {"name": "w"})], final="after"))
-    assert after.result(timeout_s=20).text == "after"
+    assert after.result(timeout_s=60).text == "after"
 
 
 @pytest.mark.full
@@ -105,10 +105,10 @@ def test_the_childs_coordinator_dies(stormy: World, sid: str) -> None:
     parked(turn, "outside")
     stormy.kill_the("coordinator", first["pid"])
     open_gate(f"m-{sid}")
-    result = turn.result(timeout_s=30)
+    result = turn.result(timeout_s=60)
     assert tool_texts(result.text) == ["from the child"]
     assert len(notes("thinking", turn=child_id)) == 2
-    child = stormy.client.handle(child_id).result(timeout_s=20)
+    child = stormy.client.handle(child_id).result(timeout_s=60)
     (charged,) = [spend for spend in result.spends if spend.kind == "child"]
     assert charged.input_tokens == child.input_tokens
 
@@ -132,12 +132,12 @@ def test_the_finalizer_dies_at_the_delivery_to_the_parent(stormy: World, sid: st
         sid, script([("delegate", {"message": inner})], final="$seen"), turn_id=turn_id
     )
     held = at_place(stands_at, place)
-    child = stormy.client.handle(child_id).result(timeout_s=20)
+    child = stormy.client.handle(child_id).result(timeout_s=60)
     if place == "deliver.before":
         parked(turn, "outside")
     stormy.kill_the("finalizer", held["pid"])
     open_gate(f"d-{sid}")
-    result = turn.result(timeout_s=30)
+    result = turn.result(timeout_s=60)
     assert tool_texts(result.text) == ["from the child"]
     stormy.done(stormy.client.handle(child_id))
     assert len(notes(place, turn=stands_at)) == 2, "it was not delivered again"
@@ -159,8 +159,8 @@ def test_the_parent_is_cancelled_while_no_coordinator_is_there(
     stormy.kill_all("coordinator")
     assert neighbours(stormy).handle(turn, "cancel", "enough") == "requested"
     stormy.launch_dead()
-    assert turn.result(timeout_s=30).ending is Ending.CANCELLED
-    assert child.result(timeout_s=30).ending is Ending.CANCELLED
+    assert turn.result(timeout_s=60).ending is Ending.CANCELLED
+    assert child.result(timeout_s=60).ending is Ending.CANCELLED
     assert [approval.state for approval in child.approvals()] == ["void"]
     for each in (turn, child):
         stormy.all_events(each)
@@ -176,10 +176,10 @@ def test_the_coordinator_dies_before_it_stops_the_children(stormy: World, sid: s
     parked(turn, "outside")
     turn.cancel()
     held = at_place(child_id, "orphans.before")
-    assert turn.result(timeout_s=20).ending is Ending.CANCELLED
+    assert turn.result(timeout_s=60).ending is Ending.CANCELLED
     stormy.kill_the("coordinator", held["pid"])
     open_gate(f"o-{sid}")
-    assert stormy.client.handle(child_id).result(timeout_s=40).ending is Ending.CANCELLED
+    assert stormy.client.handle(child_id).result(timeout_s=60).ending is Ending.CANCELLED
 
 
 @pytest.mark.full
@@ -194,7 +194,7 @@ def test_the_worker_dies_between_the_child_and_the_park(stormy: World, sid: str)
     held = at_place(turn, "park.before")
     stormy.kill_the("serial", held["pid"])
     open_gate(f"p-{sid}")
-    assert turn.result(timeout_s=30).ending is Ending.COMPLETED
+    assert turn.result(timeout_s=60).ending is Ending.COMPLETED
     assert stormy.status(turn) == TraceStatus.UNKNOWN
     child = stormy.client.handle(child_turn_id(turn_id, "c1-0"))
-    assert child.result(timeout_s=40).ending is Ending.CANCELLED
+    assert child.result(timeout_s=60).ending is Ending.CANCELLED

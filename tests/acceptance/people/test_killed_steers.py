@@ -35,7 +35,7 @@ def test_the_coordinator_dies_while_it_asks_with_the_input(stormy: World, sid: s
     assert turn.receipt("m1").step == 2
     stormy.kill_the("coordinator", first["pid"])
     open_gate(f"m-{sid}")
-    shown = json.loads(turn.result(timeout_s=20).text)
+    shown = json.loads(turn.result(timeout_s=60).text)
     assert [m["role"] for m in shown] == ["user", "assistant", "tool", "user"]
     assert heard(turn) == [[], ["m1"], ["m1"]]
     assert asked(turn, step=2, attempt=2)["pid"] != first["pid"]
@@ -52,7 +52,7 @@ def test_the_coordinator_dies_with_an_answer_that_input_came_with(stormy: World,
     turn.steer("wait", client_message_id="m1")
     stormy.kill_the("coordinator", held["pid"])
     open_gate(f"e-{sid}")
-    assert turn.result(timeout_s=20).text == "the answer"
+    assert turn.result(timeout_s=60).text == "the answer"
     # The lost answer's step is asked again, and reads what came with it.
     assert heard(turn) == [[], ["m1"]]
     assert [(r["step"], r["attempt"]) for r in notes("thinking", turn=turn.turn_id)] == [(1, 1), (1, 2)]
@@ -70,11 +70,11 @@ def test_the_coordinator_dies_between_the_end_and_the_bounce(stormy: World, sid:
     held = at_place(turn, "bounce.before")
     stormy.kill_the("coordinator", held["pid"])
     open_gate(f"b-{sid}")
-    assert turn.result(timeout_s=20).text == "the last"
+    assert turn.result(timeout_s=60).text == "the last"
     receipt = settled(lambda: turn.receipt("m1"))
     assert (receipt.state, receipt.bounced_turn_id) == ("bounced", bounced_turn_id(sid, "m1"))
     assert receipt.bounced_turn_id is not None
-    assert stormy.client.handle(receipt.bounced_turn_id).result(timeout_s=20).text == "heard: and pears"
+    assert stormy.client.handle(receipt.bounced_turn_id).result(timeout_s=60).text == "heard: and pears"
     assert heard(turn) == [[]]
     assert len(heard(receipt.bounced_turn_id)) == 1
 
@@ -92,15 +92,15 @@ def test_the_sender_dies_between_sql_and_the_mailbox(
     assert (turn.receipt("m1").state, told.receipt(sid, turn.turn_id, "m1")) == ("accepted", None)
     if ending == "is cancelled":
         turn.cancel()
-        assert turn.result(timeout_s=20).ending is Ending.CANCELLED
+        assert turn.result(timeout_s=60).ending is Ending.CANCELLED
         receipt = settled(lambda: turn.receipt("m1"))
         assert receipt.bounced_turn_id is not None
         bounced = stormy.client.handle(receipt.bounced_turn_id)
-        assert bounced.result(timeout_s=20).text == "heard: and pears"
+        assert bounced.result(timeout_s=60).text == "heard: and pears"
         return
     wait_until(lambda: told.receipt(sid, turn.turn_id, "m1") == "accepted", "the sweeper put it in", 20.0)
     stormy.client.approve(turn.approvals()[0].id)
-    assert turn.result(timeout_s=20).stop_reason is StopReason.ANSWERED
+    assert turn.result(timeout_s=60).stop_reason is StopReason.ANSWERED
     assert heard(turn) == [[], ["m1"]]
     assert settled(lambda: turn.receipt("m1")).step == 2
 
@@ -110,12 +110,12 @@ def test_the_sender_dies_after_its_input_became_a_turn(
     stormy: World, neighbours: Neighbours, sid: str
 ) -> None:
     turn = stormy.client.submit(sid, "first")
-    turn.result(timeout_s=20)
+    turn.result(timeout_s=60)
     neighbours(stormy).dies(
         "store.inputs.bounced", ["handle", turn.turn_id], "steer", "and pears", client_message_id="m1"
     )
     bounced = stormy.client.handle(bounced_turn_id(sid, "m1"))
-    assert bounced.result(timeout_s=20).text == "heard: and pears"
+    assert bounced.result(timeout_s=60).text == "heard: and pears"
     assert settled(lambda: turn.receipt("m1")).bounced_turn_id == bounced.turn_id
     assert turn.steer("and pears", client_message_id="m1").bounced_turn_id == bounced.turn_id
     assert len(heard(bounced)) == 1
@@ -132,8 +132,8 @@ def test_the_sender_of_an_interrupt_dies_between_sql_and_redis(
         "turns.submit", ["client"], "submit", sid, "at once", turn_id=f"t-{sid}", on_busy="interrupt"
     )
     jumped = stormy.client.handle(f"t-{sid}")
-    assert jumped.result(timeout_s=20).text == "heard: at once"
-    assert live.result(timeout_s=20).ending is Ending.CANCELLED
-    assert behind.result(timeout_s=20).text == "heard: behind"
+    assert jumped.result(timeout_s=60).text == "heard: at once"
+    assert live.result(timeout_s=60).ending is Ending.CANCELLED
+    assert behind.result(timeout_s=60).text == "heard: behind"
     first, second = (notes("thinking", turn=each.turn_id)[0]["at"] for each in (jumped, behind))
     assert first < second

@@ -34,7 +34,7 @@ def test_twenty_parked_turns_hold_no_slot(narrow: World, other: Elsewhere, sid: 
         parked(turn, "people" if kind in ("approval", "hold") else "outside")
     wide = [("read", {"name": "a"}), ("read", {"name": "b"}), ("write", {"name": "w"})]
     new = narrow.client.submit(sid, script(wide, final="straight through"))
-    assert new.result(timeout_s=10).text == "straight through"
+    assert new.result(timeout_s=60).text == "straight through"
     for kind, turn in turns:
         match kind:
             case "approval":
@@ -48,6 +48,6 @@ def test_twenty_parked_turns_hold_no_slot(narrow: World, other: Elsewhere, sid: 
     for approval in other.client("approvals", limit=100):  # those that the children ask for
         other.client("approve", approval["id"])
     for _, turn in turns:
-        result = turn.result(timeout_s=30)
+        result = turn.result(timeout_s=60)
         assert (result.ending, result.text) == (Ending.COMPLETED, "done")
         assert result.parked_ms > 0

@@ -29,7 +29,7 @@ def test_steer_is_read_at_the_next_step(narrow: World, other: Elsewhere, sid: st
     again = other.handle(turn, "steer", "and pears", client_message_id="m1")
     assert (first["state"], again["state"], again["turn_id"]) == ("accepted", "accepted", turn.turn_id)
     open_gate(f"r-{sid}")
-    shown = json.loads(turn.result(timeout_s=20).text)
+    shown = json.loads(turn.result(timeout_s=60).text)
     assert [m["role"] for m in shown] == ["user", "assistant", "tool", "user"]
     assert shown[-1]["text"].startswith("and pears\n")
     assert heard(turn) == [[], ["m1"]]
@@ -42,13 +42,13 @@ def test_steer_while_the_last_step_is_answered(narrow: World, other: Elsewhere, 
     asked(turn)
     other.session(sid, "steer", "one more", client_message_id="late", expected_turn_id=turn.turn_id)
     open_gate(f"m-{sid}")
-    assert turn.result(timeout_s=20).steps == 2
+    assert turn.result(timeout_s=60).steps == 2
     assert heard(turn) == [[], ["late"]]
     with pytest.raises(Refused, match="StaleTurn"):
         other.session(sid, "steer", "too late", expected_turn_id=turn.turn_id)
     bounced = other.handle(turn, "steer", "after all", client_message_id="after")
     assert bounced["state"] == "bounced"
-    after = narrow.client.handle(bounced["bounced_turn_id"]).result(timeout_s=20)
+    after = narrow.client.handle(bounced["bounced_turn_id"]).result(timeout_s=60)
     assert after.text == "heard: after all"
     assert other.handle(turn, "steer", "after all", client_message_id="after") == bounced
 
@@ -67,7 +67,7 @@ def test_hold_and_release(narrow: World, other: Elsewhere, sid: str) -> None:
     assert other.handle(turn, "release", first) is False
     parked(turn)
     assert turn.release(second) is True
-    result = turn.result(timeout_s=20)
+    result = turn.result(timeout_s=60)
     assert (result.text, result.parked_ms > 0) == ("done", True)
     assert [row["tool"] for row in notes("start", turn=turn.turn_id)] == ["read", "write"]
 
@@ -79,7 +79,7 @@ def test_readiness_is_added_and_released_elsewhere(narrow: World, other: Elsewhe
     )
     assert started(turn)["tool"] == "when_ready"
     assert other.release_flag(sid, flag) is True
-    assert tool_texts(turn.result(timeout_s=20).text) == ["ready: True", "write w ok"]
+    assert tool_texts(turn.result(timeout_s=60).text) == ["ready: True", "write w ok"]
     assert other.release_flag(sid, flag) is False
     # A turn of a session without flags is ready, and so is one whose input says so.
     unready = narrow.client.submit(sid, script([held_read(sid)], [("write", {"name": "x"})], final="$seen"))
@@ -90,7 +90,7 @@ def test_readiness_is_added_and_released_elsewhere(narrow: World, other: Elsewhe
     (hold,) = other.handle(unready, "holds")
     assert hold["kind"] == "readiness"
     assert other.handle(unready, "release", hold["id"]) is True
-    assert tool_texts(unready.result(timeout_s=20).text) == ["read r ok", "write x ok"]
+    assert tool_texts(unready.result(timeout_s=60).text) == ["read r ok", "write x ok"]
 
 
 def test_approve_deny_and_edit_the_calls_of_one_reply(narrow: World, other: Elsewhere, sid: str) -> None:
@@ -108,7 +108,7 @@ def test_approve_deny_and_edit_the_calls_of_one_reply(narrow: World, other: Else
     assert other.client("approve", a, by="tom")["decided_by"] == "mia"
     with pytest.raises(Refused, match="ApprovalDecided"):
         other.client("approve", b)
-    texts = tool_texts(turn.result(timeout_s=20).text)
+    texts = tool_texts(turn.result(timeout_s=60).text)
     assert texts[0] == "sign a ok"
     assert texts[1] == "Not run: a person refused it: not b."
     assert texts[2].endswith("sign d ok")
@@ -126,9 +126,9 @@ def test_cancel_and_interrupt(narrow: World, other: Elsewhere, sid: str) -> None
     assert other.handle(turn, "cancel", "enough") == "requested"
     parked(behind)
     assert other.session(sid, "interrupt", "and this") == behind.turn_id
-    assert last.result(timeout_s=20).text == "heard: hello"
+    assert last.result(timeout_s=60).text == "heard: hello"
     for ended in (turn, behind):
-        assert ended.result(timeout_s=20).ending is Ending.CANCELLED
+        assert ended.result(timeout_s=60).ending is Ending.CANCELLED
         assert [p["state"] for p in other.handle(ended, "approvals")] == ["void"]
         narrow.all_events(ended)
     assert other.handle(turn, "cancel") == "ended"
@@ -143,8 +143,8 @@ def test_pause_drop_and_resume(narrow: World, other: Elsewhere, sid: str) -> Non
     assert other.session(sid, "drop", second.turn_id) is True
     assert (other.session(sid, "live"), other.session(sid, "is_paused")) == (None, True)
     assert other.session(sid, "resume") == first.turn_id
-    assert [turn.result(timeout_s=20).text for turn in (first, third)] == ["heard: one", "heard: three"]
-    assert second.result(timeout_s=20).ending is Ending.CANCELLED
+    assert [turn.result(timeout_s=60).text for turn in (first, third)] == ["heard: one", "heard: three"]
+    assert second.result(timeout_s=60).ending is Ending.CANCELLED
     assert other.session(sid, "drop", third.turn_id) is False
 
 
@@ -164,7 +164,7 @@ def test_outside_results(narrow: World, other: Elsewhere, sid: str) -> None:
             other.client("complete_call", token, 2)
     assert token_of(turn, "b") == own
     assert other.client("complete_call", token_of(turn, "c"), "found", partial=True) in ("settled", "early")
-    texts = tool_texts(turn.result(timeout_s=20).text)
+    texts = tool_texts(turn.result(timeout_s=60).text)
     assert texts[0] == '{"n":1}'
     assert "no such thing" in texts[1]
     assert "found" in texts[2]
@@ -184,38 +184,38 @@ def test_submit_with_each_on_busy(narrow: World, other: Elsewhere, sid: str) -> 
     assert (merged["turn_id"], merged["joined"]["state"]) == (queued["turn_id"], "accepted")
     assert steered["turn_id"] == live.turn_id
     jumped = other.client("submit", sid, "at once", on_busy="interrupt")
-    assert live.result(timeout_s=20).ending is Ending.CANCELLED
-    results = [narrow.client.handle(t["turn_id"]).result(timeout_s=20).text for t in (jumped, queued)]
+    assert live.result(timeout_s=60).ending is Ending.CANCELLED
+    results = [narrow.client.handle(t["turn_id"]).result(timeout_s=60).text for t in (jumped, queued)]
     assert results == ["heard: at once", "heard: in order"]
     assert len(heard(queued["turn_id"])[0]) == 1
     receipt = other.handle(live, "receipt", steered["joined"]["client_message_id"])
     assert receipt["state"] == "bounced"
-    own = narrow.client.handle(str(receipt["bounced_turn_id"])).result(timeout_s=20)
+    own = narrow.client.handle(str(receipt["bounced_turn_id"])).result(timeout_s=60)
     assert own.text == "heard: for the live one"
     blocker = narrow.client.submit(sid, script([("sign", {"name": "b"})]))
     dropped = narrow.client.submit(sid, "never")
     parked(blocker)
     winner = other.client("submit", sid, "only me", on_busy="replace")
-    assert narrow.client.handle(winner["turn_id"]).result(timeout_s=20).text == "heard: only me"
+    assert narrow.client.handle(winner["turn_id"]).result(timeout_s=60).text == "heard: only me"
     for ended in (blocker, dropped):
-        assert ended.result(timeout_s=20).ending is Ending.CANCELLED
+        assert ended.result(timeout_s=60).ending is Ending.CANCELLED
     assert not heard(dropped)
 
 
 def test_review_and_compact(narrow: World, other: Elsewhere, sid: str) -> None:
-    narrow.client.submit(sid, "the question").result(timeout_s=20)
+    narrow.client.submit(sid, "the question").result(timeout_s=60)
     review = other.client("submit", sid, "look at it", kind="review")
-    assert narrow.client.handle(review["turn_id"]).result(timeout_s=20).text == "heard: look at it"
+    assert narrow.client.handle(review["turn_id"]).result(timeout_s=60).text == "heard: look at it"
     after = narrow.client.submit(sid, "go on")
-    after.result(timeout_s=20)
+    after.result(timeout_s=60)
     (row,) = notes("thinking", turn=after.turn_id)
     assert "look at it" not in row["others"], "what a review was asked is not in the session's history"
     assert any("heard: look at it" in text for text in row["others"]), "but its outcome is"
     compacted = other.session(sid, "compact")
-    result = narrow.client.handle(compacted["turn_id"]).result(timeout_s=20)
+    result = narrow.client.handle(compacted["turn_id"]).result(timeout_s=60)
     assert result.ending is Ending.COMPLETED
     later = narrow.client.submit(sid, "and now")
-    later.result(timeout_s=20)
+    later.result(timeout_s=60)
     (row,) = notes("thinking", turn=later.turn_id)
     assert "compact" not in row["others"]
 
@@ -228,9 +228,9 @@ def test_a_child_turn_and_its_approval(narrow: World, other: Elsewhere, sid: str
         lambda: [p for p in other.client("approvals") if p["turn_id"].startswith("ch-")], "the child asks"
     )
     other.client("approve", pending["id"])
-    result = turn.result(timeout_s=20)
+    result = turn.result(timeout_s=60)
     assert tool_texts(result.text) == ["from the child"]
-    child = narrow.client.handle(pending["turn_id"]).result(timeout_s=20)
+    child = narrow.client.handle(pending["turn_id"]).result(timeout_s=60)
     assert [spend.kind for spend in result.spends] == ["step", "child", "step"]
     (charged,) = [spend for spend in result.spends if spend.kind == "child"]
     assert (charged.input_tokens, charged.output_tokens) == (child.input_tokens, child.output_tokens)
@@ -244,8 +244,8 @@ def test_cancelling_the_parent_cancels_the_child(narrow: World, other: Elsewhere
     child = narrow.client.handle(live)
     parked(child)
     other.handle(turn, "cancel")
-    assert turn.result(timeout_s=20).stop_reason is StopReason.CANCELLED
-    assert child.result(timeout_s=20).ending is Ending.CANCELLED
+    assert turn.result(timeout_s=60).stop_reason is StopReason.CANCELLED
+    assert child.result(timeout_s=60).ending is Ending.CANCELLED
 
 
 def test_the_diff_is_in_the_result_also_of_a_cancelled_turn(
@@ -259,7 +259,7 @@ def test_the_diff_is_in_the_result_also_of_a_cancelled_turn(
         if last == "cancelled":
             parked(turn)
             other.handle(turn, "cancel")
-        result = turn.result(timeout_s=20)
+        result = turn.result(timeout_s=60)
         assert result.diff is not None
         assert "-one" in result.diff
         assert "+three" in result.diff

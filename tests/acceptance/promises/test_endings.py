@@ -18,7 +18,7 @@ def test_a_thinking_turn_is_cancelled(calm: World, sid: str) -> None:
     handle = calm.client.submit(sid, script([("write", {"name": sid})], gate=sid))
     wait_until(lambda: notes("thinking", turn=handle.turn_id), "the model was asked")
     assert handle.cancel("enough") == "requested"
-    result = handle.result(timeout_s=5)
+    result = handle.result(timeout_s=60)
     assert (result.ending, result.error) == (Ending.CANCELLED, "enough")
     open_gate(sid)
     calm.done(handle)
@@ -32,20 +32,20 @@ def test_a_turn_whose_tool_runs_is_cancelled(calm: World, sid: str) -> None:
     )
     wait_until(lambda: notes("start", turn=handle.turn_id), "the tool started")
     handle.cancel()
-    assert handle.result(timeout_s=5).ending is Ending.CANCELLED
+    assert handle.result(timeout_s=60).ending is Ending.CANCELLED
     open_gate(sid)
     wait_until(lambda: notes("stop", turn=handle.turn_id), "the abandoned tool ended")
     assert len(notes("start", turn=handle.turn_id)) == 1
     # Its lane is free again.
-    assert calm.client.submit(sid, script([("write", {"name": sid})])).result(timeout_s=10).text == "done"
+    assert calm.client.submit(sid, script([("write", {"name": sid})])).result(timeout_s=60).text == "done"
 
 
 def test_a_deadline_ends_a_turn_whose_tool_does_not_listen(calm: World, sid: str) -> None:
-    handle = calm.client.submit(sid, script([("write", {"name": sid, "gate": sid})]), limits={"timeout_s": 1})
+    handle = calm.client.submit(sid, script([("write", {"name": sid, "gate": sid})]), limits={"timeout_s": 3})
     wait_until(lambda: notes("start", turn=handle.turn_id), "the tool started")
-    result = handle.result(timeout_s=5)
+    result = handle.result(timeout_s=60)
     assert (result.ending, result.stop_reason) == (Ending.TIMED_OUT, StopReason.DEADLINE)
-    assert 1000 <= result.elapsed_ms < 4000
+    assert 3000 <= result.elapsed_ms < 33_000
     open_gate(sid)
 
 
@@ -53,7 +53,7 @@ def test_a_deadline_ends_a_turn_whose_tool_does_not_listen(calm: World, sid: str
 def test_followers_resume_from_any_number(calm: World, sid: str, gap_s: float) -> None:
     words = " ".join(f"word{n}" for n in range(20))
     handle = calm.client.submit(sid, script([("read", {"name": sid})], final=words, words_s=gap_s))
-    live = list(handle.events(timeout_s=10))
+    live = list(handle.events(timeout_s=60))
     kept = calm.all_events(handle)
     assert live == kept
     for after in (0, 3, len(kept) - 1):
@@ -89,5 +89,5 @@ def test_a_request_key_from_many_threads_is_one_turn(calm: World, sid: str) -> N
         thread.join()
     assert len(found) == 10
     assert len(set(found)) == 1
-    assert calm.client.handle(found[0]).result(timeout_s=20).text == "done"
+    assert calm.client.handle(found[0]).result(timeout_s=60).text == "done"
     assert len(notes("start", name=sid)) == 1

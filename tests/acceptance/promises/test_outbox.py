@@ -32,7 +32,7 @@ def world(outbox_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 def test_turns_run_and_leave_no_bell_behind(world: World, sid: str) -> None:
     calls = [("read", {"name": "r1"}), ("read", {"name": "r2"}), ("write", {"name": "w"})]
     handles = [world.client.submit(f"{sid}-{n % 3}", script(calls, final=str(n))) for n in range(9)]
-    assert [handle.result(timeout_s=30).text for handle in handles] == [str(n) for n in range(9)]
+    assert [handle.result(timeout_s=60).text for handle in handles] == [str(n) for n in range(9)]
     for handle in handles:
         world.done(handle)
         world.all_events(handle)
@@ -48,7 +48,7 @@ def test_a_write_whose_worker_dies_is_unknown(world: World, sid: str) -> None:
     begun = wait_until(lambda: notes("start", turn=handle.turn_id), "the write started")[0]
     world.kill_the("serial", begun["pid"])
     open_gate(sid)
-    assert handle.result(timeout_s=30).text == "told"
+    assert handle.result(timeout_s=60).text == "told"
     assert world.status(handle) == TraceStatus.UNKNOWN
     assert len(notes("start", turn=handle.turn_id)) == 1
     world.launch_dead()

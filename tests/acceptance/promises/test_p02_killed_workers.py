@@ -27,7 +27,7 @@ def test_a_coordinator_dies_during_a_model_call(stormy: World, sid: str) -> None
     first = wait_until(lambda: notes("thinking", turn=handle.turn_id), "the model was asked")[0]
     stormy.kill_the("coordinator", first["pid"])
     open_gate(f"m-{sid}")
-    result = handle.result(timeout_s=20)
+    result = handle.result(timeout_s=60)
     assert (result.text, result.steps) == ("in spite of it", 2)
     assert [(row["step"], row["attempt"]) for row in notes("thinking", turn=handle.turn_id)] == [
         (1, 1),
@@ -46,7 +46,7 @@ def test_a_parallel_worker_dies_during_a_read(stormy: World, sid: str) -> None:
     wait_until(lambda: notes("stop", turn=handle.turn_id, name="b"), "the other read ended")
     stormy.kill_the("parallel", begun["pid"])
     open_gate(f"r-{sid}")
-    shown = json.loads(handle.result(timeout_s=20).text)
+    shown = json.loads(handle.result(timeout_s=60).text)
     assert [m["text"] for m in shown if m["role"] == "tool"] == ["read a ok", "read b ok"]
     assert [row["attempt"] for row in notes("start", turn=handle.turn_id, name="a")] == [1, 2]
     stormy.all_events(handle)
@@ -58,16 +58,16 @@ def test_p3_a_write_whose_worker_dies_is_unknown_and_never_runs_again(stormy: Wo
     begun = started(handle.turn_id)
     stormy.kill_the("serial", begun["pid"])
     open_gate(f"w-{sid}")
-    result = handle.result(timeout_s=20)
+    result = handle.result(timeout_s=60)
     assert stormy.status(handle) == TraceStatus.UNKNOWN
     (told,) = [m for m in json.loads(result.text) if m["role"] == "tool"]
     assert "may or may not have taken effect" in told["text"]
-    assert behind.result(timeout_s=20).text == "other"
+    assert behind.result(timeout_s=60).text == "other"
     assert len(notes("start", turn=handle.turn_id)) == 1
     assert not notes("stop", turn=handle.turn_id)
     # The lane is free again: the session's next write runs.
     assert (
-        stormy.client.submit(sid, script([("write", {"name": "x"})], final="next")).result(timeout_s=20).text
+        stormy.client.submit(sid, script([("write", {"name": "x"})], final="next")).result(timeout_s=60).text
         == "next"
     )
 
@@ -88,7 +88,7 @@ def test_p3_a_worker_that_dies_before_its_intent_leaves_a_call_that_runs_once(
     finally:
         lock.execute("ROLLBACK")
         lock.close()
-    assert handle.result(timeout_s=20).text == "done"
+    assert handle.result(timeout_s=60).text == "done"
     assert [row["attempt"] for row in notes("start", turn=handle.turn_id)] == [2]
     assert [(r.attempt, r.state) for r in stormy.wiring.store.calls.of(handle.turn_id)] == [
         (1, "void"),
@@ -101,7 +101,7 @@ def test_p3_an_idempotent_write_runs_again_with_its_key(stormy: World, sid: str)
     begun = started(handle.turn_id)
     stormy.kill_the("serial", begun["pid"])
     open_gate(f"i-{sid}")
-    assert handle.result(timeout_s=20).ending is Ending.COMPLETED
+    assert handle.result(timeout_s=60).ending is Ending.COMPLETED
     rows = notes("start", turn=handle.turn_id)
     assert [row["attempt"] for row in rows] == [1, 2]
     assert {row["key"] for row in rows} == {f"{handle.turn_id}:c1-0"}
@@ -114,14 +114,14 @@ def test_p3_an_outcome_that_sql_has_survives_its_worker(stormy: World, sid: str)
     open_gate(f"m-{sid}")
     begun = wait_until(lambda: notes("post", turn=handle.turn_id), "the call was recorded")[0]
     stormy.kill_the("serial", begun["pid"])
-    (told,) = [m for m in json.loads(handle.result(timeout_s=20).text) if m["role"] == "tool"]
+    (told,) = [m for m in json.loads(handle.result(timeout_s=60).text) if m["role"] == "tool"]
     assert told["text"] == "write w ok"
     assert stormy.status(handle) == TraceStatus.COMPLETED
     assert len(notes("start", turn=handle.turn_id)) == 1
 
 
 def test_the_deadline_passes_while_the_tool_pools_are_dead(stormy: World, sid: str) -> None:
-    limits = {"timeout_s": 3}
+    limits = {"timeout_s": 5}
     handle = stormy.client.submit(
         sid, script([("write", {"name": "w", "gate": f"never-{sid}"})]), limits=limits
     )
@@ -131,10 +131,10 @@ def test_the_deadline_passes_while_the_tool_pools_are_dead(stormy: World, sid: s
     queued = stormy.client.submit(f"{sid}-b", script([("read", {"name": "r"})]), limits=limits)
     before = time.monotonic()
     for turn in (handle, queued):
-        result = turn.result(timeout_s=20)
+        result = turn.result(timeout_s=60)
         assert turn is handle or result.ending is Ending.TIMED_OUT
         stormy.all_events(turn)
-    assert time.monotonic() - before < 3 + 4
+    assert time.monotonic() - before < 5 + 30
     assert not notes("start", turn=queued.turn_id)
 
 
@@ -147,8 +147,8 @@ def test_all_pools_die_and_come_back(stormy: World, sid: str) -> None:
     fresh = stormy.client.submit(f"{sid}-b", script([("write", {"name": "v"})], final="fresh"))
     open_gate(f"g-{sid}")
     stormy.launch_dead()
-    assert busy.result(timeout_s=20).text == "done"
-    assert fresh.result(timeout_s=20).text == "fresh"
+    assert busy.result(timeout_s=60).text == "done"
+    assert fresh.result(timeout_s=60).text == "fresh"
     for turn in (busy, fresh):
         stormy.all_events(turn)
         stormy.done(turn)

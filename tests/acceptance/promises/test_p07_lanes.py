@@ -69,7 +69,7 @@ def test_lanes_hold_over_a_thousand_writes(calm: World, sid: str) -> None:
 def test_writes_of_a_session_run_in_the_models_order(calm: World, sid: str) -> None:
     wanted = [("write", {"name": f"{sid}-{n}", "sleep_s": 0.02}) for n in range(6)]
     handle = calm.client.submit(sid, script(wanted))
-    handle.result(timeout_s=20)
+    handle.result(timeout_s=60)
     rows = notes("start", turn=handle.turn_id)
     assert [row["name"] for row in rows] == [f"{sid}-{n}" for n in range(6)]
     assert (
@@ -83,7 +83,7 @@ def test_writes_of_a_session_run_in_the_models_order(calm: World, sid: str) -> N
 def test_reads_of_a_wave_run_side_by_side(calm: World, sid: str) -> None:
     wanted = [("read", {"name": f"{sid}-{n}", "sleep_s": 0.3}) for n in range(4)]
     handle = calm.client.submit(sid, script(wanted))
-    handle.result(timeout_s=20)
+    handle.result(timeout_s=60)
     rows = [row for row in notes("", turn=handle.turn_id) if row["what"] in ("start", "stop")]
     assert overlaps(intervals(rows)) == 3
 
@@ -94,7 +94,7 @@ def test_p4_a_write_that_is_abandoned_keeps_its_lane_and_is_told_of(calm: World,
     wait_until(lambda: calm.status(handle, 1) == TraceStatus.WAITING, "the next write waits for the lane")
     assert calm.status(handle) == TraceStatus.TIMED_OUT
     open_gate(sid)
-    shown = json.loads(handle.result(timeout_s=20).text)
+    shown = json.loads(handle.result(timeout_s=60).text)
     assert calm.status(handle) == TraceStatus.TIMED_OUT_LATE
     (notice,) = [m["text"] for m in shown if m["text"].startswith("[Notice")]
     assert "succeeded after all" in notice

@@ -101,7 +101,7 @@ def test_a_finalizer_dies_at_a_step(whole: World, sid: str, step: str, place: st
     )[0]
     whole.kill_the("finalizer", held["pid"])
     open_gate(gate)
-    assert "closes at nine" in handle.result(timeout_s=20).text
+    assert "closes at nine" in handle.result(timeout_s=60).text
     whole.done(handle)
     assert len(notes(f"{step}.{place}", turn=handle.turn_id)) == 2, "the step did not run again"
     wait_until(lambda: judged(whole, handle), "the turn is judged", 20.0)
@@ -117,7 +117,7 @@ def test_a_finalizer_dies_while_it_judges(whole: World, sid: str) -> None:
     """The judgement's lease lapses, the sweeper rings, another worker judges."""
     order("own.judge", "judge-1")
     handle = whole.client.submit(sid, MESSAGE, prompt_id=PROMPT_ID)
-    handle.result(timeout_s=20)
+    handle.result(timeout_s=60)
     held = wait_until(lambda: notes("own judge", turn=handle.turn_id), "the judge was called", 20.0)[0]
     whole.kill_the("finalizer", held["pid"])
     open_gate("judge-1")

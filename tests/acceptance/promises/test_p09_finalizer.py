@@ -23,7 +23,7 @@ def test_a_finalizer_dies_in_a_callback(stormy: World, sid: str, step: str) -> N
     begun = wait_until(lambda: notes(step, turn=handle.turn_id), f"{step} was called")[0]
     stormy.kill_the("finalizer", begun["pid"])
     open_gate(f"{step}-{sid}")
-    assert handle.result(timeout_s=20).text == "done"
+    assert handle.result(timeout_s=60).text == "done"
     stormy.done(handle)
     rows = notes(step, turn=handle.turn_id)
     assert len(rows) == 2

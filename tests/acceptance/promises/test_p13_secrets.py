@@ -100,16 +100,16 @@ def work_with_secrets(world: World, sid: str) -> list[str]:
     assert handle.turn_id in str(active), "the running call was not inspected"
     assert CANARY not in str(active) + str(inspected.reserved()) + str(inspected.stats())
     open_gate(sid)
-    assert CANARY in handle.result(timeout_s=20).text
+    assert CANARY in handle.result(timeout_s=60).text
     broken = world.client.submit(f"{sid}-b", script(final=CANARY, fail="server"))
-    broken.result(timeout_s=20)
+    broken.result(timeout_s=60)
 
     foreign = f"foreign-{sid}"
     fields = {"turn_id": foreign, "session_id": f"{sid}-f", "user_message": script(final=CANARY)}
     shown = f"({CANARY},)"
     push_with_kombu(world.redis.url, fields, argsrepr=shown, kwargsrepr=f"{{'user_message': '{CANARY}'}}")
     wait_until(lambda: world.wiring.store.turns.get(foreign), "the foreign turn was accepted")
-    assert CANARY in world.client.handle(foreign).result(timeout_s=20).text
+    assert CANARY in world.client.handle(foreign).result(timeout_s=60).text
     refused = f"refused-{sid}"
     push_with_kombu(
         world.redis.url,
@@ -119,7 +119,7 @@ def work_with_secrets(world: World, sid: str) -> list[str]:
     )
     wait_until(lambda: world.wiring.store.turns.get(refused), "the refused turn was written down")
     with pytest.raises(TurnRejected):
-        world.client.handle(refused).result(timeout_s=5)
+        world.client.handle(refused).result(timeout_s=60)
     for turn in (handle, broken, world.client.handle(foreign)):
         world.done(turn)
     return [handle.turn_id, broken.turn_id, foreign]

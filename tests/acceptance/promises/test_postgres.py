@@ -37,7 +37,7 @@ def test_turns_run_and_are_recorded_once(world: World, sid: str) -> None:
         world.client.submit(f"{sid}-{n % 4}", script([("write", {"name": str(n)})], final=str(n)))
         for n in range(12)
     ]
-    assert [handle.result(timeout_s=30).text for handle in handles] == [str(n) for n in range(12)]
+    assert [handle.result(timeout_s=60).text for handle in handles] == [str(n) for n in range(12)]
     for handle in handles:
         world.done(handle)
         world.all_events(handle)
@@ -49,7 +49,7 @@ def test_p3_a_write_whose_worker_dies_is_unknown(world: World, sid: str) -> None
     begun = wait_until(lambda: notes("start", turn=handle.turn_id), "the write started")[0]
     world.kill_the("serial", begun["pid"])
     open_gate(sid)
-    (told,) = [m for m in json.loads(handle.result(timeout_s=20).text) if m["role"] == "tool"]
+    (told,) = [m for m in json.loads(handle.result(timeout_s=60).text) if m["role"] == "tool"]
     assert "may or may not have taken effect" in told["text"]
     assert world.status(handle) == TraceStatus.UNKNOWN
     assert len(notes("start", turn=handle.turn_id)) == 1

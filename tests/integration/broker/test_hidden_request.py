@@ -26,7 +26,7 @@ def test_a_canary_shows_up_in_no_event_log_or_inspection(
     def submit(*args: Any, **fields: Any) -> None:
         given.append({**fields, "args": args})
         started.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         if fails:
             raise ValueError("refused")
 
@@ -42,7 +42,7 @@ def test_a_canary_shows_up_in_no_event_log_or_inspection(
                 argsrepr=repr((CANARY,)),
                 kwargsrepr=repr({"text": CANARY}),
             )
-        assert started.wait(10)
+        assert started.wait(60)
         inspect = app.control.inspect(timeout=0.5)
         active = wait_until(inspect.active, "the worker reports its active tasks")
         seen = [active, inspect.reserved(), inspect.query_task("t1", "t2")]

@@ -80,7 +80,7 @@ def test_a_whole_worker_gets_along_with_the_workers_user(guarded_port: int) -> N
         with running(app), watching(app) as events:
             bell = envelope(TURN_ADVANCE, ("s1", "t1", 1), "t1.1", TURNS_QUEUE, "t1")
             redis.lpush("bq:brainq.turns", "poison", bell)
-            assert ran.wait(10)
+            assert ran.wait(60)
             wait_until(lambda: "task-succeeded" in events, "events pass")
             inspect = app.control.inspect(timeout=0.5)
             wait_until(inspect.ping, "remote control passes")

@@ -35,9 +35,9 @@ def test_a_thread_step_runs_while_its_worker_does_and_is_started_again_if_it_fai
     app = make_app(settings_for(redis_url), COORDINATOR_QUEUES)
     cast("Any", app.steps)["worker"].add(steps.thread_step("sweeper", sweep))
     with running(app):
-        assert alive.wait(10)
+        assert alive.wait(60)
         assert not stopped.is_set()
-    assert stopped.wait(10)
+    assert stopped.wait(60)
     assert len(runs) == 2
     wait_until(
         lambda: "sweeper" not in [thread.name for thread in threading.enumerate()], "the thread is gone"

@@ -103,8 +103,8 @@ def watching(app: Celery) -> Generator[Events]:
     thread = threading.Thread(target=listen)
     thread.start()
     try:
-        assert listening.wait(10), "the event receiver did not start"
+        assert listening.wait(60), "the event receiver did not start"
         yield events
     finally:
         stopping.set()
-        thread.join(10)
+        thread.join(60)

@@ -367,7 +367,7 @@ def test_an_event_loop_does_it_all(pump: Pump) -> None:
             assert await handle.receipt("m1") == receipt
             assert (await client.approve(asked.id)).state == "approved"
             await asyncio.to_thread(pump.drain)
-            assert "and this" in (await handle.result(timeout_s=5)).text
+            assert "and this" in (await handle.result(timeout_s=60)).text
             assert await session.pause()
             assert await session.is_paused()
             assert await session.resume() is None

@@ -85,7 +85,7 @@ def test_a_retry_after_beyond_the_time_is_not_waited_for(
     with pytest.raises(ProviderError) as caught:
         ask(provider, request(timeout_s=5.0), streamed=streamed)
     assert (caught.value.kind, caught.value.retryable) == ("rate_limited", True)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30
     assert len(llmock.requests()) == 1
 
 
@@ -145,13 +145,13 @@ def test_a_stalled_stream_ends_at_the_deadline(
     provider: VendorProvider, llmock: LlmockServer, after_chunks: int
 ) -> None:
     llmock.behave(
-        {"type": "stream_fault", "kind": "stall", "after_chunks": after_chunks, "stall_seconds": 3}, ONE_TWO
+        {"type": "stream_fault", "kind": "stall", "after_chunks": after_chunks, "stall_seconds": 30}, ONE_TWO
     )
     began = time.monotonic()
     with pytest.raises(ProviderError) as caught:
         list(provider.generate_stream(request(timeout_s=0.5)))
     assert (caught.value.kind, caught.value.retryable) == ("timeout", True)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 15
     assert llmock.pending() == []
     assert llmock.findings() == []
 
@@ -160,12 +160,12 @@ def test_a_stalled_stream_ends_at_the_deadline(
 def test_a_silent_server_ends_at_the_deadline(
     provider: VendorProvider, llmock: LlmockServer, streamed: bool
 ) -> None:
-    llmock.behave({"type": "delay", "seconds": 3})
+    llmock.behave({"type": "delay", "seconds": 30})
     began = time.monotonic()
     with pytest.raises(ProviderError) as caught:
         ask(provider, request(timeout_s=0.5), streamed=streamed)
     assert caught.value.kind == "timeout"
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 15
     assert llmock.pending() == []
 
 

@@ -106,7 +106,7 @@ def test_a_child_that_holds_the_interpreter_lock_is_killed_when_cancelled(
     token = DeadlineToken(600.0)
 
     def cancel_once_it_runs() -> None:
-        wait_until(lambda: pids_in(tmp_path / "pids"), "the tool runs", timeout_s=30.0)
+        wait_until(lambda: pids_in(tmp_path / "pids"), "the tool runs", timeout_s=60)
         token.cancel("the user said stop")
 
     cancelling = threading.Thread(target=cancel_once_it_runs)
@@ -187,7 +187,7 @@ def test_a_start_longer_than_the_limit_is_kept_for_the_next_call() -> None:
             return isinstance(outcomes[-1], ToolSuccess)
 
         assert not try_again(), "no interpreter starts that fast"
-        wait_until(try_again, "one and the same child gets ready in the end", timeout_s=30.0)
+        wait_until(try_again, "one and the same child gets ready in the end", timeout_s=60)
     finally:
         executor.close()
 
@@ -204,7 +204,7 @@ def test_children_die_with_a_worker_that_is_killed(tmp_path: Path, name: str) ->
     """
     worker = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
     try:
-        pids = wait_until(lambda: pids_in(pid_file), "the tool runs", timeout_s=30.0)
+        pids = wait_until(lambda: pids_in(pid_file), "the tool runs", timeout_s=60)
         assert len(pids) == 2
         assert all(map(is_running, pids))
     finally:

@@ -166,7 +166,7 @@ def test_a_tool_can_wait_until_its_turn_is_ready(brain: Brain, rig: Rig) -> None
         return [before, ctx.wait_ready(timeout_s=30.0)]
 
     def release() -> None:
-        assert waiting.wait(20.0)
+        assert waiting.wait(60)
         rig.holds.ready = True
 
     rig.claim("look")

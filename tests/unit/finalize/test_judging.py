@@ -109,7 +109,7 @@ def test_the_lease_is_renewed_while_it_judges() -> None:
         name = "own"
 
         def judge(self, case: JudgeCase) -> Judgement:
-            assert job.beaten.wait(10)
+            assert job.beaten.wait(60)
             return Judgement(score=1, reason="")
 
     try:
@@ -207,13 +207,13 @@ def test_no_more_judges_at_once_than_places() -> None:
 
         def judge(self, case: JudgeCase) -> Judgement:
             inside.set()
-            assert go_on.wait(10)
+            assert go_on.wait(60)
             return Judgement(score=1, reason="")
 
     made = runner(Job(), Slow(), places=1)
     first = threading.Thread(target=made.run, args=("s1", "turn-1", "tone"))
     first.start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     assert made.run("s1", "turn-2", "tone") == "later"
     go_on.set()
-    first.join(10)
+    first.join(60)

@@ -87,7 +87,7 @@ def test_latency_stays_inside_the_time(streamed: bool) -> None:
     with pytest.raises(ProviderError) as caught:
         _ = list(provider.generate_stream(asked)) if streamed else provider.generate(asked)
     assert caught.value.kind == "timeout"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_script_or_rules() -> None:
