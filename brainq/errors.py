@@ -15,7 +15,8 @@ BrainqError
 ├─ ProviderError         the model service failed; carries a Failure
 ├─ ScriptError           a Lua script was called wrongly or replied something undeclared
 └─ SetupError            Redis, SQL, a key or an extra is missing; says what to install or start
-   └─ BrainNotLoaded      the brain's module could not be imported, or has no such brain; says where
+   ├─ BrainNotLoaded      the brain's module could not be imported, or has no such brain; says where
+   └─ Unreachable         Redis or SQL does not answer; the same may work later
 """
 
 from __future__ import annotations
@@ -125,3 +126,7 @@ class BrainNotLoaded(SetupError):
     def __init__(self, message: str, shown_traceback: str = "") -> None:
         super().__init__(message)
         self.shown_traceback = shown_traceback
+
+
+class Unreachable(SetupError):
+    """Redis or SQL does not answer. Nothing else need be wrong: the same may work later."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from celery.worker import consumer as stock
+from celery.worker.state import maybe_shutdown
 
 from brainq.broker.names import TASK_PREFIX
 
@@ -20,6 +21,13 @@ logger = logging.getLogger(__name__)
 # What reading a malformed message raises. Not RuntimeError and not OSError: a closing pool and a broken
 # connection are no fault of the message.
 _FAULTS = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
+
+
+class Fitness(Protocol):
+    """Whether this worker can work; see `tasks.fitness.Fitness`."""
+
+    def wait_fit(self, give_up: Callable[[], object]) -> None: ...
+    def follow(self, tell: Callable[[bool], None]) -> None: ...
 
 
 class Consumer(stock.Consumer):
@@ -37,13 +45,37 @@ class Consumer(stock.Consumer):
         ]
 
     def __init__(self, *args: Any, **options: Any) -> None:
+        self._fit = True
         super().__init__(*args, **{**options, "without_gossip": True, "without_mingle": True})
 
     def start(self) -> None:
         """Start consuming; by now the pool has started."""
         # At level DEBUG a pool logs every task with its arguments.
         cast("Any", self.pool)._does_debug = False
+        fitness: Fitness | None = getattr(self.app, "fitness", None)
+        if fitness is not None:
+            fitness.wait_fit(cast("Any", maybe_shutdown))
+            fitness.follow(self._consume_if)
         super().start()
+
+    def on_ready(self) -> None:
+        """The worker is connected, also when it is so once more, and consumes."""
+        super().on_ready()
+        self._apply()
+
+    def _consume_if(self, fit: bool) -> None:
+        """Called from any thread: the event loop does it, within a second."""
+        self._fit = fit
+        self.call_soon(self._apply)
+
+    def _apply(self, *_: Any) -> None:
+        consumer = cast("Any", self).task_consumer
+        if consumer is None:
+            return
+        if self._fit:
+            consumer.consume()
+        else:
+            consumer.cancel()
 
     def update_strategies(self) -> None:
         """Serve brainq's tasks only, also if others were registered after the app was finalized."""

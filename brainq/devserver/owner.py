@@ -31,6 +31,13 @@ def tell_ready() -> None:
         made.replace(path)  # whoever looks for it never finds it empty
 
 
+def tell_unready() -> None:
+    """Take back what `tell_ready` said."""
+    path = os.environ.get(READY_FILE)
+    if path:
+        Path(path).unlink(missing_ok=True)
+
+
 def _watch(pipe: int) -> None:
     while True:
         try:

@@ -19,6 +19,8 @@ NO_BLIND_RETRY = 0
 SOCKET_TIMEOUT_S = 10.0  # longer than the longest blocking read (events, 2 s)
 CHECK_AFTER_IDLE_S = 5.0
 
+AWAY = (redis.ConnectionError, redis.TimeoutError, OSError)  # what is raised while Redis does not answer
+
 LINES = 8  # connections for scripts a process has
 
 _SCRIPT_COMMANDS = frozenset({"EVALSHA", "EVAL"})
@@ -117,7 +119,7 @@ def _is_over(connection: Any) -> bool:
     """Something to read on an idle connection is its end: the server, or a proxy, has hung up."""
     try:
         return bool(connection.can_read())
-    except (redis.ConnectionError, redis.TimeoutError, OSError):
+    except AWAY:
         # Some versions say it so. It must not get out: the line would be tried, and found dead, for ever.
         return True
 

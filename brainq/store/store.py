@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Self
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from brainq.errors import SetupError
+from brainq.errors import Unreachable
 from brainq.store.database import Database
 from brainq.store.engine import POOL_SIZE, make_engine
 from brainq.store.migrations import require_current, upgrade
@@ -50,7 +50,7 @@ class Store:
     def open(cls, url: str, migrate: bool = True, pool_size: int = POOL_SIZE) -> Self:
         """Connect, and bring the schema up to date (`migrate=False`: only check that it is).
 
-        Raises SetupError when the database cannot be reached, or its schema is not this brainq's.
+        Raises Unreachable when the database cannot be reached, SetupError when its schema is not this brainq's.
         """
         engine = make_engine(url, pool_size=pool_size)
         try:
@@ -61,11 +61,22 @@ class Store:
         except OperationalError as error:
             engine.dispose()
             where = engine.url.render_as_string(hide_password=True)
-            raise SetupError(f"the SQL database at {where} does not answer: {error.orig}") from error
+            raise Unreachable(f"the SQL database at {where} does not answer: {error.orig}") from error
         except BaseException:
             engine.dispose()
             raise
         return cls(engine)
+
+    def ping(self) -> None:
+        """Raise Unreachable when the database does not answer."""
+        try:
+            with self.engine.connect() as connection:
+                connection.exec_driver_sql("SELECT 1")
+        except SQLAlchemyError as error:
+            where = self.engine.url.render_as_string(hide_password=True)
+            raise Unreachable(
+                f"the SQL database at {where} does not answer ({type(error).__name__})"
+            ) from error
 
     def close(self) -> None:
         """Close all pooled connections."""

@@ -5,19 +5,25 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from celery import Celery
-from celery.signals import worker_ready
+from celery.signals import task_failure, worker_ready
 
 from brainq.brain import load_brain
 from brainq.broker.app import make_app
 from brainq.broker.names import served_by
+from brainq.broker.steps import thread_step
 from brainq.devserver.owner import follow_owner, tell_ready
 from brainq.observe.logs import configure_logs
 from brainq.settings import load_settings
+from brainq.tasks.fitness import Fitness
 from brainq.tasks.register import GetWiring
 from brainq.tools.rankers import require_ranking
 from brainq.wiring import Wiring
+
+# Finalizer steps are retried until SQL is back, and results go out without it; reads do without it.
+NEED_SQL = frozenset({"coordinator", "serial"})
 
 
 def pool_app(
@@ -48,13 +54,21 @@ def pool_app(
                     built.append(Wiring(settings, brain, serves=served_by(queues)))
         return built[0]
 
+    fitness = Fitness(lambda: wiring().warm_up(), lambda: wiring().look(sql=pool in NEED_SQL))
+
     def ready(**_: object) -> None:
-        wiring().warm_up()
         _calm_collector()
         tell_ready()
 
+    def doubt(**_: object) -> None:
+        fitness.doubt()
+
     follow_owner()
     worker_ready.connect(ready, weak=False)
+    task_failure.connect(doubt, weak=False)
+    any_app: Any = app
+    any_app.fitness = fitness
+    any_app.steps["worker"].add(thread_step("fitness", fitness.watch))
     register(app, wiring)
     app.finalize()
     return app

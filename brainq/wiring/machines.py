@@ -8,16 +8,18 @@ from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.run import CallRunner
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.usage import TokenUsage
-from brainq.errors import BrainqError
+from brainq.errors import BrainqError, Unreachable
 from brainq.finalize.again import StepRetrier
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.judging import JudgeRunner
 from brainq.finalize.parts import FinalParts, final_parts
 from brainq.finalize.recall import Recall
 from brainq.observe.logs import logger
+from brainq.observe.urls import without_password
 from brainq.providers.aside import Aside
 from brainq.providers.pricing import cost_usd
 from brainq.providers.resolve import resolve_model
+from brainq.state.connection import AWAY
 from brainq.store.records import SqlRecords
 from brainq.tools.rankers import ranker_named
 from brainq.turn.advance import Coordinator
@@ -214,14 +216,27 @@ class Wiring(People):
         )
 
     def warm_up(self) -> None:
-        """Open Redis and SQL now, so that the first turn does not wait for it and a wrong URL shows at start."""
-        self.client.ping()
+        """Open Redis and SQL now, so that the first turn does not wait for it and a wrong URL shows at start.
+
+        Raises Unreachable when one of them does not answer, SetupError for what is wrong.
+        """
+        self.look(sql=False)
         _ = self.store
         cost_usd("openai", "warm-up", TokenUsage(input_tokens=1))
         provider, _model = resolve_model(self.brain.model)
         warm_up = getattr(provider, "warm_up", None)
         if warm_up is not None:
             warm_up()
+
+    def look(self, *, sql: bool) -> None:
+        """Raise when Redis does not answer, or SQL where `sql` asks for it."""
+        try:
+            self.client.ping()
+        except AWAY as error:
+            where = without_password(self.redis_url)
+            raise Unreachable(f"Redis at {where} does not answer ({type(error).__name__})") from error
+        if sql:
+            self.store.ping()
 
     def close(self) -> None:
         """Stop beating and close every connection that was opened."""

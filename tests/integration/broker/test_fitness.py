@@ -1,0 +1,147 @@
+"""A worker that cannot work consumes nothing, and says so."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brainq.broker import names
+from brainq.broker.steps import thread_step
+from brainq.errors import SetupError, Unreachable
+from brainq.store.store import Store
+from brainq.tasks import fitness
+from brainq.tasks.fitness import SETUP_EXIT, Fitness
+from brainq.wiring import doorbells
+from tests.integration.broker.worker import Heard, listening_app, ring, running, settings_for
+from tests.support.pump import sqlite_url
+from tests.support.server import RedisServer
+from tests.support.wait import wait_until
+
+
+class Sql:
+    """A database that is there or not."""
+
+    def __init__(self) -> None:
+        self.is_away = False
+        self.looks = 0
+
+    def look(self) -> None:
+        self.looks += 1
+        if self.is_away:
+            raise Unreachable("the SQL database at nowhere does not answer")
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TICK_S", "LOOK_EVERY_S", "LOOK_AGAIN_S"):
+        monkeypatch.setattr(fitness, name, 0.02)
+
+
+def worker_app(redis_url: str, sql: Sql) -> tuple[Any, Heard, Fitness]:
+    app: Any
+    app, heard = listening_app(settings_for(redis_url))
+    app.fitness = Fitness(sql.look, sql.look)
+    app.steps["worker"].add(thread_step("fitness", app.fitness.watch))
+    return app, heard, app.fitness
+
+
+def bell(redis_url: str, name: str) -> str:
+    text = doorbells(settings_for(redis_url)).queues["turns"].text
+    for placeholder, value in {"ARGS": f'[\\"s\\", \\"{name}\\", 0]', "TASK_ID": name, "TAG": name}.items():
+        text = text.replace(f"%{placeholder}%", value)
+    return text.replace("%ARGSREPR%", "()").replace("%ROOT_ID%", name)
+
+
+def queued(server: RedisServer) -> int:
+    return int(server.command("LLEN", f"bq:{names.TURNS_QUEUE}")[0])
+
+
+def test_while_sql_is_away_doorbells_stay_where_they_are(
+    redis_server: RedisServer, redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "brainq.tasks")
+    sql = Sql()
+    app, heard, _ = worker_app(redis_url, sql)
+    settings = settings_for(redis_url)
+    with running(app) as worker:
+        ring(redis_server, settings, bell(redis_url, "t1"))
+        wait_until(lambda: len(heard.bells) == 1, "the worker consumes")
+        sql.is_away = True
+        wait_until(lambda: "consumes nothing" in caplog.text, "it says that it stops")
+        wait_until(lambda: not worker.consumer.task_consumer._active_tags, "it stopped")
+        # A pop that was under way may bring one more, which goes back.
+        ring(redis_server, settings, *(bell(redis_url, f"t{n}") for n in range(2, 6)))
+        looks = sql.looks
+        wait_until(lambda: sql.looks > looks + 20, "time passed")
+        before = len(heard.bells)
+        assert before + queued(redis_server) == 5
+        assert before <= 2
+        sql.is_away = False
+        wait_until(lambda: len(heard.bells) == 5, "it works them all off")
+    said = [record.message for record in caplog.records if record.name == "brainq.tasks"]
+    assert len(said) == 2
+    assert said[0].startswith(
+        "this worker cannot work: it consumes nothing until it can why=the SQL database"
+    )
+    assert said[1].startswith("this worker can work again")
+
+
+def test_a_worker_that_starts_without_sql_waits_for_it(redis_server: RedisServer, redis_url: str) -> None:
+    sql = Sql()
+    sql.is_away = True
+    app, heard, _ = worker_app(redis_url, sql)
+    ring(redis_server, settings_for(redis_url), bell(redis_url, "t1"))
+
+    def mend() -> None:
+        wait_until(lambda: sql.looks > 5, "it looked again and again")
+        assert (queued(redis_server), heard.bells) == (1, [])
+        sql.is_away = False
+
+    mender = threading.Thread(target=mend)
+    mender.start()
+    with running(app):
+        wait_until(lambda: len(heard.bells) == 1, "it consumes")
+    mender.join()
+
+
+def test_what_waiting_does_not_mend_ends_the_worker() -> None:
+    def wrong() -> None:
+        raise SetupError("the SQL schema is at revision 9999, which this brainq does not know")
+
+    with pytest.raises(SystemExit) as ended:
+        Fitness(wrong, wrong).wait_fit(lambda: None)
+    assert ended.value.code == SETUP_EXIT
+
+
+def test_a_release_that_meets_a_newer_schema_says_so_and_exits(redis_url: str, tmp_path: Path) -> None:
+    sql_url = sqlite_url(tmp_path)
+    with closing(Store.open(sql_url)) as store, store.engine.connect() as connection:
+        connection.exec_driver_sql("UPDATE brainq_schema SET version_num = '9999'")
+    worker = subprocess.run(
+        [
+            *(sys.executable, "-m", "celery", "-A", "brainq.workers.parallel", "worker"),
+            *("-P", "threads", "-c", "1"),
+        ],
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": ".",
+            "BRAINQ_APP": "tests.support.brains.echoing:brain",
+            "BRAINQ_REDIS_URL": redis_url,
+            "BRAINQ_SQL_URL": sql_url,
+        },
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert worker.returncode == SETUP_EXIT, worker.stderr
+    assert "revision 9999, which this brainq" in worker.stderr
+    assert "ready." not in worker.stderr
