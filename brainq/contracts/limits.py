@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -13,12 +14,16 @@ class Limits(Wire):
     """What one turn may use. `max_tool_calls=None` means `max_steps`.
 
     timeout_s            active time until the deadline, seconds
+    first_token_s        how long a model's stream may take until its first output, seconds
+    idle_s               how long it may be silent after that, seconds; at most `first_token_s` counts
     max_output_tokens    length of one reply; where it is set, tokens and money of a step are reserved whole
     max_total_tokens     input + output tokens over all steps; None: no limit
     max_cost_usd         money over all steps; None: no limit
     """
 
     timeout_s: float = Field(default=300.0, gt=0, le=86_400)
+    first_token_s: float = Field(default=120.0, gt=0, le=86_400)
+    idle_s: float = Field(default=60.0, gt=0, le=86_400)
     max_steps: int = Field(default=6, ge=1, le=10_000)
     max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
     max_reflections: int = Field(default=4, ge=0, le=1_000)
@@ -33,6 +38,7 @@ class Limits(Wire):
 
     @model_validator(mode="after")
     def _finite(self) -> Self:
-        if self.timeout_s != self.timeout_s:  # NaN compares unequal to itself
-            raise ValueError("timeout_s must be a number of seconds")
+        for name in ("timeout_s", "first_token_s", "idle_s"):
+            if math.isnan(getattr(self, name)):
+                raise ValueError(f"{name} must be a number of seconds")
         return self

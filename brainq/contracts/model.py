@@ -25,6 +25,8 @@ class ModelRequest(Wire):
     output_schema   JSON schema the final text should follow, where the provider can hold the model to it
     timeout_s       the whole call, retries included, must end within this; a provider raises
                     ProviderError(kind="timeout") when it cannot
+    first_token_s, idle_s   how long a stream may say nothing before its first output, and between two
+                    pieces; None: as long as `timeout_s` allows
     """
 
     model: str
@@ -34,6 +36,8 @@ class ModelRequest(Wire):
     max_output_tokens: int | None = None
     temperature: float | None = None
     timeout_s: float
+    first_token_s: float | None = None
+    idle_s: float | None = None
     session_id: str = ""
     turn_id: str = ""
     step: int = 0

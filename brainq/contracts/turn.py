@@ -37,6 +37,8 @@ class LimitsOverride(Wire):
     """Limits of one turn that differ from the brain's; what is None keeps the brain's value."""
 
     timeout_s: float | None = Field(default=None, gt=0, le=86_400)
+    first_token_s: float | None = Field(default=None, gt=0, le=86_400)
+    idle_s: float | None = Field(default=None, gt=0, le=86_400)
     max_steps: int | None = Field(default=None, ge=1, le=10_000)
     max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
     max_reflections: int | None = Field(default=None, ge=0, le=1_000)

@@ -30,6 +30,7 @@ class Provider(Protocol):
         server        408, 409 or 5xx after the retries
         connection    the service could not be reached, or hung up before it said anything
         stream        a stream broke off after its first output; a new attempt may be started
+        stalled       a stream was silent for too long; a new attempt may be started
         malformed     the service sent something that is not its protocol
         too_long      the request is longer than the model's context
         refused       any other 4xx
@@ -48,6 +49,7 @@ class Provider(Protocol):
         """Text deltas as they come, then exactly one last chunk with `reply`. Raises ProviderError.
 
         The time counts from this call, not from the first `next()`. A stream that has shown output is
-        never restarted inside: the error goes to the caller, who may begin a new attempt.
+        never restarted inside: the error goes to the caller, who may begin a new attempt. `first_token_s` and
+        `idle_s` of the request are held by the caller where a provider does not hold them itself.
         """
         ...

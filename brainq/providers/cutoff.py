@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from types import TracebackType
 from typing import Any, Self
 
 
 class Cutoff:
     """While entered, shuts `response`'s socket down after `after_s` seconds; `fired` tells whether it did.
+
+    `move` gives it another time, as often as a stream has pieces: a later one costs no new timer.
 
     `response` is an httpx or httpx2 response. Without a socket behind it (a mock transport) nothing is cut.
     """
@@ -23,24 +26,42 @@ class Cutoff:
         self._lock = threading.Lock()
         self._socket = _socket_of(response)
         self._timer: threading.Timer | None = None
-        self._arm(after_s)
-
-    def shorten(self, after_s: float) -> None:
-        """Cut `after_s` seconds from now instead."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._rings_at = self._cuts_at = 0.0
+        self._is_last = False
+        with self._lock:
             self._arm(after_s)
+
+    def move(self, after_s: float) -> None:
+        """Cut `after_s` seconds from now instead."""
+        with self._lock:
+            if self._is_last:
+                return
+            self._cuts_at = time.monotonic() + after_s
+            if self._cuts_at < self._rings_at:
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._arm(after_s)
+
+    def last(self, after_s: float) -> None:
+        """Cut `after_s` seconds from now, whatever `move` says afterwards."""
+        self.move(after_s)
+        self._is_last = True
 
     def _arm(self, after_s: float) -> None:
         if self._socket is None:
             return
-        self._timer = threading.Timer(after_s, self._cut)
+        self._rings_at = self._cuts_at = time.monotonic() + after_s
+        self._timer = threading.Timer(after_s, self._ring)
         self._timer.daemon = True
         self._timer.start()
 
-    def _cut(self) -> None:
+    def _ring(self) -> None:
         with self._lock:
-            if self._socket is None:
+            if self._socket is None or self.fired:
+                return
+            early_s = self._cuts_at - time.monotonic()
+            if early_s > 0:
+                self._arm(early_s)
                 return
             self.fired = True
             try:

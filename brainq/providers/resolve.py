@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
-from brainq.errors import InvalidInput
-from brainq.providers.base import Provider
+from brainq.errors import InvalidInput, SetupError
+from brainq.providers.base import Checked, Provider
 
 ProviderFactory = Callable[[], Provider]
 
@@ -34,7 +35,8 @@ def _anthropic() -> Provider:
 
 
 _lock = threading.Lock()
-_factories: dict[str, ProviderFactory] = {"openai": _openai, "anthropic": _anthropic}
+_VENDORS: dict[str, ProviderFactory] = {"openai": _openai, "anthropic": _anthropic}
+_factories = dict(_VENDORS)
 _made: dict[str, tuple[tuple[str | None, ...], Provider]] = {}
 
 
@@ -77,6 +79,26 @@ def resolve_model(model: str | Provider, provider: str | Provider | None = None)
     if not model:
         raise InvalidInput("model", "the model's name is empty; write provider:model, such as openai:gpt-4.1")
     return (_named(provider) if isinstance(provider, str) else provider), model
+
+
+def warm_up_vendors() -> None:
+    """Effect: import the SDKs of all vendors whose key is set, and make their clients, which takes seconds of CPU.
+
+    A turn may name a provider that its brain does not; what is done here is not taken from that turn's time.
+    """
+    for name in _VENDORS:
+        with suppress(SetupError):
+            provider = _named(name)
+            if isinstance(provider, Checked):
+                provider.check()
+                warm_up(provider)
+
+
+def warm_up(provider: Provider) -> None:
+    """Effect: let a provider that can do so get ready. Raises SetupError if a key or a package is missing."""
+    get_ready = getattr(provider, "warm_up", None)
+    if get_ready is not None:
+        get_ready()
 
 
 def _named(name: str) -> Provider:

@@ -69,6 +69,9 @@ class RetryPolicy:
 def call_with_retry(attempt: Callable[[], T], deadline: Deadline, policy: RetryPolicy) -> T:
     """Run `attempt` until it returns, fails for good, or no further wait fits before the deadline.
 
+    A stalled stream is not begun again here: the service may have worked on it, so whoever asked counts another
+    attempt.
+
     Raises the last ProviderError as it was, or one of kind `timeout` if the deadline has passed.
     """
     number = 0
@@ -81,7 +84,7 @@ def call_with_retry(attempt: Callable[[], T], deadline: Deadline, policy: RetryP
             return attempt()
         except ProviderError as error:
             last = error
-            if not error.retryable:
+            if not error.retryable or error.kind == "stalled":
                 raise
             if deadline.passed:
                 raise deadline.error(error) from error
@@ -115,7 +118,7 @@ def stream_with_retry(
                 raise deadline.error()
             chunk = next(chunks, None)
     except ProviderError as error:
-        if not error.retryable or error.kind == "timeout":
+        if not error.retryable or error.kind in ("timeout", "stalled"):
             raise
         if deadline.passed:
             raise deadline.error() from error

@@ -13,6 +13,7 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.errors import ProviderError
 from brainq.providers.estimate import with_usage
+from brainq.providers.watched import keeps_limits
 
 _WORD = re.compile(r"\s*\S+\s*")
 
@@ -111,16 +112,19 @@ class ScriptedProvider:
             raise _error(answer)
         return _finished(answer, request)
 
+    @keeps_limits
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
         answer = self._answer(request)
         text = answer.after_text if isinstance(answer, ScriptedFailure) else answer.text
         words = _words(text)
         pause_s = self._latency_s / max(1, len(words))
+        silence_s = request.first_token_s
         for index, word in enumerate(words):
-            self._wait(request, pause_s, already_s=index * pause_s)
+            self._wait(request, pause_s, already_s=index * pause_s, silence_s=silence_s)
+            silence_s = request.idle_s
             yield ModelChunk(text=word)
         if not words:
-            self._wait(request, self._latency_s, already_s=0.0)
+            self._wait(request, self._latency_s, already_s=0.0, silence_s=silence_s)
         if isinstance(answer, ScriptedFailure):
             raise _error(answer)
         yield ModelChunk(reply=_finished(answer, request))
@@ -150,8 +154,15 @@ class ScriptedProvider:
             return answer if request.attempt <= answer.attempts else answer.then
         return answer
 
-    def _wait(self, request: ModelRequest, seconds: float, *, already_s: float) -> None:
+    def _wait(
+        self, request: ModelRequest, seconds: float, *, already_s: float, silence_s: float | None = None
+    ) -> None:
         left_s = max(0.0, request.timeout_s - already_s)
+        if silence_s is not None and silence_s < min(seconds, left_s):
+            time.sleep(silence_s)
+            raise ProviderError(
+                f"the scripted model said nothing for {silence_s:g} s", kind="stalled", retryable=True
+            )
         if seconds > 0:
             time.sleep(min(seconds, left_s))
         if seconds > left_s:

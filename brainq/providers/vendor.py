@@ -7,7 +7,7 @@ import json
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar
@@ -17,8 +17,10 @@ from brainq.errors import ProviderError, SetupError
 from brainq.providers.cutoff import Cutoff
 from brainq.providers.estimate import estimate_request, with_usage
 from brainq.providers.failures import from_error_event, refused_parameter, translate
+from brainq.providers.pace import Pace
 from brainq.providers.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
 from brainq.providers.sse import events
+from brainq.providers.watched import keeps_limits
 
 T = TypeVar("T")
 
@@ -91,6 +93,7 @@ class VendorProvider(ABC):
         deadline = Deadline(request.timeout_s, self._retry.clock)
         return call_with_retry(lambda: self._whole(request, deadline), deadline, self._retry)
 
+    @keeps_limits
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
         """See Provider.generate_stream. Raises SetupError if the SDK or the API key is missing."""
         deadline = Deadline(request.timeout_s, self._retry.clock)
@@ -121,11 +124,12 @@ class VendorProvider(ABC):
             client.close()
 
     def _whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
-        with self._answer(request, deadline, stream=False) as (response, _):
+        with self._answer(request, Pace(deadline), stream=False) as (response, _):
             return _filled(_parsed(self._read_whole, self._object(response.read())), request)
 
     def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
-        with self._answer(request, deadline, stream=True) as (response, cutoff):
+        pace = Pace.of(request, deadline, self._retry.clock)
+        with self._answer(request, pace, stream=True) as (response, cutoff):
             if "json" in response.headers.get("content-type", ""):  # a server that ignores `stream`
                 reply = _filled(_parsed(self._read_whole, self._object(response.read())), request)
                 if reply.text:
@@ -134,7 +138,7 @@ class VendorProvider(ABC):
                 return
             reader = self._new_reader()
             shown = 0
-            stream = events(response.iter_bytes())
+            stream = events(_heard(response.iter_bytes(), pace, cutoff))
             for event in stream:
                 if event is None:
                     break
@@ -143,11 +147,14 @@ class VendorProvider(ABC):
                 chunk = _parsed(reader.feed, event)
                 if chunk is not None:
                     shown += len(chunk.text)
+                    pace.begin()
+                    cutoff.move(deadline.remaining_s())  # the reader's time is not the service's
                     yield chunk
+                    cutoff.move(pace.allowed_s())
                 if reader.ended:
                     break
             if cutoff.fired and not reader.ended:
-                raise deadline.error()
+                raise pace.error(self.name)
             if not reader.complete:
                 raise ProviderError(
                     f"{self.name}: the stream ended before the reply did", kind="stream", retryable=True
@@ -168,30 +175,31 @@ class VendorProvider(ABC):
         return value
 
     @contextmanager
-    def _answer(
-        self, request: ModelRequest, deadline: Deadline, *, stream: bool
-    ) -> Generator[tuple[Any, Cutoff]]:
+    def _answer(self, request: ModelRequest, pace: Pace, *, stream: bool) -> Generator[tuple[Any, Cutoff]]:
         """The service's answer; whatever fails while it is open is raised as ProviderError."""
         sdk = self._sdk()
         client = self._connected(sdk)
         cutoff: Cutoff | None = None
         try:
-            with self._sent(sdk, client, request, deadline, stream=stream) as response:
-                cutoff = Cutoff(response.http_response, deadline.remaining_s())
+            with self._sent(sdk, client, request, pace, stream=stream) as response:
+                cutoff = Cutoff(response.http_response, pace.allowed_s())
                 with cutoff:
                     yield response, cutoff
         except Exception as error:
             if cutoff is not None and cutoff.fired:
-                raise deadline.error() from error
-            raise translate(error, sdk, self.name) from error
+                raise pace.error(self.name) from error
+            known = translate(error, sdk, self.name)
+            if known.kind == "timeout" and pace.first_is_late:
+                known = pace.error(self.name)
+            raise known from error
 
     @contextmanager
     def _sent(
-        self, sdk: Any, client: Any, request: ModelRequest, deadline: Deadline, *, stream: bool
+        self, sdk: Any, client: Any, request: ModelRequest, pace: Pace, *, stream: bool
     ) -> Generator[Any]:
         """Send the request, again at once without what this server does not take."""
         while True:
-            remaining_s = max(deadline.remaining_s(), 0.001)
+            remaining_s = max(pace.allowed_s(), 0.001)
             timeout = sdk.Timeout(remaining_s, connect=min(remaining_s, CONNECT_TIMEOUT_S))
             refused = self._refused
             opening = self._send(client, self._body(request, stream=stream, refused=refused), timeout)
@@ -251,12 +259,19 @@ def _parsed(read: Callable[[dict[str, Any]], T], value: dict[str, Any]) -> T:
         raise ValueError(f"not the shape of the API: {error}") from error
 
 
+def _heard(pieces: Iterable[bytes], pace: Pace, cutoff: Cutoff) -> Iterator[bytes]:
+    """`pieces`, each of which is a sign of life: some services send pings while the model is silent."""
+    for piece in pieces:
+        cutoff.move(pace.allowed_s())
+        yield piece
+
+
 def _drain(stream: Iterator[object], cutoff: Cutoff) -> None:
     """Read to the end of the answer, so that the connection can serve the next call.
 
     The end follows the end marker at once; if the server holds the stream open, the connection is given up.
     """
-    cutoff.shorten(DRAIN_S)
+    cutoff.last(DRAIN_S)
     try:
         for _ in stream:
             pass

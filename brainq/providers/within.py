@@ -39,6 +39,15 @@ class _Worker:
 _idle = LifoQueue()
 
 
+def in_thread(work: Callable[[], None]) -> None:
+    """Let a waiting thread, or a new one, do `work`, which must not raise."""
+    try:
+        worker = _idle.get_nowait()
+    except Empty:
+        worker = _Worker()
+    worker.inbox.put(work)
+
+
 def within(limit_s: float, what: str, function: Callable[[], T]) -> T:
     """What `function` returns or raises; raises TimeoutError naming `what` after `limit_s` seconds."""
     variables = contextvars.copy_context()  # spans opened here stay the parents of those opened there
@@ -50,11 +59,7 @@ def within(limit_s: float, what: str, function: Callable[[], T]) -> T:
         except BaseException as error:  # SystemExit, too: it reaches the caller instead of ending this thread
             answered.put((False, error))
 
-    try:
-        worker = _idle.get_nowait()
-    except Empty:
-        worker = _Worker()
-    worker.inbox.put(work)
+    in_thread(work)
     try:
         returned, found = answered.get(timeout=limit_s)
     except Empty:

@@ -16,6 +16,7 @@ from brainq.broker.names import served_by
 from brainq.broker.steps import thread_step
 from brainq.devserver.owner import follow_owner, tell_ready
 from brainq.observe.logs import configure_logs
+from brainq.providers.resolve import warm_up_vendors
 from brainq.settings import load_settings
 from brainq.tasks.fitness import Fitness
 from brainq.tasks.register import GetWiring
@@ -57,6 +58,8 @@ def pool_app(
     fitness = Fitness(lambda: wiring().warm_up(), lambda: wiring().look(sql=pool in NEED_SQL))
 
     def ready(**_: object) -> None:
+        if pool == "coordinator":  # a turn may name another provider than its brain's
+            warm_up_vendors()
         _calm_collector()
         tell_ready()
 

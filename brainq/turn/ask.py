@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.errors import ProviderError
 from brainq.providers.base import Provider
+from brainq.providers.watched import watched
 
 DELTA_EVERY_S = 0.05  # at most about 20 text events a second a turn
 
@@ -47,19 +48,9 @@ def ask(
     lost: Callable[[], bool],
     on_chunk: Callable[[str], None] | None,
 ) -> ModelReply:
-    """Stream one reply. Raises ProviderError, or TurnLost when nobody wants the answer any more.
-
-    `request.timeout_s` is held here, too: a provider of the user's own may not look at it.
-    """
+    """Stream one reply. Raises ProviderError, or TurnLost when nobody wants the answer any more."""
     reply: ModelReply | None = None
-    ends_at = time.monotonic() + request.timeout_s
-    for chunk in provider.generate_stream(request):
-        if time.monotonic() >= ends_at:
-            raise ProviderError(
-                f"provider {provider.name!r} went on past {request.timeout_s:g} s",
-                kind="timeout",
-                retryable=True,
-            )
+    for chunk in watched(provider, request):
         if chunk.text:
             if lost() or not tail.add(chunk.text):
                 raise TurnLost

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brainq.contracts.hold import HoldSpec
+from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import Spend, TokenUsage
@@ -44,6 +45,7 @@ Asked = Calls | RungAgain | Answer | None
 class Asking:
     """What one step asks, of whom.
 
+    limits        the turn's
     estimate      of its input
     worst         what it is thought to take at most
     turn_number   which turn of its session this is, counted from 1
@@ -55,7 +57,7 @@ class Asking:
     model: str
     messages: tuple[Message, ...]
     specs: tuple[ToolSpec, ...]
-    max_output_tokens: int | None
+    limits: Limits
     estimate: int
     worst: TokenUsage
     turn_number: int

@@ -9,7 +9,7 @@ from brainq.providers.estimate import estimate_text
 from brainq.turn.ports import Price
 
 # The service may have worked on these, and bills for it; of the other kinds it made nothing.
-MAYBE_BILLED = frozenset({"timeout", "stream", "malformed"})
+MAYBE_BILLED = frozenset({"timeout", "stream", "stalled", "malformed"})
 
 
 def spend_of(kind: SpendKind, step: int, aside: Aside, usage: TokenUsage, price: Price) -> Spend:

@@ -41,7 +41,10 @@ from brainq.turn.whole import TellModel, judge_whole, told
 log = logger("brainq.turn")
 
 PAUSE_S = 1.0  # before a broken stream is begun again: up to so long for each attempt made
-MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began; retries before that are the provider's
+MAX_ATTEMPTS_A_STEP = (
+    3  # of streams that broke after they began, or stalled; other retries are the provider's
+)
+BEGUN_AGAIN = frozenset({"stream", "stalled"})
 
 
 class Thinker:
@@ -134,7 +137,7 @@ class Thinker:
             model,
             prepared.messages,
             specs,
-            limits.max_output_tokens,
+            limits,
             estimate,
             worst,
             info.turn_number,
@@ -195,9 +198,11 @@ class Thinker:
                 model=model,
                 messages=asking.messages,
                 tools=specs,
-                max_output_tokens=asking.max_output_tokens,
+                max_output_tokens=asking.limits.max_output_tokens,
                 output_schema=view.request.output_schema,
                 timeout_s=max(0.001, ends_at - time.monotonic()),
+                first_token_s=asking.limits.first_token_s,
+                idle_s=asking.limits.idle_s,
                 session_id=claim.session_id,
                 turn_id=claim.turn_id,
                 step=number,
@@ -211,7 +216,7 @@ class Thinker:
             except TurnLost:
                 return None
             except ProviderError as failure:
-                if failure.kind == "stream" and failure.retryable and remaining:
+                if failure.kind in BEGUN_AGAIN and failure.retryable and remaining:
                     log.info(
                         "stream broke, asking again", turn_id=claim.turn_id, step=number, attempt=attempt
                     )

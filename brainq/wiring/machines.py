@@ -18,7 +18,7 @@ from brainq.observe.logs import logger
 from brainq.observe.urls import without_password
 from brainq.providers.aside import Aside
 from brainq.providers.pricing import cost_usd
-from brainq.providers.resolve import resolve_model
+from brainq.providers.resolve import resolve_model, warm_up
 from brainq.state.connection import AWAY
 from brainq.store.records import SqlRecords
 from brainq.tools.rankers import ranker_named
@@ -224,9 +224,7 @@ class Wiring(People):
         _ = self.store
         cost_usd("openai", "warm-up", TokenUsage(input_tokens=1))
         provider, _model = resolve_model(self.brain.model)
-        warm_up = getattr(provider, "warm_up", None)
-        if warm_up is not None:
-            warm_up()
+        warm_up(provider)
 
     def look(self, *, sql: bool) -> None:
         """Raise when Redis does not answer, or SQL where `sql` asks for it."""

@@ -85,4 +85,25 @@ BUGS = (
         "tonumber(held[2] or 0) + tokens > tokens_max",
         RESERVED,
     ),
+    Bug(
+        "an endless stream of a user's own provider is not cut",
+        "brainq/providers/watched.py",
+        "if pace.deadline.passed:",
+        "if False:",
+        ("tests/integration/providers/test_stalls.py::test_an_endless_foreign_stream_is_cut",),
+    ),
+    Bug(
+        "a stream that says nothing is waited for until the deadline",
+        "brainq/providers/pace.py",
+        "return left_s if self._first is None else min(left_s, self._first.remaining_s())",
+        "return left_s",
+        ("tests/unit/providers/test_pace.py",),
+    ),
+    Bug(
+        "a stalled stream ends the turn instead of being asked for again",
+        "brainq/turn/think.py",
+        'BEGUN_AGAIN = frozenset({"stream", "stalled"})',
+        'BEGUN_AGAIN = frozenset({"stream"})',
+        ("tests/integration/providers/test_stalls.py::test_a_turn_asks_again",),
+    ),
 )

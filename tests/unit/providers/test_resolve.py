@@ -18,6 +18,8 @@ from brainq.providers import (
 from brainq.providers.anthropic import AnthropicProvider
 from brainq.providers.openai_compat import OpenAIProvider
 from brainq.providers.pricing import cost_usd
+from brainq.providers.resolve import warm_up_vendors
+from brainq.providers.vendor import VendorProvider
 from tests.unit.providers.requests import request
 
 VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
@@ -57,6 +59,24 @@ def test_a_changed_environment_makes_a_new_provider(monkeypatch: pytest.MonkeyPa
     before, _ = resolve_model("openai:m")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert resolve_model("openai:m")[0] is not before
+
+
+def test_vendors_whose_key_is_set_are_warmed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    ready: list[str] = []
+
+    def get_ready(provider: VendorProvider) -> None:
+        ready.append(provider.name)
+
+    for kind in (OpenAIProvider, AnthropicProvider):
+        monkeypatch.setattr(kind, "warm_up", get_ready)
+    warm_up_vendors()
+    assert ready == []
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    warm_up_vendors()
+    assert ready == ["anthropic"]
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    warm_up_vendors()
+    assert sorted(ready) == ["anthropic", "anthropic", "openai"]
 
 
 def test_registered_names() -> None:
