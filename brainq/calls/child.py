@@ -116,10 +116,7 @@ class _Server:
             send_frame(self._sock, frame)
 
     def _call(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Any:
-        keywords = tool.bind(arguments)
-        if tool.context_param is not None:
-            keywords[tool.context_param] = context
-        called = tool.function(**keywords)
+        called = tool.function(**tool.keywords(arguments, context))
         return self._runner.run(called) if tool.is_async else called
 
 

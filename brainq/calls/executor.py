@@ -139,7 +139,4 @@ def _report(task: asyncio.Task[Any], attempt: Attempt) -> None:
 
 
 def _call(tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Any:
-    keywords = tool.bind(arguments)
-    if tool.context_param is not None:
-        keywords[tool.context_param] = context
-    return tool.function(**keywords)
+    return tool.function(**tool.keywords(arguments, context))

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sysconfig
-import traceback
-
 from brainq.calls.values import jsonable, one_line
 from brainq.contracts.outcome import ToolFailure, ToolUnknown
+from brainq.observe.place import where_raised
 from brainq.tools.errors import OutcomeUnknown, ToolError
-
-_PATHS = sysconfig.get_paths()
-_LIBRARIES = tuple(_PATHS[name] + os.sep for name in ("stdlib", "purelib", "platlib"))
-_CALLS = os.path.dirname(__file__) + os.sep
 
 
 def outcome_of_raise(error: BaseException, latency_ms: int, *, block_tool: bool) -> ToolFailure | ToolUnknown:
@@ -29,21 +22,6 @@ def outcome_of_raise(error: BaseException, latency_ms: int, *, block_tool: bool)
         own_words=own,
         where=where_raised(error),
     )
-
-
-def where_raised(error: BaseException) -> str:
-    """`file:line` of the raise: the innermost line that is no library's. Empty where nothing was run."""
-    frames = [
-        (frame.f_code.co_filename, line)
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if not frame.f_code.co_filename.startswith(_CALLS)
-    ]
-    if not frames:
-        return ""
-    own = [(file, line) for file, line in frames if not file.startswith(_LIBRARIES)]
-    file, line = (own or frames)[-1]
-    here = os.getcwd() + os.sep
-    return f"{file.removeprefix(here)}:{line}"
 
 
 def _words(error: ToolError | OutcomeUnknown) -> str:

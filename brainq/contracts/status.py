@@ -65,6 +65,7 @@ class StopReason(StrEnum):
     CANCELLED = "cancelled"
     MODEL_ERROR = "model_error"
     LOST = "lost"
+    INTERNAL_ERROR = "internal_error"
 
 
 ENDS_OF_A_REPLY = frozenset(

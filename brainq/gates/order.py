@@ -18,6 +18,8 @@ from brainq.gates.prehook import judge_by_hook
 from brainq.gates.repair import refuse_constant
 from brainq.gates.replay import ReplayControl
 from brainq.gates.validation import MAX_ARGUMENTS_CHARS, ToolArgValidator
+from brainq.observe.logs import logger
+from brainq.observe.place import where_raised
 
 KeysOf = Callable[[ToolSpec, dict[str, Any]], tuple[str, ...]]
 _NO_HASH = ("", "")
@@ -75,6 +77,7 @@ class _Bench:
     blocked: set[str] = field(default_factory=set[str])
 
 
+log = logger("brainq.gates")
 _SHARED_VALIDATOR = ToolArgValidator()
 
 
@@ -117,7 +120,13 @@ def _judge(call: ToolCall, bench: _Bench) -> Verdict:
             return Denied(call, verdict.denied, verdict.block_tool)
         if verdict.arguments is not None:
             arguments, canonical = verdict.arguments, None
-    valid = bench.validator.judge(spec, arguments, canonical)
+    try:
+        valid = bench.validator.judge(spec, arguments, canonical)
+    except (
+        Exception
+    ) as failure:  # a schema that nobody can hold arguments to; the turn goes on without the call
+        log.error("arguments not checked", failure=failure, turn_id=bench.facts.turn_id, tool=spec.name)
+        return Denied(call, _not_checked(failure))
     if isinstance(valid, ToolDenied):
         return Denied(call, valid)
     final = asked if valid.canonical == canonical else hashes_of(spec.name, valid.canonical)
@@ -143,6 +152,14 @@ def _canonical_if_json(arguments: dict[str, Any] | str) -> str | None:
         return canonical_json(arguments)
     except (ValueError, TypeError, RecursionError):
         return None
+
+
+def _not_checked(failure: Exception) -> ToolDenied:
+    return ToolDenied(
+        reason="validation",
+        message=f"Not run: the arguments could not be checked ({type(failure).__name__} at {where_raised(failure)}). "
+        "This is a fault of the tool; go on without it.",
+    )
 
 
 def _unknown(name: str, tools: Mapping[str, ToolSpec]) -> ToolDenied:

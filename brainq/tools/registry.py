@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
+from brainq.tools.given_schema import check_taken, checked_schema
 from brainq.tools.tool import Tool
 
 
@@ -20,7 +21,10 @@ class ToolRegistry(Mapping[str, Tool]):
             self.add(tool)
 
     def add(self, tool: Tool) -> None:
-        """Raises InvalidInput if the name is taken."""
+        """Raises InvalidInput if the name is taken, ToolSchemaError if no arguments can be held to its schema."""
+        if tool.binder is None:  # its schema came from elsewhere, and `make_tool` may not have seen it
+            checked_schema(tool.name, tool.spec.parameters)
+            check_taken(tool.name, tool.function, tool.spec.parameters, tool.context_param)
         if tool.name in self._tools:
             raise InvalidInput(
                 "tools",

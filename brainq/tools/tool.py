@@ -12,6 +12,9 @@ from typing import Any, cast
 from brainq.contracts.effect import Effect
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import ToolSchemaError
+from brainq.tools.context import RunContext
+from brainq.tools.errors import ToolError
+from brainq.tools.given_schema import check_taken, checked_schema
 from brainq.tools.lanes import check_template
 from brainq.tools.schema import ArgumentBinder, read_signature
 
@@ -54,6 +57,19 @@ class Tool:
         """
         return dict(arguments) if self.binder is None else self.binder.bind(arguments)
 
+    def keywords(self, arguments: Mapping[str, Any], context: RunContext) -> dict[str, Any]:
+        """The keywords to call the function with.
+
+        Raises as `bind`, and ToolError for an argument with the name of the context's parameter: a given schema may let
+        any name through.
+        """
+        keywords = self.bind(arguments)
+        if self.context_param is None:
+            return keywords
+        if self.context_param in keywords:
+            raise ToolError(f"The tool takes no argument {self.context_param!r}; leave it out.")
+        return {**keywords, self.context_param: context}
+
 
 def make_tool(
     function: Function,
@@ -72,8 +88,8 @@ def make_tool(
     """A Tool from a plain or async function; its signature becomes the JSON schema.
 
     lane         one more resource: `global`, or a name of your own
-    parameters   the JSON schema to use in place of the signature's; the function then takes the arguments
-                 as they are, as keywords
+    parameters   the JSON schema (draft 2020-12, of an object) to use in place of the signature's; the function then
+                 takes the arguments as they are, as keywords
     approval     True or a reason: every call waits for a person's approval. A plain function of the arguments
                  (a dict of JSON values, without those the model left out): it returns True or a reason for
                  the calls that need one; if it raises, the call needs one. False: none, also where the
@@ -85,7 +101,10 @@ def make_tool(
     _check_name(tool_name, function)
     _check_kind(tool_name, function)
     signature = read_signature(tool_name, function, with_schema=parameters is None)
-    schema = dict(parameters) if parameters is not None else signature.schema
+    schema = signature.schema
+    if parameters is not None:
+        schema = checked_schema(tool_name, parameters)
+        check_taken(tool_name, function, schema, signature.context_param)
     spec = ToolSpec(
         name=tool_name,
         description=signature.description if description is None else description,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from brainq.beats import Beats
@@ -14,6 +15,7 @@ from brainq.turn.asked import Answer, Asked, Calls, RungAgain
 from brainq.turn.beside import Beside
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide
 from brainq.turn.ending import Ender
+from brainq.turn.faults import end_of_fault
 from brainq.turn.ports import Alone, LaneKeeper, Stops, Turns
 from brainq.turn.think import Thinker
 from brainq.turn.thinking import ThinkingManager
@@ -55,8 +57,10 @@ class Coordinator:
         beats: Beats,
         stops: Stops,
         ender: Ender,
+        is_away: Callable[[Exception], bool],
         alone: Alone | None = None,
     ) -> None:
+        """`is_away` says of an exception whether it comes from a server that cannot be reached."""
         self._owner = owner
         self._numbers = itertools.count(1)
         self._brain = brain
@@ -69,6 +73,7 @@ class Coordinator:
         self._stops = stops
         self._ender = ender
         self._alone = alone
+        self._is_away = is_away
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
@@ -100,27 +105,37 @@ class Coordinator:
             self._stops.watch(claim.session_id, claim.turn_id, ownership.hear),
         ):
             view = self._turns.look(claim)
-            thinking = self._thinking.on_turn_start(view.turn_number)
+            try:
+                return self._act(claim, view, ownership)
+            except Exception as failure:
+                if self._is_away(failure):
+                    raise  # it is waited out: the turn is rung again
+                # Nobody would do better: another worker reads the same and raises the same.
+                log.error("turn failed in the coordinator", failure=failure, turn_id=claim.turn_id)
+                return self._ender.end(claim, view, end_of_fault(failure))
+
+    def _act(self, claim: TurnClaim, view: TurnView, ownership: Ownership) -> str:
+        thinking = self._thinking.on_turn_start(view.turn_number)
+        decision = decide(view, thinking)
+        if isinstance(decision, Reflect):
+            done = self._beside.reflect(claim, view)
+            if done:
+                return done
+            view = replace(view, reflected_step=view.step)  # it cannot be made: on to the step itself
             decision = decide(view, thinking)
-            if isinstance(decision, Reflect):
-                done = self._beside.reflect(claim, view)
-                if done:
-                    return done
-                view = replace(view, reflected_step=view.step)  # it cannot be made: on to the step itself
-                decision = decide(view, thinking)
-            match decision:
-                case Reflect():
-                    raise AssertionError("a step is reflected on once")
-                case Think():
-                    return self._think(claim, view, ownership)
-                case Compact():
-                    return self._beside.compact_now(claim, view) or self._ender.end(
-                        claim, view, NOTHING_TO_COMPACT
-                    )
-                case End():
-                    return self._ender.end(claim, view, decision)
-                case Wait():
-                    return f"waits: {decision.why}"
+        match decision:
+            case Reflect():
+                raise AssertionError("a step is reflected on once")
+            case Think():
+                return self._think(claim, view, ownership)
+            case Compact():
+                return self._beside.compact_now(claim, view) or self._ender.end(
+                    claim, view, NOTHING_TO_COMPACT
+                )
+            case End():
+                return self._ender.end(claim, view, decision)
+            case Wait():
+                return f"waits: {decision.why}"
 
     def _think(self, claim: TurnClaim, view: TurnView, ownership: Ownership) -> str:
         asked: Asked = self._thinker.think(claim, view, ownership.lost)

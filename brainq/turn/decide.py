@@ -23,6 +23,7 @@ FALLBACK_TEXTS = {
     StopReason.CANCELLED: "",
     StopReason.MODEL_ERROR: "",
     StopReason.LOST: "",
+    StopReason.INTERNAL_ERROR: "",
 }
 
 

@@ -34,6 +34,7 @@ from brainq.upkeep.parks import Parks
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.sweeper import Sweeper
 from brainq.wiring.alone import AloneProcesses
+from brainq.wiring.away import is_away
 from brainq.wiring.people import People
 
 log = logger("brainq.wiring")
@@ -110,6 +111,7 @@ class Wiring(People):
                 first_final_step=self.order.first,
             ),
             alone=self.alone,
+            is_away=is_away,
         )
 
     @cached_property

@@ -159,6 +159,7 @@ class Process:
                 beats=beats,
                 stops=stops,
                 ender=ender,
+                is_away=lambda failure: True,  # what a process raises in a schedule is its death
                 alone=alone,
             )
 

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from brainq.contracts.effect import Effect
+from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
 from brainq.tools.context import RunContext
+from brainq.tools.deadline import DeadlineToken
+from brainq.tools.errors import ToolError
 from brainq.tools.registry import ToolRegistry
-from brainq.tools.tool import make_tool
+from brainq.tools.tool import Tool, make_tool
 
 
 def write(path: str, text: str, ctx: RunContext) -> None:
@@ -149,3 +152,80 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
     assert list(tools) == ["write", "fetch"]
     assert tools.specs["write"] is tools["write"].spec
+
+
+OBJECT: dict[str, Any] = {"type": "object", "properties": {"path": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "dict"}, ["'dict'", "an object"]),
+        (
+            {"type": "object", "properties": {"path": {"type": "dict"}}},
+            ["'dict' is not valid", "$.properties.path"],
+        ),
+        ({"type": "object", "required": "path"}, ["'path' is not", "$.required"]),
+        ({"type": "array"}, ["'array'", "an object"]),
+        ({"properties": {"path": {"pattern": "("}}}, ["$.properties.path.pattern"]),
+        ({"properties": {"path": {"$ref": "#/$defs/Path"}}}, ["'#/$defs/Path'", "$defs"]),
+        (
+            {"properties": {"path": {"$ref": "https://example.org/path.json"}}},
+            ["https://example.org/path.json"],
+        ),
+        ({"properties": {"path": {"default": object()}}}, ["no JSON"]),
+        ([], ["a dict", "list"]),
+    ],
+)
+def test_a_schema_that_nothing_can_be_held_to_is_refused(schema: Any, words: list[str]) -> None:
+    def call(path: str) -> None: ...
+
+    with pytest.raises(ToolSchemaError) as refused:
+        make_tool(call, name="remote", parameters=schema)
+    for word in ["'remote'", *words]:
+        assert word in str(refused.value)
+    by_hand = Tool(ToolSpec.model_construct(name="remote", parameters=schema), call, is_async=False)
+    with pytest.raises(ToolSchemaError, match="'remote'"):
+        ToolRegistry([by_hand])
+
+
+def test_a_schema_that_refers_to_its_own_parts_is_taken() -> None:
+    def call(path: str) -> None: ...
+
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"path": {"$ref": "#/$defs/Path"}, "$ref": {"type": "string"}},
+        "$defs": {"Path": {"type": "string", "examples": [{"$ref": "nowhere"}]}},
+    }
+    with pytest.raises(ToolSchemaError, match="no parameter for '\\$ref'"):
+        make_tool(call, parameters=schema)
+    del schema["properties"]["$ref"]
+    assert make_tool(call, parameters=schema).spec.parameters == schema
+
+
+def test_a_property_with_the_name_of_the_contexts_parameter_is_refused() -> None:
+    def call(path: RunContext, **arguments: Any) -> None: ...
+
+    with pytest.raises(ToolSchemaError, match=r"'path'.*RunContext.*another name"):
+        make_tool(call, parameters=OBJECT)
+
+
+def test_an_argument_with_the_name_of_the_contexts_parameter_is_never_overwritten() -> None:
+    def call(ctx: RunContext, **arguments: Any) -> None: ...
+
+    tool = make_tool(call, parameters=OBJECT)  # it lets further properties through
+    context = RunContext(session_id="s", turn_id="t", call_id="c1-0", token=DeadlineToken(1.0))
+    assert tool.keywords({"path": "x"}, context) == {"path": "x", "ctx": context}
+    with pytest.raises(ToolError, match="'ctx'"):
+        tool.keywords({"path": "x", "ctx": "mine"}, context)
+
+
+def test_a_function_that_cannot_take_what_the_schema_lets_through_is_refused() -> None:
+    def takes_less() -> None: ...
+
+    def needs_more(path: str, text: str) -> None: ...
+
+    with pytest.raises(ToolSchemaError, match=r"no parameter for 'path'.*\*\*arguments"):
+        make_tool(takes_less, parameters=OBJECT)
+    with pytest.raises(ToolSchemaError, match="no property for 'text'"):
+        make_tool(needs_more, parameters=OBJECT)

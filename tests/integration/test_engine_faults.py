@@ -1,0 +1,93 @@
+"""Exceptions that nobody foresaw, in a coordinator's own work: they cost a call or a turn, at once, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+from sqlalchemy.exc import OperationalError
+
+from brainq.brain import Brain
+from brainq.contracts.effect import Effect
+from brainq.contracts.status import Ending, StopReason, TraceStatus
+from brainq.testing import ScriptedProvider, calls, says
+from tests.support.pump import Pump
+from tests.support.wait import wait_until
+
+Pumps = Callable[..., Pump]
+
+
+def brain_with_a_tool(*names: str) -> Brain:
+    brain = Brain("faults", ScriptedProvider([calls(*((name, {}) for name in names)), says("done")]))
+
+    @brain.tool(effect=Effect.LOCAL_WRITE)
+    def write() -> str:  # pyright: ignore[reportUnusedFunction]
+        return "written"
+
+    @brain.tool(effect=Effect.LOCAL_WRITE)
+    def broken() -> str:  # pyright: ignore[reportUnusedFunction]
+        return "never"
+
+    return brain
+
+
+def test_arguments_that_cannot_be_checked_cost_their_call_and_not_the_turn(pumps: Pumps) -> None:
+    brain = brain_with_a_tool("broken", "write")
+    specs: Any = brain.tools._specs  # pyright: ignore[reportPrivateUsage]
+    specs["broken"] = specs["broken"].model_copy(update={"parameters": {"type": "dict"}})
+    pump = pumps(brain)
+    handle = pump.submit("s1", "Go.")
+    result = pump.finish(handle)
+    assert (result.ending, result.text, result.steps) == (Ending.COMPLETED, "done", 2)
+    broken, write = pump.wiring.calls.trace("s1", handle.turn_id)
+    assert (broken.status, write.status) == (TraceStatus.DENIED, TraceStatus.COMPLETED)
+    assert (
+        "could not be checked (ToolSchemaError at "
+        in pump.wiring.runtime.results("s1", handle.turn_id)["c1-0"]
+    )
+
+
+def test_a_fault_of_the_coordinator_ends_the_turn_at_once_with_its_type_and_place(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pump = pumps(brain_with_a_tool("write"))
+    tried: list[str] = []
+
+    def claim(session_id: str, turn_id: str, what: str, ids: Any) -> Any:
+        tried.append(what)
+        raise KeyError("a secret of the user's")
+
+    monkeypatch.setattr(pump.wiring.budgets, "claim", claim)
+    result = pump.finish(pump.submit("s1", "Go."))
+    assert (result.ending, result.stop_reason) == (Ending.FAILED, StopReason.INTERNAL_ERROR)
+    assert result.error is not None
+    assert result.error.startswith(
+        "the coordinator raised KeyError at tests/integration/test_engine_faults.py:"
+    )
+    assert "secret" not in result.error
+    assert len(tried) == 1
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [redis.ConnectionError("away"), OperationalError("select", {}, Exception("away")), TimeoutError("away")],
+    ids=["redis", "sql", "network"],
+)
+def test_a_server_that_is_away_is_waited_for(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    pump = pumps(brain_with_a_tool("write"))
+    handle = pump.submit("s1", "Go.")
+    claim = pump.wiring.budgets.claim
+
+    def away(*_: Any) -> Any:
+        monkeypatch.setattr(pump.wiring.budgets, "claim", claim)
+        raise trouble
+
+    monkeypatch.setattr(pump.wiring.budgets, "claim", away)
+    with pytest.raises(type(trouble)):
+        pump.drain()
+    wait_until(lambda: pump.sweep() or pump.waiting(), "the turn is rung for again")
+    assert pump.finish(handle).text == "done"
