@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-PIPED_WIDTH = 240  # a pipe has no width; rows must not be cut at rich's default of 80
+PIPED_WIDTH = 10_000  # a pipe has no width: one row a line, with all its columns
 
 
 def stdout() -> Console:

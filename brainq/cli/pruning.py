@@ -6,11 +6,11 @@ import re
 import sys
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from brainq.cli.output import say, stderr, stdout
 from brainq.cli.style import counted
+from brainq.cli.table import PageTable, fact, key
 from brainq.errors import InvalidInput
 from brainq.store.prune import Counts, prune
 from brainq.store.store import Store
@@ -85,10 +85,8 @@ def show(counts: Counts | None, older_than: str, *, dry_run: bool, sqlite: bool)
         say("the file keeps its size, and uses the room again; docs/operations.md says how to VACUUM it")
 
 
-def as_table(counts: Counts) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("table")
-    table.add_column("rows", justify="right")
+def as_table(counts: Counts) -> PageTable:
+    table = PageTable(key("table"), fact("rows", 1, right=True))
     for name, rows in counts.items():
-        table.add_row(name, Text(f"{rows:,}", "" if rows else "dim"))
+        table.add(name, Text(f"{rows:,}", "" if rows else "dim"))
     return table

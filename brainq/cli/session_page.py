@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from brainq.cli.style import STATUS_STYLES, ago, styled
-from brainq.cli.turn_after import plain_table
+from brainq.cli.table import PageTable, fact, key
 from brainq.cli.turn_people import approval_section, hold_section
 from brainq.client.client import Client
 from brainq.client.session import WaitingTurn
@@ -82,9 +82,9 @@ def print_session(console: Console, facts: SessionFacts) -> None:
     for name, value in head.items():
         console.print(Text(f"{name:<{NAME_WIDTH}} ", "dim").append_text(value), soft_wrap=True)
     if facts.waiting:
-        table = plain_table("place", "turn", "accepted")
+        table = PageTable(fact("place", 2), key("turn"), fact("accepted", 1))
         for turn in facts.waiting:
-            table.add_row(str(turn.place), turn.turn_id, Text(ago(turn.created_at), "dim"))
+            table.add(str(turn.place), turn.turn_id, Text(ago(turn.created_at), "dim"))
         _section(console, "waiting")
         console.print(table)
     if facts.flags:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from brainq.cli.style import STATUS_STYLES, ago, duration, short, styled
+from brainq.cli.table import Column, PageTable, fact, key, words
 from brainq.contracts.usage import Spend
 from brainq.store.rows import JudgementRow, MemoryRow, ObservationRow, StepRow
 
@@ -51,15 +51,20 @@ def dollars(cost: float) -> str:
     return f"${cost:.{places}f}"
 
 
-def cost_section(spends: Sequence[Spend]) -> Table:
+def cost_section(spends: Sequence[Spend]) -> PageTable:
     """One line a model call, and their sum."""
     writes_cache = any(spend.cache_creation_tokens for spend in spends)
-    table = plain_table("step", "kind", "model")
-    for name in ("in", "out", "cached", *(("to cache",) if writes_cache else ()), "cost"):
-        table.add_column(name, justify="right")
+    numbers = ("in", "out", "cached", *(("to cache",) if writes_cache else ()))
+    table = PageTable(
+        key("step"),
+        fact("kind", 6),
+        words("model", 1),
+        *(fact(name, 5, right=True) for name in numbers),
+        Column("cost", "key", right=True),
+    )
     for spend in spends:
         cost = Text("no price", "dim") if spend.cost_usd is None else Text(dollars(spend.cost_usd))
-        table.add_row(
+        table.add(
             str(spend.step),
             Text(spend.kind, "" if spend.kind == "step" else "yellow" if spend.kind == "lost" else "cyan"),
             short(spend.model, 40),
@@ -68,15 +73,21 @@ def cost_section(spends: Sequence[Spend]) -> Table:
         )
     if len(spends) > 1:
         total = Text(str(Cost.of(spend.cost_usd for spend in spends)), "bold")
-        table.add_row(Text("total", "bold"), "", "", *_tokens(spends, writes_cache), total)
+        table.add(Text("total", "bold"), "", "", *_tokens(spends, writes_cache), total)
     return table
 
 
 def judgement_section(turn_id: str, rows: Sequence[JudgementRow]) -> Group:
     """One line a judge: the score, or how far it is."""
     with_tokens = any(row.input_tokens or row.output_tokens for row in rows)
-    table = plain_table(
-        "judge", "state", "score", "by", "tries", *(("tokens",) if with_tokens else ()), "reason"
+    table = PageTable(
+        key("judge"),
+        key("state"),
+        fact("score", 6),
+        fact("by", 2),
+        fact("tries", 3),
+        *((fact("tokens", 1),) if with_tokens else ()),
+        words("reason", 5),
     )
     for row in rows:
         why = Text(short(row.reason or "", TEXT_WIDTH))
@@ -84,8 +95,8 @@ def judgement_section(turn_id: str, rows: Sequence[JudgementRow]) -> Group:
             why = Text(short(row.error or "", TEXT_WIDTH), "red")
             if row.state == "pending":
                 why = Text(_due(row), "dim").append("  " if row.error else "").append_text(why)
-        table.add_row(
-            short(row.judge, 40),
+        table.add(
+            row.judge,
             styled(row.state, STATUS_STYLES),
             Text("") if row.score is None else _score(row.score),
             Text(" ".join(filter(None, (row.method or "", short(row.model or "", 30)))), "dim"),
@@ -96,27 +107,27 @@ def judgement_section(turn_id: str, rows: Sequence[JudgementRow]) -> Group:
     return Group(table, *_remedies(turn_id, (f"judge:{row.judge}" for row in rows if row.state == "dead")))
 
 
-def remembered_section(memories: Sequence[MemoryRow], observations: Sequence[ObservationRow]) -> Table:
+def remembered_section(memories: Sequence[MemoryRow], observations: Sequence[ObservationRow]) -> PageTable:
     """What was first learned in this turn, and how often it was met since."""
-    table = plain_table("kind", "what", "seen", "scope")
+    table = PageTable(fact("kind", 3), words("what", 4, 30), fact("seen", 2), words("scope", 1))
     rows = (*memories, *observations)
     for row in rows[:LISTED]:
-        table.add_row(
+        table.add(
             Text(row.kind.replace("_", " "), "cyan"),
             short(row.text, TEXT_WIDTH),
             "once" if row.times_seen == 1 else f"{row.times_seen} times",
             Text(short(row.scope, 30), "dim"),
         )
     if len(rows) > LISTED:
-        table.add_row("", Text(f"... {len(rows) - LISTED} more; --json has them all", "dim"), "", "")
+        table.add("", Text(f"... {len(rows) - LISTED} more; --json has them all", "dim"), "", "")
     return table
 
 
 def step_section(turn_id: str, rows: Sequence[StepRow]) -> Group:
     """How far the finalizer came, and what to do about what it gave up."""
-    table = plain_table("step", "state", "tries", "when", "error")
+    table = PageTable(key("step"), key("state"), fact("tries", 2), fact("when", 1), words("error", 3))
     for row in rows:
-        table.add_row(
+        table.add(
             row.step,
             styled(row.state, STATUS_STYLES),
             str(row.tries),
@@ -124,16 +135,6 @@ def step_section(turn_id: str, rows: Sequence[StepRow]) -> Group:
             Text(short(row.error or "", TEXT_WIDTH), "red"),
         )
     return Group(table, *_remedies(turn_id, (row.step for row in rows if row.state == "dead")))
-
-
-def plain_table(*columns: str) -> Table:
-    """A table without lines."""
-    table = Table(
-        box=None, pad_edge=False, show_header=bool(columns), header_style="dim", padding=(0, 2, 0, 0)
-    )
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
 
 
 def _remedies(turn_id: str, dead: Iterable[str]) -> list[Text]:

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, ago, clean, duration, short, styled
+from brainq.cli.table import PageTable, fact, key, words
 from brainq.cli.turn_after import (
     cost_section,
     judgement_section,
-    plain_table,
     remembered_section,
     step_section,
 )
 from brainq.cli.turn_facts import TurnFacts
 from brainq.cli.turn_people import approval_section, awaited_lines, hold_section, input_section, waits_for
-from brainq.contracts.approval import Approval
 from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
 from brainq.contracts.status import TurnState
 from brainq.contracts.trace import ToolTraceEntry
@@ -35,11 +33,11 @@ def print_page(console: Console, facts: TurnFacts) -> None:
     if snapshot is not None:
         _section(console, "budget", _budget(snapshot.budget, ended=snapshot.state.is_final))
         if snapshot.trace:
-            _section(console, "calls", _trace(snapshot.trace, snapshot.now_ms, facts.approvals))
+            _section(console, "calls", _trace(snapshot.trace, snapshot.now_ms))
             for line in awaited_lines(snapshot.turn_id, snapshot.trace):
                 console.print(line, soft_wrap=True)
     elif facts.trace:
-        _section(console, "calls, from SQL", _trace(facts.trace, 0, facts.approvals))
+        _section(console, "calls, from SQL", _trace(facts.trace, 0))
     if facts.approvals:
         _section(console, "approvals", approval_section(facts.approvals))
     if facts.holds:
@@ -109,8 +107,8 @@ def _lease(snapshot: TurnSnapshot) -> Text:
     return Text(f"{snapshot.owner}, {left}, {fence}")
 
 
-def _budget(budget: BudgetSnapshot, *, ended: bool) -> Table:
-    table = plain_table()
+def _budget(budget: BudgetSnapshot, *, ended: bool) -> PageTable:
+    table = PageTable(key("what"), fact("bar", 1), fact("used", 3, right=True), fact("most", 2), header=False)
     rows: list[tuple[str, float, float | None, str]] = [
         ("steps", budget.steps_used, budget.steps_max, ""),
         ("tool calls", budget.tool_calls_used, budget.tool_calls_max, ""),
@@ -121,9 +119,9 @@ def _budget(budget: BudgetSnapshot, *, ended: bool) -> Table:
     for name, used, most, unit in rows:
         shown = f"{unit}{used:.4f}" if unit else f"{used:g}"
         limit = "no limit" if most is None else f"of {unit}{most:g}"
-        table.add_row(name, _bar(used, most), Text(shown, justify="right"), Text(limit, "dim"))
+        table.add(name, _bar(used, most), shown, Text(limit, "dim"))
     if not ended:
-        table.add_row("time", Text(""), Text(duration(budget.remaining_s * 1000)), Text("left", "dim"))
+        table.add("time", Text(""), Text(duration(budget.remaining_s * 1000)), Text("left", "dim"))
     return table
 
 
@@ -136,14 +134,24 @@ def _bar(used: float, most: float | None) -> Text:
     return Text("█" * full, style).append("░" * (BAR_WIDTH - full), "dim")
 
 
-def _trace(trace: Sequence[ToolTraceEntry], now_ms: int, approvals: Sequence[Approval]) -> Table:
-    table = plain_table("call", "tool", "effect", "wave", "status", "took", "attempt", "lane", "detail")
+def _trace(trace: Sequence[ToolTraceEntry], now_ms: int) -> PageTable:
+    table = PageTable(
+        key("call"),
+        words("tool", 9, 24),
+        fact("effect", 4),
+        fact("wave", 1),
+        key("status"),
+        fact("took", 5),
+        fact("attempt", 6 if any(entry.attempt > 1 for entry in trace) else 2),
+        words("lane", 3),
+        words("detail", 8),
+    )
     for entry in trace:
         parked = waits_for(entry)
         detail = parked or entry.detail or (entry.owner if not entry.status.is_settled else "")
-        table.add_row(
+        table.add(
             entry.call_id,
-            short(entry.tool, 40),
+            entry.tool,
             styled(entry.effect.value, EFFECT_STYLES),
             f"{entry.step}.{entry.wave}",
             styled(entry.status.value, STATUS_STYLES),
@@ -162,14 +170,23 @@ def _took(entry: ToolTraceEntry, now_ms: int) -> str:
     return f"{duration(max(0, now_ms - since))} so far" if since else ""
 
 
-def _intents(facts: TurnFacts) -> Table:
-    table = plain_table("call", "attempt", "tool", "effect", "state", "outcome", "started", "by")
+def _intents(facts: TurnFacts) -> PageTable:
+    table = PageTable(
+        key("call"),
+        fact("attempt", 5),
+        words("tool", 9, 24),
+        fact("effect", 3),
+        key("state"),
+        fact("outcome", 6),
+        fact("started", 2),
+        words("by", 1),
+    )
     for row in facts.intents:
         outcome = (row.outcome_kind or "") + (", late" if row.late else "")
-        table.add_row(
+        table.add(
             row.call_id,
             str(row.attempt),
-            short(row.tool, 40),
+            row.tool,
             styled(row.effect.value, EFFECT_STYLES),
             styled(row.state, STATUS_STYLES),
             outcome,

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, ago, duration, short, styled
-from brainq.cli.turn_after import plain_table
+from brainq.cli.table import PageTable, fact, key, words
 from brainq.contracts.approval import Approval
 from brainq.contracts.hold import StandingHold
 from brainq.contracts.mailbox import Receipt
@@ -30,38 +29,48 @@ _AT_TIMEOUT = {
 }
 
 
-def approvals_as_table(approvals: Sequence[Approval]) -> Table:
-    """The list `brainq approvals` prints: one line each, an id to copy first."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("id", "tool", "effect", "arguments"):
-        table.add_column(name, no_wrap=True, overflow="fold" if name == "id" else "ellipsis")
-    if any(approval.state != "pending" for approval in approvals):
-        table.add_column("state", no_wrap=True)
-    table.add_column("when", no_wrap=True)
-    table.add_column("reason", no_wrap=True, overflow="ellipsis", style="dim")
+def approvals_as_table(approvals: Sequence[Approval]) -> PageTable:
+    """The list `brainq approvals` prints: an id to copy first."""
+    decided = any(approval.state != "pending" for approval in approvals)
+    table = PageTable(
+        key("id"),
+        words("tool", 6, 24),
+        fact("effect", 2),
+        words("arguments", 5),
+        key("state") if decided else fact("state", 0),
+        fact("when", 3),
+        words("reason", 1),
+    )
     for approval in approvals:
-        table.add_row(
+        table.add(
             approval.id,
-            short(approval.tool, 30),
+            approval.tool,
             styled(approval.effect.value, EFFECT_STYLES),
             _arguments(approval),
-            *([styled(approval.state, STATUS_STYLES)] if len(table.columns) == 7 else []),
+            styled(approval.state, STATUS_STYLES) if decided else "",
             _when(approval),
-            short(approval.reason, REASON_WIDTH),
+            Text(short(approval.reason, REASON_WIDTH), "dim"),
         )
     return table
 
 
 def approval_section(approvals: Sequence[Approval]) -> Group:
     """One line a call, and how to decide those that wait."""
-    table = plain_table("call", "tool", "arguments", "state", "when", "reason")
+    table = PageTable(
+        key("call"),
+        words("tool", 6, 24),
+        words("arguments", 5),
+        key("state"),
+        fact("when", 3),
+        words("reason", 2),
+    )
     for approval in approvals:
         reason = short(approval.reason, REASON_WIDTH)
         if approval.comment:
             reason += f"; said: {short(approval.comment, REASON_WIDTH)}"
-        table.add_row(
+        table.add(
             approval.call_id,
-            Text(short(approval.tool, 30), EFFECT_STYLES.get(approval.effect.value, "")),
+            Text(approval.tool, EFFECT_STYLES.get(approval.effect.value, "")),
             _arguments(approval),
             styled(approval.state, STATUS_STYLES).append(", edited" if approval.edited else ""),
             _when(approval),
@@ -80,10 +89,10 @@ def approval_section(approvals: Sequence[Approval]) -> Group:
 
 def hold_section(turn_id: str, holds: Sequence[StandingHold]) -> Group:
     """One line a hold that stands, and how to release it."""
-    table = plain_table("hold", "kind", "ends", "reason")
+    table = PageTable(key("hold"), fact("kind", 1), words("ends", 3), words("reason", 2))
     for hold in holds:
         left = f"in {duration(hold.ends_in_ms)}" if hold.ends_in_ms > 0 else "now"
-        table.add_row(
+        table.add(
             hold.id, hold.kind, f"{left}, {_AT_TIMEOUT[hold.on_timeout]}", Text(short(hold.reason, 80), "dim")
         )
     commands = [
@@ -93,13 +102,13 @@ def hold_section(turn_id: str, holds: Sequence[StandingHold]) -> Group:
     return Group(table, *commands)
 
 
-def input_section(inputs: Sequence[tuple[InputRow, Receipt]]) -> Table:
+def input_section(inputs: Sequence[tuple[InputRow, Receipt]]) -> PageTable:
     """One line an input, in the order they were accepted."""
-    table = plain_table("input", "text", "ready", "receipt", "sent")
+    table = PageTable(key("input"), words("text", 3), fact("ready", 2), words("receipt", 4), fact("sent", 1))
     for row, receipt in inputs:
         ready = "" if row.readiness is None else "yes" if row.readiness else "no"
-        table.add_row(
-            short(row.client_message_id, 40),
+        table.add(
+            row.client_message_id,
             short(row.text, TEXT_WIDTH),
             ready,
             Text(receipt_in_words(receipt), STATUS_STYLES.get(receipt.state, "")),

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from brainq.cli.reach import Observed
-from brainq.cli.style import STATUS_STYLES, ago, duration, short, styled
+from brainq.cli.style import STATUS_STYLES, ago, clean, duration, short, styled
+from brainq.cli.table import PageTable, fact, key, words
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput
@@ -78,22 +78,21 @@ def collect(seen: Observed, session: str | None, state: str | None, limit: int) 
     return found
 
 
-def as_table(rows: list[Listed]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("turn", "session", "state", "accepted", "took"):
-        table.add_column(name, no_wrap=True, overflow="fold")
-    table.add_column("note", no_wrap=True, overflow="ellipsis", style="dim")
+def as_table(rows: list[Listed]) -> PageTable:
+    table = PageTable(
+        key("turn"), key("session"), key("state"), fact("accepted", 2), fact("took", 1), words("note", 3)
+    )
     now = datetime.now(UTC)
     for listed in rows:
         row = listed.row
         took_ms = ((row.ended_at or now) - row.accepted_at).total_seconds() * 1000
-        table.add_row(
+        table.add(
             row.turn_id,
-            short(row.session_id, 30),
+            clean(row.session_id, lines=False),
             styled(listed.state, STATUS_STYLES),
             ago(row.accepted_at, now),
             Text(duration(max(0.0, took_ms))),
-            short(listed.note, NOTE_WIDTH),
+            Text(short(listed.note, NOTE_WIDTH), "dim"),
         )
     return table
 
