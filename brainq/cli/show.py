@@ -8,10 +8,11 @@ from brainq.cli.options import AsJson, TurnArgument
 def show(turn: TurnArgument, as_json: AsJson = False) -> None:
     """Show a turn: what happened, what happens next and why.
 
-    Its state, its calls, what it used of its budget, who has it, and the intents that SQL keeps of calls that
-    write; what people are asked and how to answer, the holds on it, and what was sent into it; once it is over,
-    what each model call cost, its finalizer's steps, how it was judged, and what was first learned in it. Works
-    also for turns that only SQL still knows.
+    Its state, its calls with their arguments and results, what it used of its budget, who has it, retries of the
+    model, and the intents that SQL keeps of calls that write; what people are asked and how to answer, the holds on
+    it, and what was sent into it; once it is over, what each model call cost, its finalizer's steps, how it was
+    judged, and what was first learned in it. Works also for turns that only SQL still knows. A brain with
+    `redact_logs` keeps no arguments and results of ended turns.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ from brainq.cli.reach import producer
 from brainq.cli.style import STATUS_STYLES, clean, counted, duration
 from brainq.cli.turn_people import receipt_in_words
 from brainq.client.handle import TurnHandle
-from brainq.contracts.status import TurnState
+from brainq.contracts.status import Ending, TurnState
 from brainq.contracts.turn import LimitsOverride, OnBusy, TurnResult
 from brainq.errors import InvalidInput, ResultTimeout
 from brainq.turn.explain import explain
@@ -128,7 +128,11 @@ def _print(result: TurnResult, shown: str, *, created: bool) -> None:
         sys.stdout.write((clean(text) if stdout().is_terminal else text) + "\n")
         sys.stdout.flush()
     if result.error:
-        say(f"error: {clean(result.error, lines=False)}", style="red")
+        said = clean(result.error, lines=False)
+        if result.ending is Ending.CANCELLED:
+            say(f"reason: {said}", style="yellow")
+        else:
+            say(f"error: {said}", style="red")
     for warning in result.warnings:
         say(f"warning: {clean(warning, lines=False)}", style="yellow")
     line = Text(result.ending.value, STATUS_STYLES.get(result.ending.value, ""))

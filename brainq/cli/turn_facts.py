@@ -6,9 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from brainq.cli.reach import Observed, find_turn
+from brainq.cli.turn_calls import read_messages
 from brainq.contracts.approval import Approval
 from brainq.contracts.hold import StandingHold
 from brainq.contracts.mailbox import Receipt
+from brainq.contracts.message import Message
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnRequest, TurnResult
@@ -24,6 +26,7 @@ class TurnFacts:
     trace, spends             from SQL, which has them from the finalizer's `log` step on
     memories, observations    those first seen in this turn
     inputs                    what was sent into it, and what became of each
+    messages                  its conversation: calls with their arguments, and results; `no_messages` says why none
     """
 
     row: TurnRow
@@ -40,6 +43,8 @@ class TurnFacts:
     approvals: list[Approval]
     holds: list[StandingHold]
     inputs: list[tuple[InputRow, Receipt]]
+    messages: tuple[Message, ...]
+    no_messages: str
     next: str
 
     @property
@@ -73,6 +78,8 @@ class TurnFacts:
                 | receipt.model_dump(mode="json")
                 for row, receipt in self.inputs
             ],
+            "messages": [message.model_dump(mode="json") for message in self.messages],
+            "no_messages": self.no_messages or None,
         }
 
 
@@ -84,6 +91,7 @@ def collect_facts(seen: Observed, sought: str) -> TurnFacts:
     if result is None and seen.client is not None:
         body = seen.client.wiring.events.result(row.session_id, row.turn_id)
         result = None if body is None else TurnResult.model_validate_json(body)
+    messages, no_messages = read_messages(seen, row, snapshot)
     return TurnFacts(
         row=row,
         request=seen.store.turns.request(row.turn_id),
@@ -99,6 +107,8 @@ def collect_facts(seen: Observed, sought: str) -> TurnFacts:
         approvals=_approvals(seen, row.turn_id),
         holds=_holds(seen, snapshot),
         inputs=_inputs(seen, row),
+        messages=messages,
+        no_messages=no_messages,
         next=_next(seen, row, snapshot),
     )
 

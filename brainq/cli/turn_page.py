@@ -15,10 +15,11 @@ from brainq.cli.turn_after import (
     remembered_section,
     step_section,
 )
+from brainq.cli.turn_calls import call_section
 from brainq.cli.turn_facts import TurnFacts
 from brainq.cli.turn_people import approval_section, awaited_lines, hold_section, input_section, waits_for
 from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
-from brainq.contracts.status import TurnState
+from brainq.contracts.status import Ending, TurnState
 from brainq.contracts.trace import ToolTraceEntry
 
 NAME_WIDTH = 9
@@ -38,6 +39,11 @@ def print_page(console: Console, facts: TurnFacts) -> None:
                 console.print(line, soft_wrap=True)
     elif facts.trace:
         _section(console, "calls, from SQL", _trace(facts.trace, 0))
+    said = call_section(facts.messages)
+    if said is not None:
+        _section(console, "arguments and results", said)
+    elif facts.no_messages:
+        _section(console, "arguments and results", Text(f"not kept: {facts.no_messages}", "dim"))
     if facts.approvals:
         _section(console, "approvals", approval_section(facts.approvals))
     if facts.holds:
@@ -88,7 +94,10 @@ def _print_head(console: Console, facts: TurnFacts) -> None:
     if snapshot and snapshot.state in (TurnState.ACTIVE, TurnState.PARKED):
         facts_of_head["lease"] = _lease(snapshot)
     if row.error or row.reject_reason:
-        facts_of_head["error"] = Text(clean(row.error or row.reject_reason or "", lines=False), "red")
+        wanted = row.ending is Ending.CANCELLED  # what is said then is somebody's reason, not an error
+        facts_of_head["reason" if wanted else "error"] = Text(
+            clean(row.error or row.reject_reason or "", lines=False), "yellow" if wanted else "red"
+        )
     for warning in facts.result.warnings if facts.result else ():
         facts_of_head[f"warning{len(facts_of_head)}"] = Text(clean(warning, lines=False), "yellow")
     for name, value in facts_of_head.items():
