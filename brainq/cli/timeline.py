@@ -123,6 +123,8 @@ class Timeline:
             case EventKind.COMPACTION:
                 shorter = f"{data['tokens_before']} to about {data['tokens_after']} tokens of context"
                 return "aside", Text("compacts"), [shorter, f"summary by {data['method']}"]
+            case EventKind.STEP_RETRIED:
+                return f"step {data['step']}", Text("retries", style="yellow"), retry_details(data)
             case EventKind.STEP_STARTED | EventKind.STEP_ENDED:
                 return f"step {data['step']}", *self._step(kind, data)
             case EventKind.BUDGET:
@@ -168,7 +170,7 @@ class Timeline:
         if kind is EventKind.APPROVAL_REQUESTED and "tool" in data:
             # It comes before the plan of its step.
             self._name(str(data["call"]), str(data["tool"]), str(data["effect"]))
-        tool, effect = self._tools.get(str(data.get("call")), ("", ""))
+        tool, effect = self._tools.get(str(data.get("call")), (str(data.get("tool", "")), ""))
         named: Details = []
         if tool:
             named = [
@@ -235,6 +237,14 @@ class _TextBlock:
                 self._column += len(piece)
         if out:
             self._console.out("".join(out), end="", highlight=False)
+
+
+def retry_details(data: dict[str, Any]) -> Details:
+    """`rate_limit`, `asked again in 1.5 s`."""
+    return [
+        clean(str(data.get("kind", "")), lines=False),
+        f"asked again in {duration(float(data.get('wait_ms', 0)))}",
+    ]
 
 
 def _status(word: str) -> Text:

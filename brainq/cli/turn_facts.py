@@ -8,6 +8,7 @@ from typing import Any
 from brainq.cli.reach import Observed, find_turn
 from brainq.cli.turn_calls import read_messages
 from brainq.contracts.approval import Approval
+from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.hold import StandingHold
 from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
@@ -26,6 +27,7 @@ class TurnFacts:
     trace, spends             from SQL, which has them from the finalizer's `log` step on
     memories, observations    those first seen in this turn
     inputs                    what was sent into it, and what became of each
+    retries                   of the model, as far as Redis still has the turn's events
     messages                  its conversation: calls with their arguments, and results; `no_messages` says why none
     """
 
@@ -45,6 +47,7 @@ class TurnFacts:
     inputs: list[tuple[InputRow, Receipt]]
     messages: tuple[Message, ...]
     no_messages: str
+    retries: list[TurnEvent]
     next: str
 
     @property
@@ -79,6 +82,7 @@ class TurnFacts:
                 for row, receipt in self.inputs
             ],
             "messages": [message.model_dump(mode="json") for message in self.messages],
+            "retries": [event.data for event in self.retries],
             "no_messages": self.no_messages or None,
         }
 
@@ -109,8 +113,21 @@ def collect_facts(seen: Observed, sought: str) -> TurnFacts:
         inputs=_inputs(seen, row),
         messages=messages,
         no_messages=no_messages,
+        retries=_retries(seen, row),
         next=_next(seen, row, snapshot),
     )
+
+
+def _retries(seen: Observed, row: TurnRow) -> list[TurnEvent]:
+    found: list[TurnEvent] = []
+    after = 0
+    while seen.client is not None:
+        batch = seen.client.wiring.events.read(row.session_id, row.turn_id, after, 0)
+        if not batch:
+            break
+        found += [event for event in batch if event.kind is EventKind.STEP_RETRIED]
+        after = batch[-1].seq
+    return found
 
 
 def _approvals(seen: Observed, turn_id: str) -> list[Approval]:

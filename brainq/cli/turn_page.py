@@ -18,6 +18,7 @@ from brainq.cli.turn_after import (
 from brainq.cli.turn_calls import call_section
 from brainq.cli.turn_facts import TurnFacts
 from brainq.cli.turn_people import approval_section, awaited_lines, hold_section, input_section, waits_for
+from brainq.contracts.event import TurnEvent
 from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
 from brainq.contracts.status import Ending, TurnState
 from brainq.contracts.trace import ToolTraceEntry
@@ -44,6 +45,8 @@ def print_page(console: Console, facts: TurnFacts) -> None:
         _section(console, "arguments and results", said)
     elif facts.no_messages:
         _section(console, "arguments and results", Text(f"not kept: {facts.no_messages}", "dim"))
+    if facts.retries:
+        _section(console, "retries of the model", _retries(facts.retries))
     if facts.approvals:
         _section(console, "approvals", approval_section(facts.approvals))
     if facts.holds:
@@ -177,6 +180,15 @@ def _took(entry: ToolTraceEntry, now_ms: int) -> str:
         return duration(entry.latency_ms) if entry.started_at_ms else ""
     since = entry.started_at_ms or entry.dispatched_at_ms
     return f"{duration(max(0, now_ms - since))} so far" if since else ""
+
+
+def _retries(retries: Sequence[TurnEvent]) -> PageTable:
+    table = PageTable(key("step"), fact("attempt", 1), words("kind", 2), fact("waited", 3))
+    for event in retries:
+        data = event.data
+        wait = duration(float(str(data["wait_ms"])))
+        table.add(str(data["step"]), str(data["attempt"]), clean(str(data["kind"]), lines=False), wait)
+    return table
 
 
 def _intents(facts: TurnFacts) -> PageTable:

@@ -16,15 +16,18 @@ class EventKind(StrEnum):
     TURN_ACTIVE = "turn.active"
     TURN_OPENING = "turn.opening"  # plan (call, tool, effect of each): memory and the context pack are read
     STEP_STARTED = "step.started"  # step, attempt: a higher attempt replaces the text of the lower
+    STEP_RETRIED = (
+        "step.retried"  # step, attempt, kind, wait_ms: the model failed and is asked again after the wait
+    )
     TEXT_DELTA = "text.delta"  # step, attempt, text
     # step, calls, plan (call, tool, effect of each), input_tokens, output_tokens; problem, where the reply could not be
     # acted on: length, filtered or broken
     STEP_ENDED = "step.ended"
-    CALL_WAITING = "call.waiting"
-    CALL_DISPATCHED = "call.dispatched"
-    CALL_RUNNING = "call.running"
+    CALL_WAITING = "call.waiting"  # call: for its lanes
+    CALL_DISPATCHED = "call.dispatched"  # call, attempt
+    CALL_RUNNING = "call.running"  # call, tool, attempt
     CALL_PARKED = "call.parked"  # call, why: approval, hold, outside or child
-    CALL_ENDED = "call.ended"  # status, latency_ms
+    CALL_ENDED = "call.ended"  # call, tool, status, latency_ms, detail
     APPROVAL_REQUESTED = "approval.requested"  # call, tool, effect, reason, expires_in_ms
     APPROVAL_DECIDED = "approval.decided"  # call, decision (approved, denied, expired), edited
     HOLD_PLACED = "hold.placed"  # hold, reason, kind: hold or readiness

@@ -67,8 +67,16 @@ class ModelReply(Wire):
         return finish_of(self.finish_reason)
 
 
+class ModelRetry(Wire):
+    """The model could not be had (`kind`: rate_limit, server, ...), and is asked again after `wait_s` seconds."""
+
+    kind: str
+    wait_s: float
+
+
 class ModelChunk(Wire):
-    """A part of a streamed reply: text deltas, then one chunk that carries the whole `reply`."""
+    """A part of a streamed reply: retries, text deltas, then one chunk that carries the whole `reply`."""
 
     text: str = ""
     reply: ModelReply | None = None
+    retry: ModelRetry | None = None

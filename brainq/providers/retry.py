@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from brainq.contracts.model import ModelChunk
+from brainq.contracts.model import ModelChunk, ModelRetry
 from brainq.errors import ProviderError
 
 T = TypeVar("T")
@@ -74,41 +74,63 @@ def call_with_retry(attempt: Callable[[], T], deadline: Deadline, policy: RetryP
 
     Raises the last ProviderError as it was, or one of kind `timeout` if the deadline has passed.
     """
-    number = 0
-    last: ProviderError | None = None
+    tries = _Tries(deadline, policy)
     while True:
-        if deadline.passed:
-            raise deadline.error(last) from last
-        number += 1
+        tries.begin()
         try:
             return attempt()
         except ProviderError as error:
-            last = error
-            if not error.retryable or error.kind == "stalled":
-                raise
-            if deadline.passed:
-                raise deadline.error(error) from error
-            wait_s = policy.wait_s(number, getattr(error, "retry_after_s", None))
-            if number >= policy.max_attempts or wait_s >= deadline.remaining_s():
-                raise
-        policy.sleep(wait_s)
+            retry = tries.after(error)
+        policy.sleep(retry.wait_s)
+
+
+class _Tries:
+    """Counts the attempts of one call, and says whether there is another."""
+
+    def __init__(self, deadline: Deadline, policy: RetryPolicy) -> None:
+        self._deadline = deadline
+        self._policy = policy
+        self._number = 0
+        self._last: ProviderError | None = None
+
+    def begin(self) -> None:
+        if self._deadline.passed:
+            raise self._deadline.error(self._last) from self._last
+        self._number += 1
+
+    def after(self, error: ProviderError) -> ModelRetry:
+        """The next attempt after this failure. Raises it when there is none."""
+        self._last = error
+        if not error.retryable or error.kind == "stalled":
+            raise error
+        if self._deadline.passed:
+            raise self._deadline.error(error) from error
+        wait_s = self._policy.wait_s(self._number, getattr(error, "retry_after_s", None))
+        if self._number >= self._policy.max_attempts or wait_s >= self._deadline.remaining_s():
+            raise error
+        return ModelRetry(kind=error.kind, wait_s=wait_s)
 
 
 def stream_with_retry(
     attempt: Callable[[], Generator[ModelChunk]], deadline: Deadline, policy: RetryPolicy
 ) -> Iterator[ModelChunk]:
-    """Chunks of the first attempt that gets as far as a chunk.
+    """Chunks of the first attempt that gets as far as a chunk; before them one for each retry, before its wait.
 
     `attempt` begins a stream. An empty ModelChunk from it says that output has begun without text (a tool
     call) and is not passed on. After a first chunk of either sort nothing is restarted here, because the
     output was paid for and may have been shown: a retryable failure becomes kind `stream`.
     """
-
-    def begin() -> tuple[ModelChunk | None, Generator[ModelChunk]]:
+    tries = _Tries(deadline, policy)
+    while True:
+        tries.begin()
         chunks = attempt()
-        return next(chunks, None), chunks
-
-    first, chunks = call_with_retry(begin, deadline, policy)
+        try:
+            first = next(chunks, None)
+            break
+        except ProviderError as error:
+            retry = tries.after(error)
+        yield ModelChunk(retry=retry)
+        policy.sleep(retry.wait_s)
     try:
         chunk = first
         while chunk is not None:

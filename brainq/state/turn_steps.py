@@ -96,6 +96,21 @@ class TurnSteps:
         )
         return reply[0] == "OK"
 
+    def tell_retry(self, claim: TurnClaim, step: int, attempt: int, kind: str, wait_s: float) -> bool:
+        reply = self._run.step_retry.on(
+            self._keys,
+            claim.session_id,
+            claim.turn_id,
+            owner=claim.owner,
+            fence=claim.fence,
+            step=step,
+            attempt=attempt,
+            part=f"{claim.fence}:{next(self._numbers)}",
+            kind=kind,
+            wait_ms=round(wait_s * 1000),
+        )
+        return reply[0] == "OK"
+
     def commit_calls(
         self,
         claim: TurnClaim,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.model import ModelReply, ModelRequest, ModelRetry
 from brainq.errors import ProviderError
 from brainq.providers.base import Provider
 from brainq.providers.watched import watched
@@ -19,6 +19,7 @@ class TextTail:
     """Groups text deltas. What is left when the reply is whole goes out with the step's commit."""
 
     tell: Callable[[str], bool]
+    tell_retry: Callable[[ModelRetry], object] | None = None
     started: float = field(default_factory=time.monotonic)
     _parts: list[str] = field(default_factory=list[str])
 
@@ -56,6 +57,8 @@ def ask(
                 raise TurnLost
             if on_chunk is not None:
                 on_chunk(chunk.text)
+        if chunk.retry is not None and tail.tell_retry is not None:
+            tail.tell_retry(chunk.retry)
         if chunk.reply is not None:
             reply = chunk.reply
     if reply is None:

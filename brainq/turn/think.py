@@ -12,7 +12,7 @@ from brainq.brain import Brain
 from brainq.contracts.callbacks import StreamChunk, TurnInfo
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.message import Message
-from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.model import ModelReply, ModelRequest, ModelRetry
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import Spend, TokenUsage
@@ -210,7 +210,8 @@ class Thinker:
                 turn_number=asking.turn_number,
                 metadata=view.request.metadata,
             )
-            tail = TextTail(self._teller(claim, number, attempt))
+            tell_retry = self._retry_teller(claim, number, attempt)
+            tail = TextTail(self._teller(claim, number, attempt), tell_retry)
             try:
                 reply = ask(provider, request, tail, lost, self._chunk_callback(claim, number, attempt))
             except TurnLost:
@@ -220,9 +221,9 @@ class Thinker:
                     log.info(
                         "stream broke, asking again", turn_id=claim.turn_id, step=number, attempt=attempt
                     )
-                    self._pause(
-                        min(random.random() * attempt * PAUSE_S, max(0.0, ends_at - time.monotonic()))
-                    )
+                    wait_s = min(random.random() * attempt * PAUSE_S, max(0.0, ends_at - time.monotonic()))
+                    tell_retry(ModelRetry(kind=failure.kind, wait_s=wait_s))
+                    self._pause(wait_s)
                     continue
                 return _after_failure(failure, asking, number, estimate_usd)
             except Exception as failure:
@@ -295,6 +296,15 @@ class Thinker:
 
     def _teller(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[str], bool]:
         return lambda text: self._turns.tell_delta(claim, step, attempt, text)
+
+    def _retry_teller(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[ModelRetry], None]:
+        def tell(retry: ModelRetry) -> None:
+            try:
+                self._turns.tell_retry(claim, step, attempt, retry.kind, retry.wait_s)
+            except Exception as failure:  # the retry itself needs no Redis
+                log.warning("retry not told", turn_id=claim.turn_id, step=step, why=type(failure).__name__)
+
+        return tell
 
     def _chunk_callback(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[str], None] | None:
         callback = self._brain.callbacks.on_stream_chunk

@@ -40,7 +40,7 @@ def check_envelope(app: Any) -> Check:
     """Whether a doorbell has the headers and the body that this Celery would write."""
     arguments = ("s1", "t1", "c1-0", 1)
     theirs = app.amqp.as_task_v2("t1.c1-0.1", names.CALL_RUN, arguments, {}, ignore_result=True)
-    ours = json.loads(envelope(names.CALL_RUN, arguments, "t1.c1-0.1", names.READ_ONLY_QUEUE, "t1"))
+    ours = json.loads(envelope(names.CALL_RUN, arguments, "t1.c1-0.1", names.READ_ONLY_QUEUE, "t1", "tool"))
     differing = sorted(set(theirs.headers) ^ set(ours["headers"]))
     if differing:
         return fail(

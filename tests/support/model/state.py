@@ -54,6 +54,7 @@ FENCED = {
     "history_compact": "COMPACTED",
     "step_begin": "GO",
     "step_delta": "OK",
+    "step_retry": "OK",
     "step_commit": "COMMITTED",
     "turn_end": "ENDED",
 }

@@ -124,6 +124,16 @@ def test_every_kind_of_event_is_one_line(kind: EventKind) -> None:
     assert len(shown((kind.value, data)).splitlines()) == 1
 
 
+def test_a_retry_of_the_model_and_a_tool_known_by_its_event_only() -> None:
+    text = shown(
+        ("step.retried", {"step": 1, "attempt": 1, "kind": "rate_limit", "wait_ms": 1500}),
+        ("call.running", {"call": "c1-0", "tool": "read", "attempt": 1}),
+    )
+    retried, running = (" ".join(line.split()[1:]) for line in text.splitlines())
+    assert retried == "step 1 retries rate_limit asked again in 1.5 s"
+    assert running == "c1-0 running read"
+
+
 def test_what_comes_beside_the_steps() -> None:
     plan = [{"call": "c0-0", "tool": "get_context_pack", "effect": "read_only"}]
     text = shown(

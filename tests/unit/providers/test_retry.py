@@ -130,7 +130,12 @@ def test_a_stream_that_fails_before_its_first_chunk_is_begun_again() -> None:
     time = FakeTime()
     streams = Streams([failure()], [failure("connection")], [ModelChunk(text="ok"), REPLY])
     chunks = list(stream_with_retry(streams, Deadline(60, time.clock), time.policy()))
-    assert [chunk.text for chunk in chunks] == ["ok", ""]
+    assert [chunk.text for chunk in chunks if chunk.retry is None] == ["ok", ""]
+    assert [(chunk.retry.kind, chunk.retry.wait_s) for chunk in chunks if chunk.retry] == [
+        ("server", 0.5),
+        ("connection", 1.0),
+    ]
+    assert chunks[0].retry is not None  # told before the wait
     assert (streams.begun, streams.closed) == (3, 3)
 
 
