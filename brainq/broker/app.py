@@ -15,6 +15,7 @@ from brainq.broker import names
 from brainq.broker.poison import CHECKED_TRANSPORTS
 from brainq.errors import SetupError
 from brainq.settings import Settings
+from brainq.sockets import KEEPALIVE
 
 # The broker's default exchange: a message goes to the queue its routing key names, with nothing to bind
 # first. A named exchange drops messages while nobody has bound its queue.
@@ -161,6 +162,7 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
         "socket_timeout": 30,
         "socket_connect_timeout": 5,
         "socket_keepalive": True,
+        "socket_keepalive_options": KEEPALIVE,
         "health_check_interval": 10,
         # Two lists a queue, not four: what leads to a result, and what can wait behind it.
         "priority_steps": [0, names.LATER_PRIORITY],

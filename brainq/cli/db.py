@@ -69,7 +69,7 @@ def prune(
     pruning.age_s(older_than)
     url = load_settings().sql_url.get_secret_value()
     require_file(url)
-    with Store.open(url, migrate=False) as store:
+    with Store.open(url, migrate=False, answer_s=None) as store:
         counts = pruning.run(store, older_than, knowledge=knowledge, dry_run=dry_run, confirmed=yes)
         sqlite = store.engine.dialect.name == "sqlite"
     if as_json:

@@ -12,6 +12,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from brainq.sockets import KEEPALIVE
+
 # redis-py 8 repeats a command up to ten times when a reply is lost. Our scripts may be run twice without harm,
 # but only on purpose: whoever calls decides, because only the caller knows what the turn's lease still allows.
 NO_BLIND_RETRY = 0
@@ -49,6 +51,7 @@ class Client(redis.Redis):
         self._all_lines = [Line() for _ in range(LINES)]
         for line in self._all_lines:
             self._lines.put(line)
+        self._broken_at = 0.0
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Like redis-py's, never repeated. Raises redis' ConnectionError, TimeoutError or ResponseError."""
@@ -62,9 +65,10 @@ class Client(redis.Redis):
                 reply = connection.read_response()
             except redis.ResponseError:
                 raise  # an answer like any other: the connection is good
-            except BaseException:
+            except BaseException as error:
                 # Half a reply may be left in the socket; nobody may read it as the next one.
                 connection.disconnect()
+                self._note_broken(error)
                 raise
             line.used = time.monotonic()
             return reply
@@ -80,8 +84,9 @@ class Client(redis.Redis):
                 connection.send_packed_command(connection.pack_commands(commands), check_health=False)
                 # All are read before any is raised: a reply left in the socket would answer the next command.
                 replies = [self._reply(connection) for _ in commands]
-            except BaseException:
+            except BaseException as error:
                 connection.disconnect()
+                self._note_broken(error)
                 raise
             line.used = time.monotonic()
         finally:
@@ -110,9 +115,16 @@ class Client(redis.Redis):
             pool: Any = self.connection_pool
             line.connection = pool.connection_class(**pool.connection_kwargs)
             line.connection.connect()
-        elif time.monotonic() - line.used > CHECK_AFTER_IDLE_S and _is_over(line.connection):
+        elif line.used < self._broken_at or (
+            time.monotonic() - line.used > CHECK_AFTER_IDLE_S and _is_over(line.connection)
+        ):
             line.connection.disconnect()
         return line.connection
+
+    def _note_broken(self, error: BaseException) -> None:
+        """What one line found, the others need not each find out: they connect anew before they are used."""
+        if isinstance(error, AWAY):
+            self._broken_at = time.monotonic()
 
 
 def _is_over(connection: Any) -> bool:
@@ -129,10 +141,15 @@ def as_mapping(reply: Any) -> dict[str, str]:
     return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
 
 
+def keepalive_of(url: str) -> dict[str, Any]:
+    """How its connections are kept alive, as redis-py takes it."""
+    # A unix socket has no keepalive, and its connection class refuses to hear of it.
+    local = url.startswith("unix://")
+    return {} if local else {"socket_keepalive": True, "socket_keepalive_options": KEEPALIVE}
+
+
 def make_client(url: str, *, max_connections: int = 512) -> Client:
     """A client that decodes to str, never repeats a command by itself, and survives broken text."""
-    # A unix socket has no keepalive, and its connection class refuses to hear of it.
-    keepalive = {} if url.startswith("unix://") else {"socket_keepalive": True}
     pool = redis.BlockingConnectionPool.from_url(
         url,
         max_connections=max_connections,
@@ -145,6 +162,6 @@ def make_client(url: str, *, max_connections: int = 512) -> Client:
         health_check_interval=30,
         retry=Retry(NoBackoff(), NO_BLIND_RETRY),
         client_name="brainq-state",
-        **keepalive,
+        **keepalive_of(url),
     )
     return Client(connection_pool=pool)

@@ -18,6 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from brainq.observe.logs import logger
+from brainq.state.connection import keepalive_of
 
 log = logger("brainq.stops")
 
@@ -128,7 +129,6 @@ class RedisStops:
 def _client(url: str) -> redis.Redis:
     # Not the factory of `connection.py`: its settings are for commands that are answered at once. Nothing is repeated
     # here either: after any failure this module connects anew, and says that there was a gap.
-    keepalive = {} if url.startswith("unix://") else {"socket_keepalive": True}
     return redis.Redis.from_url(
         url,
         decode_responses=True,
@@ -139,5 +139,5 @@ def _client(url: str) -> redis.Redis:
         health_check_interval=0,
         retry=Retry(NoBackoff(), 0),
         client_name="brainq-stops",
-        **keepalive,
+        **keepalive_of(url),
     )

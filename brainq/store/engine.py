@@ -17,19 +17,23 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.exc import ArgumentError, InvalidatePoolError
 
 from brainq.errors import SetupError
 
 POOL_SIZE = 16  # 5 processes stay below Postgres' default of 100 connections; 100 threads take turns
-POOL_TIMEOUT_S = 30.0
+POOL_TIMEOUT_S = 30.0  # longer than ANSWER_S: when all hang, the first to give up makes room
 BUSY_TIMEOUT_S = 10.0
-PING_AFTER_IDLE_S = 30.0
+PING_AFTER_IDLE_S = 10.0
+PING_S = 3.0
+ANSWER_S = 20.0  # our statements take milliseconds; whoever waits for one holds a lease and a slot
 _OLDEST_SQLITE = (3, 35, 0)  # RETURNING
 
 
-def make_engine(url: str, *, pool_size: int = POOL_SIZE) -> Engine:
+def make_engine(url: str, *, pool_size: int = POOL_SIZE, answer_s: float | None = ANSWER_S) -> Engine:
     """An engine for `sqlite:///path/to.db`, `postgresql://...` or `postgres://...`; connects lazily.
+
+    answer_s   how long Postgres is waited for; a statement may take three quarters of it. None: as long as it takes
 
     Make it after any fork. Statement parameters are kept out of error texts and logs.
     Raises SetupError for any other URL, for in-memory SQLite, or when a driver is missing.
@@ -39,8 +43,7 @@ def make_engine(url: str, *, pool_size: int = POOL_SIZE) -> Engine:
         _check_sqlite(parsed)
         connect_args: dict[str, Any] = {"timeout": BUSY_TIMEOUT_S}
     else:
-        defaults = {"connect_timeout": "10", "application_name": "brainq"}
-        connect_args = {name: value for name, value in defaults.items() if name not in parsed.query}
+        connect_args = {}
     try:
         engine = create_engine(
             parsed,
@@ -58,9 +61,34 @@ def make_engine(url: str, *, pool_size: int = POOL_SIZE) -> Engine:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _on_sqlite_connect)
     else:
+        _bound(engine, answer_s)
         event.listen(engine, "checkin", _note_idle_since)
         event.listen(engine, "checkout", _ping_if_idle)
     return engine
+
+
+def _bound(engine: Engine, answer_s: float | None) -> None:
+    from brainq.store.postgres import CONNECT_ARGS, BoundedConnection, limit
+
+    query = engine.url.query
+    defaults = {name: value for name, value in CONNECT_ARGS.items() if name not in query}
+    by_statement = "statement_timeout" not in str(query.get("options", ""))
+
+    def connect(_dialect: Any, _record: Any, args: Any, given: Any) -> BoundedConnection:
+        connection: Any = BoundedConnection.connect(*args, **defaults, **given)
+        if answer_s is not None:
+            connection.autocommit = True
+            limit(connection, answer_s, by_statement=by_statement)
+        return connection
+
+    event.listen(engine, "do_connect", connect)
+
+
+def wait_as_long_as_it_takes(connection: Connection) -> None:
+    """Lift the limits of a Postgres connection until the end of its transaction; for what may take minutes."""
+    driver: Any = connection.connection.driver_connection
+    driver.answer_s = None
+    connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
 
 
 @contextmanager
@@ -155,7 +183,12 @@ def _ping_if_idle(connection: Any, record: Any, _proxy: Any) -> None:
     idle_since = record.info.get("idle_since")
     if idle_since is None or time.monotonic() - idle_since < PING_AFTER_IDLE_S:
         return
+    answer_s = connection.answer_s
+    connection.answer_s = PING_S
     try:
         connection.execute("SELECT 1")
     except Exception as error:
-        raise DisconnectionError("the connection died while idle") from error
+        # The others are as old: each of them would be waited for.
+        raise InvalidatePoolError("the connection died while idle") from error
+    finally:
+        connection.answer_s = answer_s

@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from brainq.errors import Unreachable
 from brainq.store.database import Database
-from brainq.store.engine import POOL_SIZE, make_engine
+from brainq.store.engine import ANSWER_S, POOL_SIZE, make_engine
 from brainq.store.migrations import require_current, upgrade
 from brainq.store.repositories.approvals import Approvals
 from brainq.store.repositories.calls import Calls
@@ -47,12 +47,16 @@ class Store:
         self.judgements = Judgements(database)
 
     @classmethod
-    def open(cls, url: str, migrate: bool = True, pool_size: int = POOL_SIZE) -> Self:
+    def open(
+        cls, url: str, migrate: bool = True, pool_size: int = POOL_SIZE, answer_s: float | None = ANSWER_S
+    ) -> Self:
         """Connect, and bring the schema up to date (`migrate=False`: only check that it is).
+
+        answer_s   how long Postgres is waited for; None: as long as it takes
 
         Raises Unreachable when the database cannot be reached, SetupError when its schema is not this brainq's.
         """
-        engine = make_engine(url, pool_size=pool_size)
+        engine = make_engine(url, pool_size=pool_size, answer_s=answer_s)
         try:
             if migrate:
                 upgrade(engine)

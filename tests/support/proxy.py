@@ -1,0 +1,98 @@
+"""A TCP proxy that can go silent: it takes what is sent, answers nothing, and closes nothing."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+
+class Proxy:
+    """Listens on a free loopback port, and passes bytes on to `upstream`: (host, port), or a unix socket's path."""
+
+    def __init__(self, upstream: tuple[str, int] | Path) -> None:
+        self._upstream = upstream
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.passed = 0  # bytes
+        self.connected = 0  # connections, ever
+        self._silent: set[socket.socket] = set()
+        self._mute = False
+        self._peers: dict[socket.socket, socket.socket] = {}
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
+        self._thread.start()
+
+    def go_silent(self) -> None:
+        """From now on nothing passes on the connections there are; new ones are taken, and silent, too."""
+        self._mute = True
+        self._silent.update(self._peers)
+
+    def heal(self) -> None:
+        """New connections pass again; those that went silent stay so: half open for good."""
+        self._mute = False
+
+    def close(self) -> None:
+        self._closed.set()
+        self._thread.join(10)
+        for sock in [*self._peers, self._listener]:
+            sock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._listener, selectors.EVENT_READ)
+            while not self._closed.is_set():
+                for key, _ in selector.select(0.05):
+                    sock = key.fileobj
+                    assert isinstance(sock, socket.socket)
+                    if sock is self._listener:
+                        self._accept(selector)
+                    else:
+                        self._pass(sock, selector)
+
+    def _accept(self, selector: selectors.BaseSelector) -> None:
+        near, _ = self._listener.accept()
+        if isinstance(self._upstream, Path):
+            far = socket.socket(socket.AF_UNIX)
+            far.connect(str(self._upstream))
+        else:
+            far = socket.create_connection(self._upstream)
+        self.connected += 1
+        self._peers |= {near: far, far: near}
+        if self._mute:
+            self._silent |= {near, far}
+        for sock in (near, far):
+            selector.register(sock, selectors.EVENT_READ)
+
+    def _pass(self, sock: socket.socket, selector: selectors.BaseSelector) -> None:
+        try:
+            data = sock.recv(65536)
+        except OSError:
+            data = b""
+        peer = self._peers.get(sock)
+        if sock in self._silent:
+            if not data:
+                selector.unregister(sock)
+            return
+        if data and peer is not None:
+            self.passed += len(data)
+            try:
+                peer.sendall(data)
+            except OSError:
+                pass
+            return
+        for end in (sock, peer):
+            if end is not None and self._peers.pop(end, None) is not None:
+                selector.unregister(end)
+                end.close()
