@@ -12,7 +12,6 @@ from brainq.contracts.limits import Limits
 from brainq.contracts.turn import LimitsOverride, TurnRequest
 from brainq.errors import InvalidInput, SessionBusy
 
-LOOK_AFTER_S = 5.0  # when the sweeper first looks at a new turn
 HAD_WRITTEN = "Redis lost this turn after it had begun to write; see its calls for what was started"
 
 
@@ -87,8 +86,9 @@ def read_foreign(args: tuple[Any, ...], fields: dict[str, Any]) -> TurnRequest:
 class Admission:
     """Accepts requests. Doing it again with the same request is harmless, at any point of it.
 
-    children   how many child turns each turn may start
-    wrote      whether a turn has begun to write, as SQL knows it
+    children      how many child turns each turn may start
+    wrote         whether a turn has begun to write, as SQL knows it
+    look_after_s  when the sweeper first looks at a new turn
     """
 
     def __init__(
@@ -99,12 +99,14 @@ class Admission:
         *,
         children: int = 0,
         wrote: Callable[[str], bool] | None = None,
+        look_after_s: float = 5.0,
     ) -> None:
         self._accepted = accepted
         self._queue = queue
         self._limits = limits
         self._children = children
         self._wrote = wrote
+        self._look_after_s = look_after_s
 
     def admit(self, request: TurnRequest) -> AcceptedTurn:
         """Accept and queue. A request_key seen before gives the first turn of that key.
@@ -148,7 +150,7 @@ class Admission:
         return self._queue.submit(
             request,
             self.limits_of(request),
-            look_after_s=LOOK_AFTER_S,
+            look_after_s=self._look_after_s,
             lost_reason=lost_reason,
             children=self._children,
         )

@@ -26,6 +26,7 @@ class People(Services):
             self.brain.limits,
             children=self.brain.children.max_turns,
             wrote=self.store.calls.has_intents,
+            look_after_s=self.settings.rering_s,
         )
 
     @cached_property

@@ -67,11 +67,12 @@ def test_a_broken_script_is_found(bench: Bench, mutant: str) -> None:
     bench.scripts.replace(*MUTANTS[mutant])
     seeds = known_killers().get(mutant, [])
     found = any(bench.breaks(seed) for seed in seeds)
-    assert found, f"seeds {seeds} do not find it: run `python -m tests.support.model.killers`"
+    assert found, f"seeds {seeds} no longer find it; look for others: python -m tests.support.model.killers"
 
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_broken_script_is_found_without_knowing_where(bench: Bench, mutant: str) -> None:
+    bench.scripts.replace(*MUTANTS[mutant])
     assert find_killers(bench, mutant, 1)

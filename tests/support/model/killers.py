@@ -1,7 +1,7 @@
 """Seeds that are known to find a mutant, kept in `killers.json`: mutant -> its first seeds.
 
 A seed draws another schedule once the machines or the model change. When none of a mutant's seeds finds it any
-more, `python -m tests.support.model.killers` looks for new ones and writes the file again.
+more, `python -m tests.support.model.killers` looks for new ones, of that mutant alone, and writes the file again.
 """
 
 from __future__ import annotations
@@ -37,9 +37,14 @@ def known_killers() -> dict[str, list[int]]:
     return json.loads(FILE.read_text())
 
 
-def find_killers(bench: Bench, mutant: str, count: int) -> list[int]:
-    """The first `count` seeds that find the mutant, of those worth trying."""
+def still_killing(bench: Bench, mutant: str) -> list[int]:
+    """Those of the mutant's known seeds that find it."""
     bench.scripts.replace(*MUTANTS[mutant])
+    return [seed for seed in known_killers().get(mutant, []) if bench.breaks(seed)]
+
+
+def find_killers(bench: Bench, mutant: str, count: int) -> list[int]:
+    """The first `count` seeds that find the mutant, which is loaded, of those worth trying."""
     found: list[int] = []
     for seed in range(MOST_TRIED):
         if bench.breaks(seed):
@@ -55,7 +60,7 @@ def main() -> None:
     try:
         for mutant in MUTANTS:
             with quiet_bench(server) as bench:
-                found[mutant] = find_killers(bench, mutant, KEPT)
+                found[mutant] = still_killing(bench, mutant) or find_killers(bench, mutant, KEPT)
             print(f"{mutant}: {found[mutant] or 'not found'}", flush=True)
     finally:
         server.stop()

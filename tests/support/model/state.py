@@ -101,6 +101,8 @@ class StateRules:
         if name == "call_settle" and reply[0] == "SETTLED":
             status = self.turns[given["turn"]].status(given["call"])
             require(status == "running", "a call that does not run was settled", given["call"], status)
+        if name == "turn_end" and reply[0] == "MORE":
+            require(given["item"] != "", "a turn goes on, though no answer was given", given["turn"])
         self.people.check(name, given, reply, now_ms)
         if name == "session_resume" and reply[0] == "RESUMED":
             self.paused.discard(given["sid"])
