@@ -34,9 +34,15 @@ def _anthropic() -> Provider:
     return AnthropicProvider()
 
 
+def _offline() -> Provider:
+    from brainq.providers.offline import offline_model
+
+    return offline_model()
+
+
 _lock = threading.Lock()
 _VENDORS: dict[str, ProviderFactory] = {"openai": _openai, "anthropic": _anthropic}
-_factories = dict(_VENDORS)
+_factories: dict[str, ProviderFactory] = {**_VENDORS, "offline": _offline}
 _made: dict[str, tuple[tuple[str | None, ...], Provider]] = {}
 
 
