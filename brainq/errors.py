@@ -15,6 +15,7 @@ BrainqError
 ├─ ProviderError         the model service failed; carries a Failure
 ├─ ScriptError           a Lua script was called wrongly or replied something undeclared
 └─ SetupError            Redis, SQL, a key or an extra is missing; says what to install or start
+   ├─ AlreadyRuns         another process runs these pools on this directory; names it
    ├─ BrainNotLoaded      the brain's module could not be imported, or has no such brain; says where
    └─ Unreachable         Redis or SQL does not answer; the same may work later
 """
@@ -130,3 +131,7 @@ class BrainNotLoaded(SetupError):
 
 class Unreachable(SetupError):
     """Redis or SQL does not answer. Nothing else need be wrong: the same may work later."""
+
+
+class AlreadyRuns(SetupError):
+    """Another process already runs this on the same directory."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from brainq.errors import (
+    AlreadyRuns,
     ApprovalDecided,
     BrainqError,
     InvalidInput,
@@ -38,9 +39,9 @@ MEANINGS = {
     Exit.TIMED_OUT: "the turn timed out",
     Exit.CANCELLED: "the turn was cancelled",
     Exit.NOT_FOUND: "no such turn, approval or hold",
-    Exit.SETUP: "Redis, SQL, the brain or an extra is missing",
+    Exit.SETUP: "Redis, SQL, the brain, a key, an extra, a port or room on the disk is missing",
     Exit.WAITED_OUT: "--timeout-s ran out; the turn goes on",
-    Exit.REFUSED: "the session is busy, another turn is live, or the approval is decided otherwise",
+    Exit.REFUSED: "the session is busy, another turn is live, the approval is decided otherwise, or it runs already",
     Exit.BUG: "a bug in brainq; BRAINQ_TRACEBACK=1 shows where",
     Exit.INTERRUPTED: "Ctrl+C",
 }
@@ -68,7 +69,7 @@ def of_error(error: BrainqError) -> Exit:
             return Exit.USAGE
         case TurnNotFound():
             return Exit.NOT_FOUND
-        case SessionBusy() | StaleTurn() | ApprovalDecided():
+        case SessionBusy() | StaleTurn() | ApprovalDecided() | AlreadyRuns():
             return Exit.REFUSED
         case SetupError():
             return Exit.SETUP

@@ -11,22 +11,26 @@ from brainq.cli.options import App
 
 def dev(
     app: App = "",
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Start the workers again when a Python file here changes.")
+    ] = False,
     flower: Annotated[
         bool, typer.Option("--flower", help="Start Flower too, on http://127.0.0.1:5555.")
     ] = False,
     level: Annotated[str, typer.Option("-l", "--log-level", help="What the workers log.")] = "WARNING",
 ) -> None:
-    """Run Redis, SQLite and all four pools here; Ctrl+C stops them.
+    """Run Redis, SQLite and all four pools here; Ctrl+C stops them, twice at once.
 
     BRAINQ_REDIS_URL and BRAINQ_SQL_URL are used if they are set; else a Redis of its own and SQLite keep their
-    data in .brainq (BRAINQ_DATA_DIR). A worker that dies is started again.
+    data in .brainq (BRAINQ_DATA_DIR). What is missing is said before anything starts. A worker that dies is
+    started again.
 
     \b
     Examples:
-      brainq dev -A shop.agent:brain
-      brainq dev -A shop.agent:brain --flower
-      BRAINQ_APP=shop.agent:brain brainq dev
+      brainq dev
+      brainq dev -A shop.agent:brain --reload
+      BRAINQ_APP=shop.agent:brain brainq dev --flower
     """
     from brainq.cli.dev_stack import run_dev
 
-    run_dev(flower=flower, log_level=level.upper())
+    run_dev(flower=flower, log_level=level.upper(), reload=reload)

@@ -1,51 +1,52 @@
-"""What `brainq dev` does: start everything, watch it, stop it."""
+"""What `brainq dev` does: look, start everything, keep it running, stop it."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager, nullcontext
-from importlib.util import find_spec
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from brainq.brain import Brain, load_brain
-from brainq.cli.dev_logs import LogFollower
-from brainq.cli.flower import flower_command
+from brainq.brain import Brain
+from brainq.cli.flower import LOOPBACK, PORT
+from brainq.cli.logs import LogFollower
 from brainq.cli.output import stdout
-from brainq.cli.reach import without_password
+from brainq.cli.reloading import Reloader, require_watchfiles
+from brainq.cli.running import FlowerChild, keep_running, start_all, stop_all
+from brainq.cli.starting import ready_to_start
 from brainq.cli.style import EFFECT_STYLES, counted, duration
-from brainq.devserver.fleet import Fleet
-from brainq.devserver.owner import OWNER_FD
+from brainq.devserver.fleet import POOLS, Fleet
+from brainq.devserver.instance import only_one
+from brainq.devserver.probe import require_free_port
 from brainq.devserver.resolve import resolve_redis
-from brainq.errors import SetupError
+from brainq.devserver.stopping import StopSignals
+from brainq.observe.urls import without_password
 from brainq.settings import Settings, load_settings
 
-LOOK_EVERY_S = 0.2
-EXAMPLE = "examples.vault"
-MOST_RESTARTS = 3
-RESTARTS_WITHIN_S = 30.0
-FLOWER_PORT = 5555
-FLOWER_GRACE_S = 3.0
+GRACE_S = 10.0
+STAND_IN = "offline:"
 
 
-def run_dev(*, flower: bool, log_level: str) -> None:
-    """Run until Ctrl+C or SIGTERM. Raises SetupError when something does not start or keeps dying."""
+def run_dev(*, flower: bool, log_level: str, reload: bool) -> None:
+    """Run until Ctrl+C or SIGTERM. Raises SetupError, before anything is started, when something is missing."""
     settings = load_settings()
-    brain = _brain(settings)
     console = stdout()
     started = time.monotonic()
-    with _stopped_by_signals(), ExitStack() as stack:
-        try:
-            _run(settings, brain, console, stack, started, flower=flower, log_level=log_level)
-        except KeyboardInterrupt:
-            console.print("\nstopping: running work may end", style="dim")
+    with ExitStack() as stack:
+        if reload:
+            require_watchfiles()
+        stack.enter_context(only_one(settings.data_dir, POOLS, "brainq dev"))
+        if flower:
+            require_free_port(LOOPBACK, PORT, "Flower", "`brainq flower --port`")
+        told = settings.redis_url.get_secret_value() if settings.redis_url else None
+        brain = ready_to_start(settings, redis_url=told, writes=settings.data_dir)
+        # From here on things run that have to be stopped; until here Ctrl+C just ends this process.
+        stop = stack.enter_context(StopSignals())
+        _run(
+            settings, brain, console, stack, stop, started, flower=flower, log_level=log_level, reload=reload
+        )
     console.print("stopped; the data stays in " + str(settings.data_dir.absolute()), style="dim")
 
 
@@ -54,72 +55,35 @@ def _run(
     brain: Brain,
     console: Console,
     stack: ExitStack,
+    stop: StopSignals,
     started: float,
     *,
     flower: bool,
     log_level: str,
+    reload: bool,
 ) -> None:
     url = stack.enter_context(resolve_redis(settings))
     logs = settings.data_dir.absolute() / "logs"
     environment = {"BRAINQ_REDIS_URL": url, "BRAINQ_APP": settings.app, "PYTHONUNBUFFERED": "1"}
     fleet = Fleet(logs, environment, log_level=log_level)
-    if flower:
-        stack.enter_context(_flower(logs, environment))
-    _print_places(console, settings, brain, url, logs, flower=flower)
     follower = LogFollower(fleet, console)
-    stack.callback(fleet.stop)
-    for worker in fleet.workers:
-        fleet.launch(worker)
+    others: list[FlowerChild] = []
+    if flower:
+        others.append(FlowerChild(logs / "flower.log", environment))
+        stack.callback(others[0].stop)
+        others[0].launch()
+    _print_places(console, settings, brain, url, logs, flower=flower)
+    follower.skip()
+    stack.callback(stop_all, fleet, console, stop, GRACE_S)
     with console.status("starting the workers") if console.is_terminal else nullcontext():
-        fleet.wait_ready()
+        if not start_all(fleet, stop):
+            return
     follower.skip()
     console.print(Text(f"ready in {duration((time.monotonic() - started) * 1000)}", style="bold green"))
     _print_next(console, settings)
-    _watch(fleet, follower, console)
-
-
-def _watch(fleet: Fleet, follower: LogFollower, console: Console) -> None:
-    restarts: list[float] = []
-    while True:
-        time.sleep(LOOK_EVERY_S)
-        follower.show()
-        for worker in fleet.workers:
-            if worker.is_running:
-                continue
-            code = worker.process.returncode if worker.process else None
-            restarts = [at for at in restarts if time.monotonic() - at < RESTARTS_WITHIN_S]
-            if len(restarts) >= MOST_RESTARTS:
-                raise SetupError(
-                    f"the {worker.name} worker keeps dying; the end of {worker.log_path}:\n{fleet.log_tail(worker)}"
-                )
-            restarts.append(time.monotonic())
-            console.print(f"{worker.name} ended ({_how(code)}); starting it again", style="yellow")
-            follower.hush(worker)
-            fleet.launch(worker)
-
-
-def _brain(settings: Settings) -> Brain:
-    """The brain, loaded here first: four workers that fail on it would say it four times."""
-    try:
-        return load_brain(settings.app)
-    except SetupError as error:
-        if os.environ.get("BRAINQ_APP"):
-            raise
-        hint = "name your brain: `brainq dev -A module:variable`"
-        if _is_there(EXAMPLE):
-            hint += f", or try the example: `brainq dev -A {EXAMPLE}:brain`"
-        raise SetupError(
-            f"no brain: neither -A nor BRAINQ_APP is set, and there is no app.py with a `brain`; {hint}"
-        ) from error
-
-
-def _is_there(module: str) -> bool:
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
+    reloader = Reloader(fleet, follower, console)
+    with reloader.watching(Path.cwd()) if reload else nullcontext():
+        keep_running(fleet, others, follower, console, stop, reloader.look)
 
 
 def _print_places(
@@ -136,66 +100,31 @@ def _print_places(
         "brain": Text(f"{settings.app}, {counted(len(brain.tools.specs), 'tool')}").append_text(
             Text(": ").append_text(tools) if effects else Text("")
         ),
+        "model": _model(brain),
         "redis": Text(without_password(url)).append(
             "  from BRAINQ_REDIS_URL" if not own else "  its own", "dim"
         ),
         "sql": Text(without_password(settings.sql_url.get_secret_value())),
         "logs": Text(f"{logs}/*.log"),
-        **({"flower": Text(f"http://127.0.0.1:{FLOWER_PORT}")} if flower else {}),
+        **({"flower": Text(f"http://{LOOPBACK}:{PORT}")} if flower else {}),
     }
     for name, value in rows.items():
         console.print(Text(f"  {name:<8}", "bold").append_text(value), soft_wrap=True)
+
+
+def _model(brain: Brain) -> Text:
+    if not isinstance(brain.model, str):
+        return Text(f"{brain.model.name}, an object of the brain's own")
+    if not brain.model.startswith(STAND_IN):
+        return Text(brain.model)
+    return Text(brain.model).append(
+        "  no language model: it calls tools named in a message. For a real one give your Brain a model such as "
+        "openai:gpt-4.1-mini, and set its key OPENAI_API_KEY",
+        "yellow",
+    )
 
 
 def _print_next(console: Console, settings: Settings) -> None:
     app = "" if settings.app == "app:brain" else f" -A {settings.app}"
     console.print(f'\nIn another terminal, here: brainq{app} submit s1 "Hello!" --follow')
     console.print("Ctrl+C stops everything. What the workers warn of comes below.\n", style="dim")
-
-
-@contextmanager
-def _flower(logs: Path, environment: dict[str, str]) -> Generator[None]:
-    """Flower as a child that ends with this process, also when it is killed."""
-    theirs, ours = os.pipe()
-    with (logs / "flower.log").open("ab") as log:
-        process = subprocess.Popen(
-            flower_command(FLOWER_PORT),
-            env={**os.environ, **environment, OWNER_FD: str(theirs)},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=(theirs,),
-            start_new_session=True,
-        )
-    os.close(theirs)
-    try:
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(FLOWER_GRACE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        os.close(ours)
-
-
-def _how(code: int | None) -> str:
-    if code is None:
-        return "it never started"
-    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-
-
-@contextmanager
-def _stopped_by_signals() -> Generator[None]:
-    """SIGTERM and SIGHUP stop us as Ctrl+C does, so that nothing is left running."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -20,6 +20,7 @@ from brainq.cli import (
     doctor,
     finalize,
     flower,
+    init,
     listing,
     session,
     show,
@@ -30,10 +31,9 @@ from brainq.cli import (
     worker,
 )
 from brainq.cli.codes import Exit
+from brainq.cli.faults import TRACEBACK, said_of
 from brainq.cli.options import App
 from brainq.errors import BrainqError
-
-TRACEBACK = "BRAINQ_TRACEBACK"
 
 app = typer.Typer(
     name="brainq",
@@ -44,6 +44,7 @@ app = typer.Typer(
 )
 
 for name, command in {
+    "init": init.init,
     "dev": dev.dev,
     "submit": submit.submit,
     "tail": tail.tail,
@@ -90,8 +91,9 @@ def root(
 
     \b
     Try it, with two terminals in one directory:
-      brainq dev -A shop.agent:brain                    Redis, SQLite and all workers
-      brainq -A shop.agent:brain submit s1 "Hello!" --follow
+      brainq init shop && cd shop                       a small project that needs no key
+      brainq dev                                        Redis, SQLite and all workers
+      brainq submit s1 "count apples" --follow          in the other terminal
     \b
     Then look at it:
       brainq list                                       the newest turns
@@ -105,7 +107,7 @@ def root(
       brainq hold 01k...                                keep it from changing anything
       brainq session s1                                 what is live, and what waits
     \b
-    Settings come from the environment:
+    Settings come from the environment, and from .env in the working directory:
       BRAINQ_APP         module:variable of the brain (or -A)
       BRAINQ_REDIS_URL   unset: the Redis that `brainq dev` runs in BRAINQ_DATA_DIR (.brainq)
       BRAINQ_SQL_URL     unset: SQLite in BRAINQ_DATA_DIR
@@ -116,6 +118,7 @@ def root(
 
 def main() -> None:
     """The entry point: runs a command; an error is one line in red and an exit code, never a traceback."""
+    _read_env_file()
     try:
         app()
     except BrainqError as error:
@@ -129,16 +132,15 @@ def main() -> None:
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
-        _leave(*_foreign(error))
+        _leave(*said_of(error))
 
 
-def _foreign(error: Exception) -> tuple[str, Exit]:
-    """What to say of an error that is not brainq's own: a service that went away, or a bug."""
-    said = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-    source = type(error).__module__.partition(".")[0]
-    if source in ("redis", "kombu", "sqlalchemy", "psycopg", "sqlite3"):
-        return f"{source} reports {said}; is it running? `brainq doctor` looks", Exit.SETUP
-    return f"{said}; this is a bug in brainq, {TRACEBACK}=1 shows where", Exit.BUG
+def _read_env_file() -> None:
+    """Take what .env in the working directory sets; what is set already wins."""
+    if os.path.exists(".env"):
+        from dotenv import load_dotenv
+
+        load_dotenv(".env", override=False)
 
 
 def _leave(message: str, code: Exit) -> None:

@@ -1,8 +1,7 @@
-"""`brainq up`: the processes of a Procfile, run by honcho."""
+"""`brainq up`: pools on one machine, kept running."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,26 +10,27 @@ from brainq.cli.options import App
 
 
 def up(
-    processes: Annotated[
+    pools: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PROCESS]...", help="Only these; all of them if none is named."),
+        typer.Argument(metavar="[POOL]...", help="coordinator, parallel, serial, finalizer, flower."),
     ] = None,
-    procfile: Annotated[
-        Path, typer.Option("-f", "--procfile", help="The file that names the processes.")
-    ] = Path("Procfile"),
+    level: Annotated[str, typer.Option("-l", "--log-level", help="What the workers log.")] = "INFO",
     app: App = "",
 ) -> None:
-    """Run the Procfile: each pool as the stock celery command it names.
+    """Run pools here and keep them running: all four, or those named.
 
-    Without BRAINQ_REDIS_URL a Redis of its own is started first, with its data in .brainq (BRAINQ_DATA_DIR).
-    When one process ends, honcho stops the others.
+    A worker that dies is started again, after a wait that grows while it keeps dying. Ctrl+C or SIGTERM gives
+    running work a minute to end; a second one stops it at once. Without BRAINQ_REDIS_URL a Redis of its own is
+    started first, with its data in .brainq (BRAINQ_DATA_DIR). Logs come to the terminal.
+
+    The repository's Procfile says the same for honcho and its like.
 
     \b
     Examples:
       brainq up
       brainq up coordinator parallel
-      brainq up -f deploy/Procfile
+      brainq up coordinator parallel serial finalizer flower
     """
     from brainq.cli.up_stack import run_up
 
-    raise typer.Exit(run_up(procfile, processes or []))
+    run_up(pools or [], log_level=level.upper())

@@ -1,58 +1,55 @@
-"""What `brainq up` does: a Redis if there is none, then honcho."""
+"""What `brainq up` does: look, start the pools, keep them running, stop them."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
+from contextlib import ExitStack
 
-from brainq.brain import load_brain
-from brainq.cli.output import say
-from brainq.cli.reach import without_password
-from brainq.cli.worker import POOLS
+from brainq.cli.flower import LOOPBACK, PORT
+from brainq.cli.logs import LogFollower
+from brainq.cli.output import stdout
+from brainq.cli.running import FlowerChild, keep_running, stop_all
+from brainq.cli.starting import ready_to_start
+from brainq.devserver.fleet import POOLS, Fleet
+from brainq.devserver.instance import only_one
+from brainq.devserver.probe import require_free_port
 from brainq.devserver.resolve import resolve_redis
-from brainq.errors import SetupError
+from brainq.devserver.stopping import StopSignals
+from brainq.errors import InvalidInput
+from brainq.observe.urls import without_password
 from brainq.settings import load_settings
 
-STOPPED = (-signal.SIGTERM, 143)
+GRACE_S = 60.0
+FLOWER = "flower"
 
 
-def run_up(procfile: Path, processes: list[str]) -> int:
-    """Run honcho until it ends; its exit code, or 0 when it was told to stop.
-
-    Raises SetupError when the Procfile, the brain or a Redis is missing.
-    """
-    if not procfile.exists():
-        pools = "\n".join(f"  {pool}: brainq worker {pool}" for pool in POOLS)
-        raise SetupError(
-            f"there is no {procfile.absolute()}; write one, or name it with -f, or use `brainq dev`. "
-            f"These lines are enough:\n{pools}"
-        )
+def run_up(wanted: list[str], *, log_level: str) -> None:
+    """Run until Ctrl+C or SIGTERM. Raises SetupError, before anything is started, when something is missing."""
+    unknown = [name for name in wanted if name not in (*POOLS, FLOWER)]
+    if unknown:
+        raise InvalidInput("POOL", f"{', '.join(unknown)} is none of {', '.join((*POOLS, FLOWER))}")
+    pools = [pool for pool in POOLS if pool in wanted or not wanted]
+    flower = [name for name in wanted if name == FLOWER]
     settings = load_settings()
-    load_brain(settings.app)
-    with resolve_redis(settings) as url:
-        say(f"redis {without_password(url)}", style="dim")
-        # The Procfile says `celery` and `brainq`: they are those of this Python.
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        environment = {**os.environ, "PATH": path, "BRAINQ_REDIS_URL": url}
-        return _run([sys.executable, "-m", "honcho", "-f", str(procfile), "start", *processes], environment)
-
-
-def _run(command: list[str], environment: dict[str, str]) -> int:
-    # In a session of its own, so that Ctrl+C reaches honcho once, from here, and Redis goes last.
-    honcho = subprocess.Popen(command, env=environment, start_new_session=True)
-
-    def stop(_number: int, _frame: object) -> None:
-        honcho.terminate()
-
-    before = {
-        number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        code = honcho.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    return 0 if code in STOPPED else code
+    console = stdout()
+    with ExitStack() as stack:
+        stack.enter_context(only_one(settings.data_dir, [*pools, *flower], "brainq up"))
+        if flower:
+            require_free_port(LOOPBACK, PORT, "Flower", "`brainq flower --port`")
+        told = settings.redis_url.get_secret_value() if settings.redis_url else None
+        ready_to_start(settings, redis_url=told, writes=settings.data_dir)
+        stop = stack.enter_context(StopSignals())
+        url = stack.enter_context(resolve_redis(settings))
+        environment = {"BRAINQ_REDIS_URL": url, "BRAINQ_APP": settings.app, "PYTHONUNBUFFERED": "1"}
+        logs = settings.data_dir.absolute() / "logs"
+        fleet = Fleet(logs, environment, log_level=log_level, pools=pools)
+        follower = LogFollower(fleet, console)
+        follower.skip()
+        others = [FlowerChild(logs / "flower.log", environment) for _ in flower]
+        console.print(f"redis {without_password(url)}; running {', '.join([*pools, *flower])}", style="dim")
+        stack.callback(stop_all, fleet, console, stop, GRACE_S)
+        for other in others:
+            stack.callback(other.stop)
+            other.launch()
+        for worker in fleet.workers:
+            fleet.launch(worker)
+        keep_running(fleet, others, follower, console, stop)

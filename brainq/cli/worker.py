@@ -40,8 +40,10 @@ def worker(
     if effects:
         os.environ["BRAINQ_EFFECTS"] = _checked_effects(pool, effects)
     from brainq.cli.reach import share_redis
+    from brainq.cli.starting import ready_to_start
+    from brainq.settings import load_settings
 
-    share_redis()
+    ready_to_start(load_settings(), redis_url=share_redis())
     os.execv(sys.executable, command)
 
 

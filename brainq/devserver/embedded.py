@@ -8,8 +8,6 @@ threads is safe. One limit: a child that was forked from us without exec holds t
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import subprocess
 import time
@@ -17,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from brainq.devserver.binary import find_server
+from brainq.devserver.lock import holder, is_locked, take_lock, write_holder
 from brainq.devserver.probe import free_port, ping
 from brainq.errors import SetupError
 
@@ -97,7 +96,7 @@ class EmbeddedServer:
         self._lock = _take_lock(self.data_dir)
         try:
             self._start_on_some_port(binary)
-            _note_owner(self._lock, self.url)
+            write_holder(self._lock, url=self.url)
         except BaseException:
             self.stop()
             raise
@@ -187,45 +186,21 @@ def socket_in(data_dir: Path) -> Path | None:
 def running_url(data_dir: Path) -> str | None:
     """The url of the server another process runs on `data_dir`, or None if there is none."""
     path = data_dir / LOCK_FILE
-    if not path.exists():
-        return None
-    lock = os.open(path, os.O_RDWR)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _owner(path).get("url")
-    finally:
-        os.close(lock)
-    return None
+    return holder(path).get("url") if is_locked(path) else None
 
 
 def _take_lock(data_dir: Path) -> int:
     path = data_dir / LOCK_FILE
-    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        owner = _owner(path)
+    lock = take_lock(path)
+    if lock is None:
+        owner = holder(path)
         raise ServerInUseError(
             f"process {owner.get('pid', '?')} already runs a Redis on {data_dir} "
             f"({owner.get('url', 'starting')}); set BRAINQ_REDIS_URL to that url to share it, "
             "or set BRAINQ_DATA_DIR to another directory",
             owner.get("url"),
-        ) from None
-    os.ftruncate(lock, 0)
+        )
     return lock
-
-
-def _note_owner(lock: int, url: str) -> None:
-    os.pwrite(lock, json.dumps({"pid": str(os.getpid()), "url": url}).encode(), 0)
-
-
-def _owner(path: Path) -> dict[str, str]:
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
 
 
 def _end(keeper: subprocess.Popen[bytes], timeout_s: float) -> None:

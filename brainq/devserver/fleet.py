@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -170,8 +170,8 @@ class Fleet:
             worker.process.wait()
             self._close_pipe(worker)
 
-    def stop(self, grace_s: float = 10.0) -> None:
-        """Stop every worker warmly; those still running after `grace_s` are killed."""
+    def stop(self, grace_s: float = 10.0, insisted: Callable[[], bool] = lambda: False) -> None:
+        """Stop every worker warmly; those still running after `grace_s`, or once `insisted()`, are killed."""
         for worker in self.workers:
             if worker.process is not None and worker.is_running:
                 worker.process.send_signal(signal.SIGTERM)
@@ -179,11 +179,11 @@ class Fleet:
         for worker in self.workers:
             if worker.process is None:
                 continue
-            try:
-                worker.process.wait(max(0.05, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
+            while worker.is_running and time.monotonic() < end and not insisted():
+                time.sleep(0.02)
+            if worker.is_running:
                 worker.process.kill()
-                worker.process.wait()
+            worker.process.wait()
             self._close_pipe(worker)
 
     def log_tail(self, worker: Worker) -> str:

@@ -10,7 +10,7 @@ from brainq.preflight.model import check_model
 from brainq.preflight.redis import check_broker, check_redis
 from brainq.preflight.room import check_room
 from brainq.preflight.sql import check_sql
-from brainq.preflight.start import require_services, require_start
+from brainq.preflight.start import require_start
 
 __all__ = [
     "Check",
@@ -21,7 +21,6 @@ __all__ = [
     "check_sql",
     "fail",
     "ok",
-    "require_services",
     "require_start",
     "warn",
 ]

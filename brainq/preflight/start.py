@@ -47,12 +47,6 @@ def require_start(settings: Settings, *, redis_url: str | None, writes: Path | N
     return brain
 
 
-def require_services(settings: Settings, redis_url: str | None) -> None:
-    """Raise SetupError with a line for each of Redis, broker and SQL that is not there, after at most 2.5 s."""
-    if said := _sentences(_Looks(_services(settings, redis_url, None)).found()):
-        raise SetupError("\n".join(said))
-
-
 def _services(
     settings: Settings, redis_url: str | None, writes: Path | None
 ) -> dict[str, Callable[[], Check]]:

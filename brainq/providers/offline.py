@@ -28,8 +28,17 @@ ABOUT = (
 
 _WORD = re.compile(r"\"[^\"]*\"|'[^']*'|-?\d+(?:\.\d+)?|[^\W\d][\w-]*|[,.;:!?]")
 _SMALL = {
-    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5,
-    "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
+    "zero": 0,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
 }
 _STOPS = frozenset(",.;:!?")
 _ENDS = _STOPS | {

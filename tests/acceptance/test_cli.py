@@ -181,13 +181,52 @@ def test_doctor_finds_all_four_workers(dev: Dev) -> None:
     assert found["workers"]["said"].startswith("4 workers")
 
 
-def test_a_killed_worker_is_started_again(dev: Dev) -> None:
+def test_a_second_dev_here_names_the_first_and_starts_nothing(dev: Dev) -> None:
+    before = worker_pids(dev.directory)
+    second = dev.run("dev")
+    assert second.returncode == Exit.REFUSED
+    assert f"`brainq dev` (process {dev.process.pid}) already runs the coordinator pool" in second.stderr
+    assert worker_pids(dev.directory) == before
+
+
+def test_a_killed_worker_is_started_again_and_the_others_stay(dev: Dev) -> None:
     before = worker_pids(dev.directory)
     os.kill(before[0], signal.SIGKILL)
-    wait_until(lambda: "ended (signal SIGKILL); starting it again" in dev.output, "dev tells of it", 60)
-    wait_until(
-        lambda: len(now := worker_pids(dev.directory)) == 4 and now != before, "the worker is back", 60
-    )
+    wait_until(lambda: "ended (signal SIGKILL); starting it again" in dev.output, "dev tells of it", 10)
+    wait_until(lambda: "coordinator is back" in dev.output, "the worker is back", 60)
+    now = worker_pids(dev.directory)
+    assert now[0] != before[0]
+    assert now[1:] == before[1:]
+
+
+def test_up_keeps_the_named_pools_running_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(BRAIN)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BRAINQ_")}
+    out = tmp_path / "up.out"
+    with out.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "brainq.cli.main", "up", "-A", "shop:brain", "parallel"],
+            cwd=tmp_path,
+            env=environment | {"PYTHONPATH": str(ROOT)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        (first,) = wait_until(lambda: worker_pids(tmp_path), "the worker is ready", 90)
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: "parallel is back" in out.read_text(), "the worker is back", 60)
+        (second,) = worker_pids(tmp_path)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0, out.read_text()
+    finally:
+        process.kill()
+        process.wait()
+    wait_until(lambda: not is_alive(second), "the worker is gone", 20)
+    assert second != first
+    said = out.read_text()
+    assert "running parallel" in said
+    assert "parallel ended (signal SIGKILL); starting it again now" in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])

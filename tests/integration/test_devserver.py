@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from brainq.devserver import EmbeddedServer, ServerInUseError, find_server, reso
 from brainq.devserver import binary as binary_module
 from brainq.devserver import embedded as embedded_module
 from brainq.devserver.embedded import LOCK_FILE, running_url
+from brainq.devserver.fleet import Fleet
 from brainq.devserver.probe import ping
 from brainq.errors import SetupError
 from brainq.settings import Settings
@@ -179,3 +181,30 @@ def test_a_socket_path_the_kernel_would_cut_is_refused(tmp_path: Path) -> None:
 def test_asking_for_the_url_before_the_start_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="start"):
         _ = EmbeddedServer(tmp_path).url
+
+
+def test_a_fleet_told_twice_kills_what_would_not_stop(tmp_path: Path) -> None:
+    deaf = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); "
+        "time.sleep(600)"
+    )
+
+    def spawn(
+        celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", deaf], stdout=log, start_new_session=True)
+
+    fleet = Fleet(tmp_path, {}, pools=["serial"], spawn=spawn)
+    (worker,) = fleet.workers
+    fleet.launch(worker)
+    wait_until(lambda: "deaf" in worker.log_path.read_text(), "it ignores SIGTERM")
+    asked: list[bool] = []
+
+    def insisted() -> bool:
+        asked.append(True)
+        return len(asked) > 3
+
+    fleet.stop(grace_s=500, insisted=insisted)
+    assert worker.process is not None
+    assert worker.process.returncode == -signal.SIGKILL
+    assert len(asked) == 4

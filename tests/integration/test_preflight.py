@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from brainq.errors import BrainNotLoaded, SetupError
-from brainq.preflight import check_redis, check_room, check_sql, require_services, require_start, start
+from brainq.preflight import check_redis, check_room, check_sql, require_start, start
 from brainq.settings import Settings, load_settings
 from brainq.store.store import Store
 
@@ -171,6 +171,8 @@ def test_a_look_that_hangs_is_left_to_itself(
     monkeypatch.setattr(start, "check_sql", hang)
     try:
         with pytest.raises(SetupError, match=r"^sql: no answer within 0\.2 s; .*BRAINQ_SQL_URL$"):
-            require_services(load_settings(data_dir=here), redis_url)
+            require_start(
+                settings_of(here, "pre_hang", APP.format(model="offline:rules")), redis_url=redis_url
+            )
     finally:
         never.set()

@@ -109,6 +109,15 @@ def test_every_service_has_a_health_check_and_a_pinned_image() -> None:
         assert re.fullmatch(r"[a-z]+:\d+", image) if image else service["build"], name
 
 
+def test_every_worker_has_the_users_brain_where_it_is_looked_for() -> None:
+    dockerfile = (ROOT / "ops/docker/Dockerfile").read_text()
+    assert "WORKDIR /app" in dockerfile
+    assert "PYTHONPATH=/app" in dockerfile
+    for name in POOLS | {"flower"}:
+        mounts = compose()["services"][name]["volumes"]
+        assert mounts == ["${BRAIN_DIR:?the directory of your brain}:/app:ro"], name
+
+
 def test_nothing_but_flower_on_loopback_is_published() -> None:
     ports = {name: service["ports"] for name, service in compose()["services"].items() if "ports" in service}
     assert ports == {"flower": ["127.0.0.1:5555:5555"]}

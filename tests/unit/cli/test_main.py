@@ -15,7 +15,7 @@ from brainq.cli.codes import Exit
 from brainq.cli.flower import CONFIG, flower_command, require_login
 from brainq.cli.main import app, main
 from brainq.cli.submitting import read_limits
-from brainq.cli.worker import POOLS, worker_command
+from brainq.cli.worker import worker_command
 from brainq.contracts.status import Ending
 from brainq.errors import (
     ApprovalDecided,
@@ -30,7 +30,7 @@ from brainq.errors import (
 )
 
 COMMANDS = (
-    *("dev", "submit", "tail", "list", "show", "cancel", "doctor", "up", "worker", "flower"),
+    *("init", "dev", "submit", "tail", "list", "show", "cancel", "doctor", "up", "worker", "flower"),
     *("steer", "hold", "release", "approvals", "approve", "deny", "session", "pause", "resume"),
 )
 HEAVY = ("redis", "celery", "kombu", "sqlalchemy", "pydantic", "rich", "httpx")
@@ -58,7 +58,7 @@ def leaves(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
 def test_alone_it_prints_help_with_examples_and_exit_codes(leaves: Leaves) -> None:
     code, out, _ = leaves()
     assert code == 0
-    assert "brainq dev -A" in out
+    assert "brainq init shop" in out
     assert all(f"\n  {command} " in out for command in COMMANDS)
     assert codes.MEANINGS[Exit.WAITED_OUT] in out
 
@@ -107,12 +107,6 @@ def test_dev_without_a_brain_says_how_to_name_one(leaves: Leaves) -> None:
     code, _, err = leaves("dev")
     assert code == Exit.SETUP
     assert "brainq dev -A module:variable" in err
-
-
-def test_up_without_a_procfile_says_what_to_write(leaves: Leaves) -> None:
-    code, _, err = leaves("up")
-    assert code == Exit.SETUP
-    assert all(f"{pool}: brainq worker {pool}" in err for pool in POOLS)
 
 
 def test_effects_are_the_serial_pools_alone(leaves: Leaves) -> None:

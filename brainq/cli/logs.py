@@ -39,7 +39,9 @@ class LogFollower:
                 if worker.is_ready:
                     self._hushed.discard(worker.name)
                     self._skip(worker)
-                continue
+                if worker.is_running:
+                    continue
+                self._hushed.discard(worker.name)
             for line in self._new_lines(worker.log_path):
                 shown = Text(f"{worker.name:>{self._width}} ", style=NAME_STYLES.get(worker.pool, ""))
                 self._console.print(shown.append(clean(line), style="default"), soft_wrap=True)

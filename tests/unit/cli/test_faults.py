@@ -1,0 +1,38 @@
+"""A disk that is full and a place that takes no files are no bugs in brainq."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+
+import pytest
+
+from brainq.cli.codes import Exit
+from brainq.cli.faults import said_of
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "is on a disk that is full"),
+        (errno.EROFS, "cannot be written (Read-only file system); use a directory of yours"),
+        (errno.EACCES, "cannot be written (Permission denied)"),
+        (errno.ENOTDIR, "cannot be written (Not a directory)"),
+    ],
+)
+def test_what_the_file_system_refuses_is_one_sentence(number: int, words: str) -> None:
+    said, code = said_of(OSError(number, os.strerror(number), "/data/.brainq/logs"))
+    assert said.startswith(f"/data/.brainq/logs {words}")
+    assert code is Exit.SETUP
+    assert "bug" not in said
+
+
+def test_sqlites_own_words_are_kept() -> None:
+    said, code = said_of(sqlite3.OperationalError("database or disk is full"))
+    assert said.startswith("SQLite reports: database or disk is full; look at")
+    assert code is Exit.SETUP
+
+
+def test_the_rest_is_a_bug() -> None:
+    assert said_of(ValueError("x"))[1] is Exit.BUG

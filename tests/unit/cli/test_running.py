@@ -1,0 +1,143 @@
+"""What dies is started again, a stop is asked for by a flag, and one process at a time runs a pool."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from brainq.cli import codes
+from brainq.cli.codes import Exit
+from brainq.devserver.instance import only_one
+from brainq.devserver.stopping import StopSignals
+from brainq.devserver.supervisor import Supervisor, how_ended, wait_before
+from brainq.errors import AlreadyRuns
+
+
+@dataclass
+class FakeChild:
+    name: str
+    is_running: bool = True
+    is_ready: bool = True
+    exit_code: int | None = None
+    launched: list[float] = field(default_factory=list[float])
+    clock: list[float] = field(default_factory=lambda: [0.0])
+
+    def launch(self) -> None:
+        self.launched.append(self.clock[0])
+        self.is_running, self.is_ready, self.exit_code = True, False, None
+
+    def die(self, code: int) -> None:
+        self.is_running, self.is_ready, self.exit_code = False, False, code
+
+
+def test_what_dies_is_started_again_and_both_are_said() -> None:
+    clock, said = [0.0], list[str]()
+    dying, living = FakeChild("serial", clock=clock), FakeChild("parallel", clock=clock)
+    supervisor = Supervisor([dying, living], said.append, lambda: clock[0])
+    supervisor.look()
+    assert said == []
+    dying.die(-9)
+    supervisor.look()
+    assert said == ["serial ended (signal SIGKILL); starting it again now"]
+    assert (dying.launched, living.launched) == ([0.0], [])
+    supervisor.look()
+    assert len(said) == 1, "it runs, and is not ready yet"
+    dying.is_ready = True
+    supervisor.look()
+    supervisor.look()
+    assert said[1:] == ["serial is back"]
+
+
+def test_what_keeps_dying_is_started_after_growing_waits_and_never_given_up() -> None:
+    clock, said = [0.0], list[str]()
+    child = FakeChild("coordinator", clock=clock)
+    supervisor = Supervisor([child], said.append, lambda: clock[0])
+    child.die(1)
+    while len(child.launched) < 9:
+        starts = len(child.launched)
+        supervisor.look()
+        if len(child.launched) > starts:
+            child.die(1)
+        clock[0] += 0.5
+    gaps = [later - earlier for earlier, later in zip(child.launched, child.launched[1:], strict=False)]
+    assert gaps == [1.5, 2.5, 4.5, 8.5, 16.5, 30.5, 30.5, 30.5]
+    assert len(said) == 9
+    assert said[3] == "coordinator ended (exit code 1); starting it again in 4 s"
+
+
+def test_what_ran_for_long_is_started_at_once_again() -> None:
+    clock, said = [0.0], list[str]()
+    child = FakeChild("coordinator", clock=clock)
+    supervisor = Supervisor([child], said.append, lambda: clock[0])
+    for _ in range(4):
+        clock[0] += 3600
+        child.die(-15)
+        supervisor.look()
+    assert said == ["coordinator ended (signal SIGTERM); starting it again now"] * 4
+
+
+def test_waits_before_a_start() -> None:
+    assert [wait_before(deaths) for deaths in (1, 2, 3, 7, 10_000)] == [0.0, 1.0, 2.0, 30.0, 30.0]
+
+
+def test_how_a_process_ended_is_said() -> None:
+    assert [how_ended(code) for code in (None, 3, -11)] == [
+        "it never started",
+        "exit code 3",
+        "signal SIGSEGV",
+    ]
+
+
+def test_a_signal_sets_a_flag_and_raises_nothing_and_a_second_insists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("brainq.devserver.stopping.time.monotonic", lambda: now[0])
+    before = signal.getsignal(signal.SIGTERM)
+    with StopSignals() as stop:
+        assert not stop.asked
+        for number in (signal.SIGINT, signal.SIGTERM):
+            os.kill(os.getpid(), number)  # the same Ctrl+C, passed on by a wrapper
+        assert stop.asked
+        assert not stop.insisted
+        now[0] += 1
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert stop.insisted
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_one_process_runs_a_pool_of_a_directory_and_the_next_is_told_which(tmp_path: Path) -> None:
+    holding = (
+        "import sys; from pathlib import Path; from brainq.devserver.instance import only_one\n"
+        "with only_one(Path(sys.argv[1]), ['serial'], 'brainq up'):\n"
+        "    print('holds', flush=True); sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", holding, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "holds\n"
+        with only_one(tmp_path, ["coordinator"], "brainq up"):
+            pass
+        with (
+            pytest.raises(
+                AlreadyRuns, match=rf"`brainq up` \(process {other.pid}\) already runs the serial"
+            ) as told,
+            only_one(tmp_path, ["coordinator", "serial"], "brainq dev"),
+        ):
+            raise AssertionError
+        assert codes.of_error(told.value) is Exit.REFUSED
+        with only_one(tmp_path, ["coordinator"], "brainq up"):
+            pass  # what the refused one had taken is free again
+        other.kill()
+    with only_one(tmp_path, ["serial"], "brainq dev"):
+        pass  # a killed holder leaves nothing behind
