@@ -7,6 +7,9 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from brainq.text.shorten import beginning
+from brainq.text.surrogates import clean, clean_json
+
 MAX_RESULT_CHARS = 256_000
 MAX_ERROR_CHARS = 2_000
 
@@ -20,7 +23,7 @@ def jsonable(value: Any) -> Any:
     if value is None or (isinstance(value, bool | int) and -(2**63) <= value < 2**63):
         return value
     if isinstance(value, str):
-        return _cut(_clean(str(value)))
+        return _cut(clean(str(value)))
     text = _json_text(value)
     if len(text) > MAX_RESULT_CHARS:
         return _cut(text)
@@ -30,31 +33,25 @@ def jsonable(value: Any) -> Any:
 def one_line(error: BaseException) -> str:
     """`TypeName: message` in one line of at most MAX_ERROR_CHARS characters."""
     try:
-        message = " ".join(_clean(str(error)).split())
+        message = " ".join(clean(str(error)).split())
     except Exception:  # a broken __str__ must not hide that the tool failed
         message = ""
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    return text if len(text) <= MAX_ERROR_CHARS else text[: MAX_ERROR_CHARS - 3] + "..."
+    return beginning(text, MAX_ERROR_CHARS)
 
 
 def _json_text(value: Any) -> str:
     try:
         try:
             plain = to_jsonable_python(value, fallback=str, bytes_mode="utf8")
-        except (UnicodeError, PydanticSerializationError):  # bytes that are no text
-            plain = to_jsonable_python(value, fallback=str, bytes_mode="base64")
-        return _clean(json.dumps(plain, ensure_ascii=False))
+        except (
+            UnicodeError,
+            PydanticSerializationError,
+        ):  # bytes that are no text, or half an emoji in a key
+            plain = to_jsonable_python(clean_json(value), fallback=str, bytes_mode="base64")
+        return clean(json.dumps(plain, ensure_ascii=False))
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"the result has no JSON form: {error}") from error
-
-
-def _clean(text: str) -> str:
-    """Without lone surrogates, which no UTF-8 can hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
 
 
 def _cut(text: str) -> str:

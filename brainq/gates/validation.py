@@ -20,6 +20,7 @@ from brainq.gates.repair import (
     refuse_constant,
 )
 from brainq.gates.simple_schema import SimpleCheck, simple_check
+from brainq.text.shorten import beginning
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -217,7 +218,7 @@ def _kind(value: object) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN_CHARS else text[: _MAX_SHOWN_CHARS - 3] + "..."
+    return beginning(text, _MAX_SHOWN_CHARS)
 
 
 def _too_deep(spec: ToolSpec) -> ToolDenied:

@@ -16,6 +16,7 @@ from brainq.contracts.status import TraceStatus
 from brainq.errors import InvalidInput, TokenRefused
 from brainq.observe.logs import logger
 from brainq.people.ports import Asks, CallFacts, Keeper, Outcomes, OutsideCalls
+from brainq.text.shorten import beginning
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.outcome_text import doubt_of, edited_note, outcome_text
 from brainq.tools.pending import MAX_TOKEN_CHARS
@@ -215,5 +216,4 @@ def _plain_error(error: object) -> str:
     if not isinstance(error, str) or not error.strip():
         raise InvalidInput("error", "it is empty or no text; say in a line what went wrong, for the model")
     check_json("error", error)
-    line = " ".join(error.split())
-    return line if len(line) <= MAX_ERROR_CHARS else line[: MAX_ERROR_CHARS - 3] + "..."
+    return beginning(" ".join(error.split()), MAX_ERROR_CHARS)

@@ -10,8 +10,8 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.errors import SetupError
 from brainq.providers import anthropic_wire
 from brainq.providers.retry import RetryPolicy
-from brainq.providers.surrogates import clean_json
 from brainq.providers.vendor import StreamReader, VendorProvider
+from brainq.text.surrogates import clean_json
 
 
 class AnthropicProvider(VendorProvider):

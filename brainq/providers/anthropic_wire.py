@@ -9,7 +9,7 @@ from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.providers.call_wire import WireIds, arguments_object, parse_arguments
-from brainq.providers.surrogates import SurrogateJoiner, clean, clean_json
+from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 DEFAULT_MAX_TOKENS = 4096  # the API wants a number
 _FINISH_REASONS = {

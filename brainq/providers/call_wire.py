@@ -7,7 +7,7 @@ import re
 from typing import Any, cast
 
 from brainq.contracts.message import Message, ToolCall
-from brainq.providers.surrogates import clean, clean_json
+from brainq.text.surrogates import clean, clean_json
 
 UNPARSED = "_unparsed"
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")

@@ -14,7 +14,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from brainq.errors import ProviderError
-from brainq.providers.surrogates import clean
+from brainq.text.shorten import beginning
+from brainq.text.surrogates import clean
 
 MAX_MESSAGE_CHARS = 300
 _RETRYABLE_STATUS = frozenset({408, 409, 429})
@@ -188,5 +189,4 @@ def _is_transport(error: Exception, name: str) -> bool:
 
 
 def _short(text: str) -> str:
-    text = clean(text)
-    return text if len(text) <= MAX_MESSAGE_CHARS else text[: MAX_MESSAGE_CHARS - 3] + "..."
+    return beginning(clean(text), MAX_MESSAGE_CHARS)

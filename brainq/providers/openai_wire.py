@@ -14,7 +14,7 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.providers.call_wire import NumberedIds, WireIds, arguments_text, parse_arguments
 from brainq.providers.chat_roles import Roles, in_roles
-from brainq.providers.surrogates import SurrogateJoiner, clean, clean_json
+from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _FINISH_REASONS = {
     "eos": "stop",

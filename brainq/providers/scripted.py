@@ -12,8 +12,8 @@ from brainq.contracts.message import ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.errors import ProviderError
-from brainq.providers.estimate import with_usage
 from brainq.providers.watched import keeps_limits
+from brainq.text.estimate import with_usage
 
 _WORD = re.compile(r"\s*\S+\s*")
 

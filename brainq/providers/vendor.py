@@ -15,12 +15,12 @@ from typing import Any, Protocol, TypeVar
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError, SetupError
 from brainq.providers.cutoff import Cutoff
-from brainq.providers.estimate import estimate_request, with_usage
 from brainq.providers.failures import from_error_event, refused_parameter, translate
 from brainq.providers.pace import Pace
 from brainq.providers.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
 from brainq.providers.sse import events
 from brainq.providers.watched import keeps_limits
+from brainq.text.estimate import estimate_request, with_usage
 
 T = TypeVar("T")
 

@@ -12,20 +12,14 @@ from typing import cast
 from pydantic import BaseModel, JsonValue
 from pydantic_core import PydanticSerializationError
 
+from brainq.text.surrogates import clean
+
 REPLACEMENT = "\ufffd"
 
 
 def sql_text(text: str) -> str:
     """`text` with U+FFFD for NULs and lone surrogates; two halves that meet become their character."""
-    if "\x00" in text:
-        text = text.replace("\x00", REPLACEMENT)
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    return clean(text.replace("\x00", REPLACEMENT) if "\x00" in text else text)
 
 
 def sql_json(model: BaseModel, *, exclude_defaults: bool = False) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from brainq.errors import InvalidInput
+from brainq.text.surrogates import clean
 
 MAX_CHANGES = 200
 MAX_CHANGE_CHARS = 1_000_000
@@ -42,7 +43,7 @@ def checked_change(path: str, before: str | None, after: str | None) -> Change:
     if not 0 < len(path) <= MAX_PATH_CHARS:
         raise InvalidInput("path", f"use 1 to {MAX_PATH_CHARS} characters")
     return Change(
-        _clean(path), None if before is None else _clean(before), None if after is None else _clean(after)
+        clean(path), None if before is None else clean(before), None if after is None else clean(after)
     )
 
 
@@ -64,12 +65,3 @@ class CollectedChanges:
         elif change.path not in self._too_large and len(self._too_large) < MAX_TOO_LARGE:
             self._too_large.add(change.path)
             self.kept.append(Change(change.path, too_large=True))
-
-
-def _clean(text: str) -> str:
-    """Without lone surrogates, which no UTF-8 can hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from brainq.contracts.memory import RetrievedMemory
+from brainq.text.surrogates import clean
 
 Pack = dict[str, Any]
 
@@ -54,10 +55,7 @@ def pack_json(pack: Mapping[str, Any]) -> str:
         )
     except (TypeError, RecursionError) as error:
         raise ValueError(f"the context pack has no JSON form: {error}") from error
-    # A lone surrogate, which tools do return, could be neither stored nor sent.
-    return (
-        text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    )
+    return clean(text)
 
 
 def _as_pack(pack: object) -> Pack:

@@ -13,8 +13,8 @@ from brainq.errors import BrainqError
 from brainq.gates.canonical import fingerprint
 from brainq.observe.logs import logger
 from brainq.providers.aside import Aside
-from brainq.providers.estimate import estimate_messages
 from brainq.providers.resolve import resolve_model
+from brainq.text.estimate import estimate_messages
 from brainq.turn.compaction import ContextCompactor, should_compact
 from brainq.turn.opening import opening_calls, opening_limit_s
 from brainq.turn.ports import Archive, Asides, Attention, Price

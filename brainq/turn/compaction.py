@@ -14,7 +14,7 @@ from typing import Literal
 from brainq.contracts.message import Message
 from brainq.contracts.usage import Spend
 from brainq.providers.aside import Aside
-from brainq.providers.estimate import estimate_messages
+from brainq.text.estimate import estimate_messages
 from brainq.turn.ports import Price
 from brainq.turn.results import with_shorter_results
 from brainq.turn.split import Split, split_for_compaction

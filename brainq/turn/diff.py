@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from brainq.text.surrogates import clean
 from brainq.turn.hunks import Matching, hunks
 from brainq.turn.patch_path import quoted_path
 
@@ -62,7 +63,8 @@ def _net(changes: Sequence[FileChange]) -> dict[str, _Net]:
     found: dict[str, _Net] = {}
     for row in changes:
         path, known = row.get("path") or "", not row.get("too_large")
-        before, after = (_encodable(row.get(side)) if known else None for side in ("before", "after"))
+        before, after = (row.get(side) if known else None for side in ("before", "after"))
+        before, after = (None if text is None else clean(text) for text in (before, after))
         net = found.setdefault(path, _Net(before, after, known, known))
         net.after, net.after_known = after, known
     return found
@@ -89,8 +91,3 @@ def _of_file(path: str, change: _Net, matching: Matching) -> str:
         lines.append(f"--- {'/dev/null' if change.before is None else old}\n")
         lines.append(f"+++ {'/dev/null' if change.after is None else new}\n")
     return "".join([*lines, *body])
-
-
-def _encodable(text: str | None) -> str | None:
-    """Half a surrogate pair, which no store takes, becomes a question mark."""
-    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")

@@ -36,4 +36,4 @@ def _escaped(character: str) -> str:
         return f"\\{code:03o}"
     if 0xDC80 <= code <= 0xDCFF:  # how Python reads a byte of a file name that is no UTF-8
         return f"\\{code - 0xDC00:03o}"
-    return "?" if 0xD800 <= code <= 0xDFFF else character
+    return "\ufffd" if 0xD800 <= code <= 0xDFFF else character

@@ -18,7 +18,7 @@ from datetime import datetime
 
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest
-from brainq.providers.estimate import estimate_messages, estimate_text
+from brainq.text.estimate import estimate_messages, estimate_text
 from brainq.turn.mailbox import framed
 from brainq.turn.pack import memory_message, pack_message, skill_message
 from brainq.turn.transcript import note_kind

@@ -13,10 +13,10 @@ from brainq.contracts.reflection import ReflectionResult
 from brainq.contracts.usage import Spend
 from brainq.observe.logs import logger
 from brainq.providers.aside import Aside
-from brainq.providers.surrogates import clean
+from brainq.text.shorten import shortened
+from brainq.text.surrogates import clean
 from brainq.turn.fence import fenced, neutralised
 from brainq.turn.ports import Price
-from brainq.turn.shorten import shortened
 from brainq.turn.spend import spend_of, spend_of_failure
 from brainq.turn.transcript import transcript_lines
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brainq.contracts.message import Message
-from brainq.providers.estimate import estimate_text
-from brainq.turn.shorten import shortened_to_tokens
+from brainq.text.estimate import estimate_text
+from brainq.text.shorten import shortened_to_tokens
 
 MIN_RESULT_TOKENS = 40  # of a result stay, however little room there is
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from brainq.contracts.usage import Spend, SpendKind, TokenUsage
 from brainq.errors import ProviderError
 from brainq.providers.aside import Aside
-from brainq.providers.estimate import estimate_text
+from brainq.text.estimate import estimate_text
 from brainq.turn.ports import Price
 
 # The service may have worked on these, and bills for it; of the other kinds it made nothing.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from brainq.contracts.message import Message
-from brainq.providers.estimate import estimate_messages
+from brainq.text.estimate import estimate_messages
 from brainq.turn.transcript import note_kind
 
 Estimate = Callable[[Sequence[Message]], int]

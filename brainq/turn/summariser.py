@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from brainq.contracts.usage import Spend
 from brainq.observe.logs import logger
 from brainq.providers.aside import Aside
-from brainq.providers.estimate import estimate_text
+from brainq.text.estimate import estimate_text
+from brainq.text.shorten import shortened_to_tokens
 from brainq.turn.fence import fenced
 from brainq.turn.ports import Price
-from brainq.turn.shorten import shortened_to_tokens
 from brainq.turn.spend import spend_of, spend_of_failure, sum_of
 from brainq.turn.summary import Folded, SummaryMethod, summary_by_rules
 from brainq.turn.transcript import transcript_lines

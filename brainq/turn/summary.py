@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from brainq.contracts.message import Message, ToolCall
-from brainq.providers.estimate import estimate_text
-from brainq.providers.surrogates import clean
+from brainq.text.estimate import estimate_text
+from brainq.text.shorten import shortened, shortened_to_tokens
+from brainq.text.surrogates import clean
 from brainq.turn.fence import fenced
-from brainq.turn.shorten import shortened, shortened_to_tokens
 from brainq.turn.transcript import call_text, note_kind
 
 SummaryMethod = Literal["model", "rules"]

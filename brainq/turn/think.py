@@ -19,8 +19,8 @@ from brainq.contracts.usage import Spend, TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError, ProviderError
 from brainq.observe.logs import logger
-from brainq.providers.estimate import estimate_tools
 from brainq.providers.resolve import resolve_model
+from brainq.text.estimate import estimate_tools
 from brainq.tools.opening import opened_memory, opened_pack
 from brainq.turn.ask import TextTail, TurnLost, ask
 from brainq.turn.asked import Answer, Asked, Asking, Calls, RungAgain

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from brainq.contracts.message import Message, ToolCall
-from brainq.turn.shorten import shortened
+from brainq.text.shorten import shortened
 
 MAX_ARGUMENT_CHARS = 500
 

@@ -12,9 +12,9 @@ from brainq import Brain, Effect, Limits, ScriptedProvider
 from brainq.client.client import Client
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.devserver.embedded import EmbeddedServer, socket_in
-from brainq.providers.estimate import estimate_request
 from brainq.providers.scripted import calls, says
 from brainq.settings import load_settings
+from brainq.text.estimate import estimate_request
 from ops.bench.outcomes import BenchFailure
 from ops.bench.pump import drain
 

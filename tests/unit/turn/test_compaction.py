@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
-from brainq.providers.estimate import estimate_messages
+from brainq.text.estimate import estimate_messages
 from brainq.turn.compaction import (
     CROWDED,
     MIN_SUMMARY_TOKENS,

@@ -88,7 +88,7 @@ def test_the_first_before_and_the_last_after_of_a_path_count() -> None:
         [row("a", "1", "2"), row("a", "2", "1")],
         [row("a", None, "1"), row("a", "1", None)],
         [{"path": "a"}],
-        [row("a", "half a pair \ud83d", "half a pair ?")],
+        [row("a", "half a pair \ud83d", "half a pair \ufffd")],
         [row("a", "1", "2"), {"path": "a", "too_large": "1"}, row("a", "3", "1")],
     ],
 )
@@ -124,7 +124,7 @@ def test_what_cannot_be_shown_is_one_line(changes: list[dict[str, str | None]]) 
         ("bell\x07 \x01\x7f", '"a/bell\\a \\001\\177"'),
         ("ключ", "a/ключ"),
         ("byte\udcff", '"a/byte\\377"'),
-        ("half\ud83d", '"a/half?"'),
+        ("half\ud83d", '"a/half\ufffd"'),
     ],
 )
 def test_odd_paths_are_quoted(path: str, old: str) -> None:

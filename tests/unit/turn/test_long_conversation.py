@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from brainq.contracts.message import Message
-from brainq.providers.estimate import estimate_messages
+from brainq.text.estimate import estimate_messages
 from brainq.turn.compaction import ContextCompactor, should_compact
 from brainq.turn.preparer import TurnPreparation, TurnPreparer
 from brainq.turn.split import newest_user_message

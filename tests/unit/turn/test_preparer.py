@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
-from brainq.providers.estimate import estimate_messages
+from brainq.text.estimate import estimate_messages
 from brainq.turn.preparer import TurnPreparation, TurnPreparer, render_hash
 from brainq.turn.summary import summary_message
 from brainq.turn.transcript import note_kind

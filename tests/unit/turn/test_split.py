@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
-from brainq.providers.estimate import estimate_messages
+from brainq.text.estimate import estimate_messages
 from brainq.turn.split import Split, newest_user_message, split_for_compaction, unread_from
 from brainq.turn.summary import summary_message
 from brainq.turn.transcript import note_kind

@@ -7,8 +7,8 @@ import pytest
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.usage import Spend, TokenUsage
-from brainq.providers.estimate import estimate_request, estimate_text
 from brainq.providers.scripted import ScriptedFailure, fails, says
+from brainq.text.estimate import estimate_request, estimate_text
 from brainq.turn.summariser import MAX_PIECES, Summariser
 from brainq.turn.summary import Folded
 from tests.unit.turn.conversations import TURN, Rules, asked, free, says_always, steps, user

@@ -1,4 +1,4 @@
-"""Keeps lone surrogates out of everything a model sends or is sent.
+"""Keeps lone surrogates out of everything a model sends or is sent, tools return and stores keep.
 
 A server that cuts its stream between two UTF-16 halves of an emoji sends `"\\ud83d"` in one JSON chunk and
 `"\\ude00"` in the next. Python parses each into a string that no codec can encode, and whatever stores or

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.providers.estimate import estimate_text
-from brainq.turn.shorten import shortened, shortened_to_tokens
+from brainq.text.estimate import estimate_text
+from brainq.text.shorten import shortened, shortened_to_tokens
 from tests.unit.turn.conversations import unhurried
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from brainq.providers.estimate import estimate_text
+from brainq.text.estimate import estimate_text
 
 _HEAD = 0.7  # of what is kept; what a text ends with (an error, a total) matters more than its middle
+
+
+def beginning(text: str, max_chars: int) -> str:
+    """`text`, or its beginning and three dots; never over `max_chars`. For a line, where a note would not fit."""
+    return text if len(text) <= max_chars else text[: max(0, max_chars - 3)] + "..."[: max(0, max_chars)]
 
 
 def shortened(text: str, max_chars: int) -> str:
@@ -14,7 +19,7 @@ def shortened(text: str, max_chars: int) -> str:
     note = f"\n[... {len(text) - max_chars} characters or more left out ...]\n"
     room = max_chars - len(note)
     if room < len(note):  # a cut this short would be note more than text
-        return text[: max(0, max_chars - 3)] + "..."[: max(0, max_chars)]
+        return beginning(text, max_chars)
     head = int(room * _HEAD)
     return text[:head] + note + text[len(text) - (room - head) :]
 

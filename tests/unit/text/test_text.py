@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.usage import TokenUsage
-from brainq.providers.estimate import estimate_messages, estimate_text, estimate_usage
 from brainq.providers.sse import events
-from brainq.providers.surrogates import SurrogateJoiner, clean, clean_json
+from brainq.text.estimate import estimate_messages, estimate_text, estimate_usage
+from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 from tests.unit.providers.requests import WEATHER, call, request, user
 
 any_text = st.text(st.characters(exclude_categories=()))
