@@ -37,7 +37,7 @@ from brainq.contracts.judgement import Judge
 from brainq.contracts.limits import Limits
 from brainq.contracts.parts import Approvals, Children, Context, Memory, Selection
 from brainq.contracts.prompt import PromptTemplate
-from brainq.contracts.reflection import ThinkLevel
+from brainq.contracts.reflection import ThinkLevel, ThinkWord
 from brainq.errors import BrainNotLoaded, InvalidInput
 from brainq.providers.base import Provider
 from brainq.tools.registry import ToolRegistry
@@ -93,7 +93,7 @@ class Brain:
         redact_logs: bool = False,
         memory: Memory | None = None,
         context: Context = DEFAULT_CONTEXT,
-        thinking: ThinkLevel | str = ThinkLevel.OFF,
+        thinking: ThinkLevel | ThinkWord = ThinkLevel.OFF,
         selection: Selection | None = DEFAULT_SELECTION,
         prompts: Iterable[PromptTemplate] = (),
         judges: Iterable[Judge] = (),

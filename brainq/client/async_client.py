@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from brainq.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.async_session import AsyncSession
 from brainq.client.client import Client
+from brainq.client.options import Cancelled, SubmitOptions
 from brainq.contracts.approval import Approval
 from brainq.people.outside import Taken
 from brainq.settings import Settings
@@ -25,7 +26,9 @@ class AsyncClient:
     ) -> None:
         self._client = Client(settings, brain, redis_url=redis_url)
 
-    async def submit(self, session_id: str, user_message: str, **options: Any) -> AsyncTurnHandle:
+    async def submit(
+        self, session_id: str, user_message: str, **options: Unpack[SubmitOptions]
+    ) -> AsyncTurnHandle:
         """See `Client.submit` for the options."""
         return AsyncTurnHandle(
             await asyncio.to_thread(self._client.submit, session_id, user_message, **options)
@@ -69,7 +72,7 @@ class AsyncClient:
         """See `Client.fail_call`."""
         return await asyncio.to_thread(self._client.fail_call, token, error)
 
-    async def cancel(self, session_id: str, turn_id: str, reason: str = "") -> str:
+    async def cancel(self, session_id: str, turn_id: str, reason: str = "") -> Cancelled:
         """See `Client.cancel`."""
         return await asyncio.to_thread(self._client.cancel, session_id, turn_id, reason)
 

@@ -9,6 +9,7 @@ from typing import Self
 
 from brainq.client.handle import POLL_S, TurnHandle
 from brainq.client.hold import Hold
+from brainq.client.options import Cancelled
 from brainq.contracts.approval import Approval
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
@@ -90,7 +91,7 @@ class AsyncTurnHandle:
         """See `TurnHandle.transcript`."""
         return await asyncio.to_thread(self._handle.transcript)
 
-    async def cancel(self, reason: str = "") -> str:
+    async def cancel(self, reason: str = "") -> Cancelled:
         """See `TurnHandle.cancel`."""
         return await asyncio.to_thread(self._handle.cancel, reason)
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from brainq.admission import read_request
 from brainq.brain import Brain, load_brain
 from brainq.client import checks
 from brainq.client.handle import TurnHandle
+from brainq.client.options import Cancelled
 from brainq.client.session import Session
 from brainq.contracts.approval import Approval
 from brainq.contracts.ids import check_id
 from brainq.contracts.limits import Limits
-from brainq.contracts.turn import LimitsOverride, OnBusy, TurnKind
+from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
 from brainq.errors import InvalidInput, SessionBusy, TurnNotFound
 from brainq.people.outside import Taken
 from brainq.settings import Settings, load_settings
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.turn.runtime_state import TurnRuntimeState
 from brainq.wiring import Wiring
+
+_CANCELLED: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "requested"}
 
 
 class Client:
@@ -50,7 +53,7 @@ class Client:
         skill_context: str | None = None,
         output_schema: dict[str, Any] | None = None,
         cwd: str | None = None,
-        limits: Limits | LimitsOverride | dict[str, Any] | None = None,
+        limits: Limits | LimitsOverride | LimitsFields | None = None,
         show_citations: bool | None = None,
         prompt_id: str | None = None,
         prompt_version: str | None = None,
@@ -182,11 +185,11 @@ class Client:
         """
         return self.wiring.outside_desk.fail(token, error)
 
-    def cancel(self, session_id: str, turn_id: str, reason: str = "") -> str:
+    def cancel(self, session_id: str, turn_id: str, reason: str = "") -> Cancelled:
         """See `TurnHandle.cancel`."""
         return self.stop(session_id, turn_id, reason, queued_only=False)
 
-    def stop(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool) -> str:
+    def stop(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool) -> Cancelled:
         """Cancel a turn; with `queued_only` not if it is `live`. See `TurnHandle.cancel`, `Session.drop`."""
 
         def ask() -> str:
@@ -198,7 +201,7 @@ class Client:
         word = ask()
         if word == "GONE" and self.queue_again(session_id, turn_id):
             word = ask()
-        return "ended" if word == "GONE" else word.lower()
+        return _CANCELLED.get(word, "ended")
 
     def queue_again(self, session_id: str, turn_id: str) -> bool:
         """Make a turn known to Redis that only SQL knows yet: what is done to it needs something to stand on.
@@ -251,13 +254,13 @@ def _name(by: object) -> str:
     return checks.said("by", by, checks.MAX_NAME_CHARS)
 
 
-def _override(limits: Limits | LimitsOverride | dict[str, Any] | None) -> dict[str, Any] | None:
+def _override(limits: object) -> Mapping[str, Any] | None:
     match limits:
         case None:
             return None
         case Limits() | LimitsOverride():
             return limits.model_dump(exclude_unset=True)
         case dict():
-            return limits
+            return cast("dict[str, Any]", limits)
         case _:
             raise InvalidInput("limits", f"use Limits, or a dict of its fields, not {type(limits).__name__}")

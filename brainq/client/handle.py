@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from brainq.client import checks, history
 from brainq.client.hold import Hold
+from brainq.client.options import Cancelled
 from brainq.contracts.approval import Approval
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
@@ -106,7 +107,7 @@ class TurnHandle:
         """
         return history.transcript(self._client.wiring, self.session_id, self.turn_id)
 
-    def cancel(self, reason: str = "") -> str:
+    def cancel(self, reason: str = "") -> Cancelled:
         """Ask for the turn to be cancelled; outlives this process and every worker.
 
         A turn whose last answer is already there may still complete.

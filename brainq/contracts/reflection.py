@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from brainq.contracts.base import Wire
+
+ThinkWord = Literal["off", "low", "medium", "high"]
+"""A ThinkLevel as a plain word."""
 
 
 class ThinkLevel(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
@@ -31,6 +31,19 @@ TurnKind = Literal["chat", "review", "compact"]
 
 NOT_KEPT = "[not kept: redact_logs]"
 """Stands in SQL for the user's message of an ended turn whose content is kept out."""
+
+
+class LimitsFields(TypedDict, total=False):
+    """The fields of LimitsOverride, for callers that write a dict."""
+
+    timeout_s: float
+    max_steps: int
+    max_tool_calls: int
+    max_reflections: int
+    max_context_tokens: int
+    max_output_tokens: int
+    max_total_tokens: int
+    max_cost_usd: float
 
 
 class LimitsOverride(Wire):

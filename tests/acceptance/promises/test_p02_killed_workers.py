@@ -9,6 +9,7 @@ from typing import Any
 
 from brainq.contracts.event import EventKind
 from brainq.contracts.status import Ending, TraceStatus
+from brainq.contracts.turn import LimitsOverride
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
 from tests.support.wait import wait_until
@@ -121,7 +122,7 @@ def test_p3_an_outcome_that_sql_has_survives_its_worker(stormy: World, sid: str)
 
 
 def test_the_deadline_passes_while_the_tool_pools_are_dead(stormy: World, sid: str) -> None:
-    limits = {"timeout_s": 5}
+    limits = LimitsOverride(timeout_s=5)
     handle = stormy.client.submit(
         sid, script([("write", {"name": "w", "gate": f"never-{sid}"})]), limits=limits
     )

@@ -15,6 +15,7 @@ import pytest
 from brainq.client.handle import TurnHandle
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending
+from brainq.contracts.turn import LimitsOverride
 from brainq.people.inputs import bounced_turn_id
 from brainq.store.rows import InputRow
 from tests.support.brains import diary
@@ -121,7 +122,7 @@ def drive(world: World, plan: Plan, kill: bool) -> None:
     with other_process(plan.elsewhere, world.environment, str(ROOT)) as go:
         for number, (sid, tid) in enumerate(plan.turns):
             # Every third may take no step more than it needs: what comes with its answer cannot be read by it.
-            limits = {"max_steps": steps_of(tid)} if number % 3 == 1 else None
+            limits = LimitsOverride(max_steps=steps_of(tid)) if number % 3 == 1 else None
             client.submit(sid, f"turn {tid}.", turn_id=tid, limits=limits)
         go()
         for thread in threads:

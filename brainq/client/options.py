@@ -1,0 +1,34 @@
+"""What a submit may say beside its session and message, as one type."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+from brainq.contracts.limits import Limits
+from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
+
+Cancelled = Literal["cancelled", "requested", "ended"]
+"""What a cancel did: the turn had not begun, it was asked to stop, or there was nothing to cancel."""
+
+
+class SubmitOptions(TypedDict, total=False):
+    """The keyword arguments of `Client.submit`, which explains them."""
+
+    request_key: str | None
+    turn_id: str | None
+    model: str | None
+    provider: str | None
+    system_prompt: str | None
+    skill_context: str | None
+    output_schema: dict[str, Any] | None
+    cwd: str | None
+    limits: Limits | LimitsOverride | LimitsFields | None
+    show_citations: bool | None
+    prompt_id: str | None
+    prompt_version: str | None
+    prompt_tags: tuple[str, ...] | list[str]
+    metadata: dict[str, Any] | None
+    on_busy: OnBusy
+    kind: TurnKind
+    seed: Literal["session", "empty"]
+    readiness: bool | None
