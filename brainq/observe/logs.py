@@ -6,6 +6,8 @@ import logging
 import traceback
 from typing import Any
 
+from brainq.observe.failures import keep_content_out, stack
+
 
 class EventLogger:
     """Writes `event key=value ...` lines through the standard library, cheap when the level is off.
@@ -29,12 +31,12 @@ class EventLogger:
         self._write(logging.ERROR, event, fields)
 
     def _write(self, level: int, event: str, fields: dict[str, Any]) -> None:
-        """A `failure` is logged by its type and place. Its message may quote what a user wrote: only DEBUG shows it."""
+        """A `failure` is logged by its type and place; at DEBUG with the frames it came by. Its message never is."""
         failure = fields.pop("failure", None)
         if isinstance(failure, BaseException):
             fields = {**fields, "why": type(failure).__name__, "where": _place(failure)}
             if self._log.isEnabledFor(logging.DEBUG):
-                self._log.debug(event, exc_info=failure)
+                self._log.debug("%s\n%s", event, stack(failure))
         if self._log.isEnabledFor(level):
             said = " ".join(f"{name}={value}" for name, value in fields.items())
             self._log.log(level, "%s %s", event, said, extra={"brainq": {"event": event, **fields}})
@@ -53,12 +55,19 @@ def configure_logs(level: str = "warning", *, json_lines: bool = False) -> None:
     """Render brainq's lines on stderr with structlog, for the processes brainq starts itself."""
     import structlog
 
+    keep_content_out()
     renderer: Any = (
-        structlog.processors.JSONRenderer() if json_lines else structlog.dev.ConsoleRenderer(colors=False)
+        structlog.processors.JSONRenderer()
+        if json_lines
+        # The default prints the variables of every frame.
+        else structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     )
 
     def unfold(_: Any, __: str, row: Any) -> Any:
-        fields = getattr(row.get("_record"), "brainq", None)
+        record = row.get("_record")
+        if stacked := getattr(record, "stacked", ""):
+            row = {**row, "stack": stacked}
+        fields = getattr(record, "brainq", None)
         # Our lines say their fields in the text for plain handlers; here they are fields of their own.
         return row if fields is None else {**row, **fields}
 

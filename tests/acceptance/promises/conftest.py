@@ -16,7 +16,12 @@ _sessions = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def calm_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    made = World(tmp_path_factory.mktemp("calm"), workers={"serial": 4})
+    made = World(
+        tmp_path_factory.mktemp("calm"),
+        workers={"serial": 4},
+        log_level="DEBUG",
+        environment={"BRAINQ_LOG_LEVEL": "debug"},
+    )
     try:
         yield made.start()
     finally:
@@ -26,7 +31,12 @@ def calm_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture(scope="session")
 def stormy_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     pools = ("coordinator", "parallel", "serial", "finalizer")
-    made = World(tmp_path_factory.mktemp("stormy"), workers=dict.fromkeys(pools, 2))
+    made = World(
+        tmp_path_factory.mktemp("stormy"),
+        workers=dict.fromkeys(pools, 2),
+        log_level="DEBUG",
+        environment={"BRAINQ_LOG_LEVEL": "debug", "BRAINQ_LOG_FORMAT": "json"},
+    )
     try:
         yield made.start()
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import urllib.error
@@ -144,6 +145,39 @@ def test_secrets_stay_out_of_messages_events_and_logs(calm: World, sid: str) -> 
     assert with_content == foreign
     logs = {worker.name: worker.log_path.read_text() for worker in calm.fleet.workers}
     assert "brainq.turn.submit" in logs["coordinator"], "the log is not at INFO"
+    assert "in _called_back" in logs["finalizer"], "the log is not at DEBUG: it shows no frames"
+    assert [name for name, text in logs.items() if CANARY in text] == []
+
+
+def test_secrets_stay_out_of_logs_while_things_fail(stormy: World, sid: str) -> None:
+    """Redis refuses writes, SQL is locked, and a worker is killed, while turns hold the canary; logs are JSON."""
+    order("secret", CANARY)
+    order("turn_end.raise", "2")
+    steps = [("read", {"name": CANARY, "gate": sid}), ("write", {"name": CANARY})]
+    handle = stormy.client.submit(sid, script(steps, final=CANARY), metadata={"note": CANARY})
+    begun = wait_until(lambda: notes("start", turn=handle.turn_id), "the read runs")[0]
+    stormy.kill_the("parallel", begun["pid"])
+    lock = sqlite3.connect(stormy.sql_url.removeprefix("sqlite:///"), timeout=30, isolation_level=None)
+    stormy.redis.command("SCRIPT", "FLUSH")
+    stormy.redis.command("CONFIG", "SET", "maxmemory", "1")
+    try:
+        lock.execute("BEGIN IMMEDIATE")
+        open_gate(sid)
+        for name in ("coordinator1", "coordinator2"):
+            path = stormy.directory / "workers" / f"{name}.log"
+            wait_until(lambda p=path: "OutOfMemory" in p.read_text(), "Redis refused a worker", 30)
+    finally:
+        stormy.redis.command("CONFIG", "SET", "maxmemory", "0")
+        lock.execute("ROLLBACK")
+        lock.close()
+    assert handle.result(timeout_s=60).text == CANARY
+    stormy.done(handle)
+    logs = {worker.name: worker.log_path.read_text() for worker in stormy.fleet.workers}
+    assert any(
+        line.startswith('{"') and "in _called_back" in line
+        for text in logs.values()
+        for line in text.splitlines()
+    )
     assert [name for name, text in logs.items() if CANARY in text] == []
 
 
