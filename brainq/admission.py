@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from brainq.contracts.ids import DERIVED, new_turn_id
+from brainq.contracts.kept import NOTHING_KEPT, Brake, Kept
 from brainq.contracts.limits import Limits
+from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.turn import LimitsOverride, TurnRequest
 from brainq.errors import InvalidInput, SessionBusy
 
@@ -40,7 +42,28 @@ class Queue(Protocol):
         look_after_s: float,
         lost_reason: str = "",
         children: int = 0,
-    ) -> tuple[str, str]: ...
+        kept: Kept = NOTHING_KEPT,
+    ) -> tuple[str, str, tuple[str, ...]]: ...
+
+
+class Brakes(Protocol):
+    """What was promised to keep turns from changing anything; see `people.brakes.BrakeDesk`."""
+
+    def of(self, session_id: str, turn_id: str) -> Sequence[Brake]: ...
+    def stopped(self, session_id: str, turn_ids: Iterable[str], reason: str) -> None: ...
+
+
+class Input(Protocol):
+    """An input as SQL has it."""
+
+    @property
+    def item(self) -> TurnInput: ...
+    @property
+    def state(self) -> str: ...
+
+
+class Inputs(Protocol):
+    def of(self, turn_id: str) -> Sequence[Input]: ...
 
 
 def read_request(fields: dict[str, Any]) -> TurnRequest:
@@ -89,6 +112,8 @@ class Admission:
     children      how many child turns each turn may start
     wrote         whether a turn has begun to write, as SQL knows it
     look_after_s  when the sweeper first looks at a new turn
+    brakes        what stands on turns and sessions, as SQL knows it
+    inputs        what was sent into turns
     """
 
     def __init__(
@@ -100,6 +125,8 @@ class Admission:
         children: int = 0,
         wrote: Callable[[str], bool] | None = None,
         look_after_s: float = 5.0,
+        brakes: Brakes | None = None,
+        inputs: Inputs | None = None,
     ) -> None:
         self._accepted = accepted
         self._queue = queue
@@ -107,6 +134,8 @@ class Admission:
         self._children = children
         self._wrote = wrote
         self._look_after_s = look_after_s
+        self._brakes = brakes
+        self._inputs = inputs
 
     def admit(self, request: TurnRequest) -> AcceptedTurn:
         """Accept and queue. A request_key seen before gives the first turn of that key.
@@ -123,21 +152,30 @@ class Admission:
             self.queue_again(request)
         return accepted
 
-    def queue(self, request: TurnRequest) -> None:
-        """Make an accepted turn known to Redis, if it is not. Raises SessionBusy like `admit`."""
-        word, detail = self._submit(request, "")
+    def queue(self, request: TurnRequest, inputs: Sequence[TurnInput] = ()) -> None:
+        """Make an accepted turn known to Redis, if it is not, with what SQL says stands on it, and with `inputs`.
+
+        Raises SessionBusy like `admit`.
+        """
+        sid, tid = request.session_id, request.turn_id
+        brakes = () if self._brakes is None else tuple(self._brakes.of(sid, tid))
+        word, detail, stopped = self._submit(request, "", Kept(brakes=brakes, inputs=tuple(inputs)))
         if word == "BUSY":
-            busy = SessionBusy(request.session_id, detail)
-            self._accepted.refuse(request.turn_id, str(busy))
+            busy = SessionBusy(sid, detail)
+            self._accepted.refuse(tid, str(busy))
             raise busy
+        if stopped and self._brakes is not None:
+            self._brakes.stopped(sid, stopped, f"interrupted by turn {tid}")
 
     def queue_again(self, request: TurnRequest) -> None:
-        """`queue` for a turn that was accepted some time ago: Redis may have known it, and lost it. One that had begun
-        to write is ended, for to begin it again could write twice. Raises SessionBusy like `admit`."""
+        """`queue` for a turn that was accepted some time ago: Redis may have known it, and lost it. It begins anew, and
+        reads again what it had read. One that had begun to write is ended, for to begin it again could write twice.
+        Raises SessionBusy like `admit`."""
         if self._wrote is not None and self._wrote(request.turn_id):
             self.end_as_lost(request, HAD_WRITTEN)
         else:
-            self.queue(request)
+            sent = () if self._inputs is None else self._inputs.of(request.turn_id)
+            self.queue(request, [row.item for row in sent if row.state in ("accepted", "consumed")])
 
     def end_as_lost(self, request: TurnRequest, why: str) -> None:
         """Let a turn that must not begin again run straight to a failed ending."""
@@ -146,11 +184,14 @@ class Admission:
     def limits_of(self, request: TurnRequest) -> Limits:
         return request.limits.over(self._limits)
 
-    def _submit(self, request: TurnRequest, lost_reason: str) -> tuple[str, str]:
+    def _submit(
+        self, request: TurnRequest, lost_reason: str, kept: Kept = NOTHING_KEPT
+    ) -> tuple[str, str, tuple[str, ...]]:
         return self._queue.submit(
             request,
             self.limits_of(request),
             look_after_s=self._look_after_s,
             lost_reason=lost_reason,
             children=self._children,
+            kept=kept,
         )

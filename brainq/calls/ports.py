@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Unpack
 
 from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
-from brainq.contracts.effect import Effect
+from brainq.contracts.intent import Intent
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.snapshot import BudgetSnapshot
@@ -70,22 +70,13 @@ class Lanes(Protocol):
 
 
 class Intents(Protocol):
-    """Intents of non-read calls in SQL: a row before the call starts, its outcome when it ended."""
+    """Intents of non-read calls in SQL: a row before the call starts, its outcome when it ended.
 
-    def start(
-        self,
-        *,
-        turn_id: str,
-        call_id: str,
-        attempt: int,
-        session_id: str,
-        tool: str,
-        effect: Effect,
-        args_hash: str,
-        args_json: str | None,
-        idempotency_key: str,
-        owner: str,
-    ) -> bool: ...
+    start_unless_braked   `start`, but False also while SQL says that a brake stands on the turn
+    """
+
+    def start(self, **intent: Unpack[Intent]) -> bool: ...
+    def start_unless_braked(self, **intent: Unpack[Intent]) -> bool: ...
     def record_outcome(
         self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
     ) -> bool: ...
@@ -105,6 +96,15 @@ class Stops(Protocol):
 
 class Holds(Protocol):
     def is_ready(self, session_id: str, turn_id: str) -> bool: ...
+
+
+class Brakes(Protocol):
+    """What SQL says keeps turns from changing anything.
+
+    restore   put back what Redis has lost of a turn's brakes; how many that were, cancels always among them
+    """
+
+    def restore(self, session_id: str, turn_id: str) -> int: ...
 
 
 class Outside(Protocol):

@@ -13,7 +13,7 @@ from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.lanes import LaneKeeper
 from brainq.calls.memory import memory_tool
 from brainq.calls.parking import Parker
-from brainq.calls.ports import Budgets, Calls, Children, Holds, Intents, Lanes, Outside, Stops
+from brainq.calls.ports import Brakes, Budgets, Calls, Children, Holds, Intents, Lanes, Outside, Stops
 from brainq.calls.report import (
     NEVER_STARTED,
     Report,
@@ -28,6 +28,7 @@ from brainq.calls.stopping import StopLatch
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
 from brainq.contracts.did import OF_CALL, Did
+from brainq.contracts.intent import Intent
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
@@ -54,6 +55,7 @@ class CallRunner:
     holds      lets tools wait until their turn is ready
     outside    keeps tokens of the tools' own making
     children   starts child turns
+    brakes     puts back the holds that Redis has lost
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class CallRunner:
         holds: Holds | None = None,
         outside: Outside | None = None,
         children: Children | None = None,
+        brakes: Brakes | None = None,
     ) -> None:
         self._owner = owner
         self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/advance.py
@@ -86,6 +89,7 @@ class CallRunner:
         self._executor = executor
         self._stops = stops
         self._holds = holds
+        self._brakes = brakes
         self._parker = Parker(calls, outside, children)
         self._memory = None if retriever is None else memory_tool(retriever)
 
@@ -130,22 +134,9 @@ class CallRunner:
 
     def _may_start(self, claim: CallClaim) -> bool:
         """To start is to insert the intent, then to check the lease once more."""
-        started = self._intents.start(
-            turn_id=claim.turn_id,
-            call_id=claim.call_id,
-            attempt=claim.attempt,
-            session_id=claim.session_id,
-            tool=claim.tool,
-            effect=claim.effect,
-            args_hash=claim.args_hash,
-            args_json=None if self._brain.redact_logs else json.dumps(claim.arguments),
-            idempotency_key=claim.idempotency_key,
-            owner=claim.owner,
-        )
-        if not started:
-            log.warning(
-                "call was taken from us before it started", turn_id=claim.turn_id, call_id=claim.call_id
-            )
+        if not self._intend(claim):
+            log.warning("call did not start", turn_id=claim.turn_id, call_id=claim.call_id)
+            self._over_if_closed(claim, self._calls.beat(claim))
             return False
         try:
             # The lanes first: from the answer to the second beat on, both leases are young.
@@ -158,10 +149,38 @@ class CallRunner:
         if kept and word == "OK":
             return True
         self._record(claim, NEVER_STARTED, late=False)
-        if word == "CLOSED":  # LOST: the lanes are the next attempt's, or were left by whoever gave it up
-            # A turn that is being cancelled waits for its calls: this one is over.
-            self._leave_after(claim, self._settle(claim, None, NEVER_STARTED, None, never_started(claim)))
+        self._over_if_closed(claim, word)
         return False
+
+    def _over_if_closed(self, claim: CallClaim, word: str) -> None:
+        """A turn that is being cancelled waits for its calls: this one is over, and never started.
+
+        LOST: the lanes are the next attempt's, or were left by whoever gave it up.
+        """
+        if word == "CLOSED":
+            self._leave_after(claim, self._settle(claim, None, NEVER_STARTED, None, never_started(claim)))
+
+    def _intend(self, claim: CallClaim) -> bool:
+        """False: a rescue took the call from us, or a brake stands that Redis had lost. Then it is asked for again once
+        our lease has lapsed, and meets the brake that was put back."""
+        intent = Intent(
+            turn_id=claim.turn_id,
+            call_id=claim.call_id,
+            attempt=claim.attempt,
+            session_id=claim.session_id,
+            tool=claim.tool,
+            effect=claim.effect,
+            args_hash=claim.args_hash,
+            args_json=None if self._brain.redact_logs else json.dumps(claim.arguments),
+            idempotency_key=claim.idempotency_key,
+            owner=claim.owner,
+        )
+        if self._brakes is None:
+            return self._intents.start(**intent)
+        if self._intents.start_unless_braked(**intent):
+            return True
+        # What Redis knows of, it has judged when the call was claimed, by its own clock.
+        return not self._brakes.restore(claim.session_id, claim.turn_id) and self._intents.start(**intent)
 
     def _run(self, claim: CallClaim, tool: Tool, token: DeadlineToken) -> str:
         holds = self._holds

@@ -192,15 +192,13 @@ class Client:
     def stop(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool) -> Cancelled:
         """Cancel a turn; with `queued_only` not if it is `live`. See `TurnHandle.cancel`, `Session.drop`."""
 
-        def ask() -> str:
-            first = self.wiring.order.first
-            return self.wiring.turns.cancel(
-                session_id, turn_id, reason[:500], first, queued_only=queued_only
-            )[0]
-
-        word = ask()
+        brakes = self.wiring.brakes
+        stop = brakes.drop if queued_only else brakes.cancel
+        word = stop(session_id, turn_id, reason[:500])
         if word == "GONE" and self.queue_again(session_id, turn_id):
-            word = ask()
+            word = stop(session_id, turn_id, reason[:500])
+        if word == "GONE":
+            brakes.nothing_to_cancel(session_id, turn_id)
         return _CANCELLED.get(word, "ended")
 
     def queue_again(self, session_id: str, turn_id: str) -> bool:
@@ -216,16 +214,13 @@ class Client:
             return False
         try:
             self.wiring.admission.queue_again(request)
-            self.wiring.inputs.restore(turn_id)
         except SessionBusy:  # it is refused, which is an end
             return False
         return True
 
     def release_hold(self, session_id: str, turn_id: str, hold_id: str) -> bool:
         """See `Hold.release`."""
-        word, wants = self.wiring.holds.release(session_id, turn_id, hold_id)
-        self.wiring.keeper.enter_all(session_id, turn_id, wants)
-        return word == "RELEASED"
+        return self.wiring.brakes.release(session_id, turn_id, hold_id)
 
     def state(self, session_id: str, turn_id: str) -> TurnRuntimeState:
         """The turn's shared state, attached to by its ids."""

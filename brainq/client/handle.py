@@ -160,10 +160,11 @@ class TurnHandle:
         It does not use up the turn's time. Raises InvalidInput, also when the turn has ended.
         """
         spec = checks.hold("hold", reason, timeout_s, on_timeout)
-        holds = self._client.wiring.holds
-        word = holds.place(self.session_id, self.turn_id, spec)
+        brakes = self._client.wiring.brakes
+        word = brakes.hold(self.session_id, self.turn_id, spec)
         if word == "GONE" and self._client.queue_again(self.session_id, self.turn_id):
-            word = holds.place(self.session_id, self.turn_id, spec)
+            spec = spec.model_copy(update={"id": f"{spec.id}b"})  # the first is over
+            word = brakes.hold(self.session_id, self.turn_id, spec)
         if word in ("ENDED", "GONE"):
             raise InvalidInput("turn_id", f"turn {self.turn_id!r} has ended; there is nothing left to hold")
         return Hold(self._client, self.session_id, self.turn_id, spec.id)

@@ -15,7 +15,8 @@ class Hold:
         with handle.hold("looking at the plan"):
             look_at(handle)
 
-    It stands in Redis: whoever has its id can release it, from any process (`handle.release(hold.id)`).
+    It outlives this process, and Redis' data: whoever has its id can release it, from any process
+    (`handle.release(hold.id)`).
     """
 
     def __init__(self, client: Client, session_id: str, turn_id: str, hold_id: str) -> None:
@@ -59,10 +60,7 @@ class Flag:
 
         False when there is nothing to release any more.
         """
-        word, turn_id = self._client.wiring.holds.release_flag(self.session_id, self.id)
-        if word == "TAKEN":
-            return self._client.release_hold(self.session_id, turn_id, self.id)
-        return word == "READY"
+        return self._client.wiring.brakes.release_flag(self.session_id, self.id)
 
     ready = release
 

@@ -101,7 +101,7 @@ class Session:
         on_timeout   then: `deny` the calls that wait, `release` them, or `cancel` the turn
         """
         spec = checks.hold("flag", reason, timeout_s, on_timeout)
-        if self._client.wiring.holds.add_flag(self.session_id, spec) == "FULL":
+        if self._client.wiring.brakes.add_flag(self.session_id, spec) == "FULL":
             raise InvalidInput(
                 "session_id",
                 f"session {self.session_id!r} has as many flags as it may that no turn has taken; release some",

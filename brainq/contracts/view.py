@@ -30,7 +30,7 @@ class TurnView:
     known           (input tokens reported, estimated) of the session's last model call; (0, 0): none yet
     shown           the tools chosen for this turn; empty: all, or not chosen yet
     compacted       its history was compacted in this turn
-    flagged         it took a readiness flag of its session when it became live
+    flag            the readiness flag of its session that it took when it became live
     inputs          follow-up input that no step has read yet, oldest first
     history_length  messages of the whole history; `history` may hold only the newest of them
     """
@@ -68,7 +68,7 @@ class TurnView:
     shown: frozenset[str] = frozenset()
     inputs: tuple[TurnInput, ...] = ()
     compacted: bool = False
-    flagged: bool = False
+    flag: str = ""
     died_alone: int = 0
     died_how: str = ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, cast
 
 from brainq.contracts.hold import StandingHold
@@ -36,7 +36,7 @@ class Row(Protocol):
     @property
     def readiness(self) -> bool | None: ...
     @property
-    def merged(self) -> bool: ...
+    def item(self) -> TurnInput: ...
     @property
     def state(self) -> str: ...
     @property
@@ -64,11 +64,10 @@ class Mailbox(Protocol):
 
 class Holds(Protocol):
     def of(self, session_id: str, turn_id: str) -> Sequence[StandingHold]: ...
-    def release(self, session_id: str, turn_id: str, hold_id: str) -> tuple[str, Sequence[str]]: ...
 
 
-class Keeper(Protocol):
-    def enter_all(self, session_id: str, turn_id: str, call_ids: Iterable[str]) -> object: ...
+class Brakes(Protocol):
+    def release(self, session_id: str, turn_id: str, hold_id: str) -> bool: ...
 
 
 class Sessions(Protocol):
@@ -123,13 +122,13 @@ class InputDesk:
         requests: Requests,
         admission: Admission,
         holds: Holds,
-        keeper: Keeper,
+        brakes: Brakes,
         redact: bool,
     ) -> None:
         self._inputs = inputs
         self._mailbox = mailbox
         self._holds = holds
-        self._keeper = keeper
+        self._brakes = brakes
         self._sessions = sessions
         self._requests = requests
         self._admission = admission
@@ -171,12 +170,6 @@ class InputDesk:
             row = self._inputs.get(session_id, client_message_id)
             if row is not None and row.state == "accepted":
                 self._bounce(row)
-
-    def restore(self, turn_id: str) -> None:
-        """Redis lost a turn, and it begins anew: what it had read it has to read again."""
-        for row in self._inputs.of(turn_id):
-            if row.state in ("accepted", "consumed"):
-                self._mailbox.put(row.session_id, turn_id, _item(row))
 
     def heal(self) -> int:
         """Finish what was left between SQL and Redis; how many inputs that were."""
@@ -220,13 +213,12 @@ class InputDesk:
         return self._bounce(row)
 
     def _put(self, row: Row) -> tuple[str, str, str]:
-        put = self._mailbox.put(row.session_id, row.turn_id, _item(row))
+        put = self._mailbox.put(row.session_id, row.turn_id, row.item)
         if put[0] == "GONE":
             request = self._requests.request(row.turn_id)
             if request is not None and self._requests.is_open(row.turn_id):
                 self._admission.queue_again(request)
-                self.restore(row.turn_id)  # what it had read before Redis lost it, and in the order it came
-                put = self._mailbox.put(row.session_id, row.turn_id, _item(row))
+                put = self._mailbox.put(row.session_id, row.turn_id, row.item)
         return put
 
     def _lift_readiness(self, row: Row) -> None:
@@ -235,8 +227,7 @@ class InputDesk:
             return
         for hold in self._holds.of(row.session_id, row.turn_id):
             if hold.kind == "readiness":
-                wants = self._holds.release(row.session_id, row.turn_id, hold.id)[1]
-                self._keeper.enter_all(row.session_id, row.turn_id, wants)
+                self._brakes.release(row.session_id, row.turn_id, hold.id)
 
     def _bounce(self, row: Row) -> Receipt:
         request = self._requests.request(row.turn_id)
@@ -244,7 +235,7 @@ class InputDesk:
             # A word about readiness alone, or input of a turn that was pruned meanwhile: no turn can be made of it.
             self._inputs.refused(row.session_id, row.client_message_id, redact=self._redact)
             return self.receipt(row.session_id, row.client_message_id)
-        bounced = bounced_request(request, _item(row))
+        bounced = bounced_request(request, row.item)
         self._admission.admit(bounced)
         self._inputs.bounced(row.session_id, row.client_message_id, bounced.turn_id, redact=self._redact)
         log.info("input became a turn", turn_id=bounced.turn_id, sent_to=row.turn_id)
@@ -254,12 +245,6 @@ class InputDesk:
         live = self._sessions.live(session_id)
         if live != expected_turn_id:
             raise StaleTurn(expected_turn_id, live)
-
-
-def _item(row: Row) -> TurnInput:
-    return TurnInput(
-        client_message_id=row.client_message_id, text=row.text, readiness=row.readiness, merged=row.merged
-    )
 
 
 def _receipt(row: Row, state: str = "", step: int | None = None) -> Receipt:

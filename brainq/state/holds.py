@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from brainq.contracts.hold import HoldSpec, StandingHold
 from brainq.state.attention import GOING_ON_S, LOOKED_AT_ANYWAY_S, look_within
@@ -24,10 +24,14 @@ class RedisHolds:
         self._outbox = outbox
         self._keep_ms = int(keep_session_s * 1000)
 
-    def place(self, session_id: str, turn_id: str, hold: HoldSpec) -> str:
+    def place(
+        self, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"] = "hold"
+    ) -> str:
         """`HELD`, `ALREADY`, `ENDED` or `GONE`. From then on no call that changes something starts."""
         values = hold_values(hold)
-        reply = self._run.hold_place.on(self._keys, session_id, turn_id, hold=values.pop("id"), **values)
+        reply = self._run.hold_place.on(
+            self._keys, session_id, turn_id, hold=values.pop("id"), hold_kind=kind, **values
+        )
         if reply[0] == "HELD":
             # The sweeper looks when it is over, not only when it would have looked anyway.
             look_within(self._run, self._keys, session_id, turn_id, min(hold.timeout_s, LOOKED_AT_ANYWAY_S))

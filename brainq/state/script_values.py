@@ -8,6 +8,7 @@ from typing import Any
 
 from brainq.contracts.claim import PlannedCall
 from brainq.contracts.hold import HoldSpec, readiness_id
+from brainq.contracts.kept import Kept
 from brainq.contracts.usage import Spend
 
 
@@ -73,3 +74,26 @@ def said_at_submit(readiness: bool | None, key: str) -> HoldSpec | str:
     if readiness is None:
         return ""
     return "ready" if readiness else HoldSpec(id=readiness_id(key), reason="it was submitted as not ready")
+
+
+def kept_json(kept: Kept) -> str:
+    """The argument `kept`: "" where SQL kept nothing."""
+    if not kept.brakes and not kept.inputs:
+        return ""
+    brakes = [
+        {
+            "id": brake.id,
+            "kind": brake.kind,
+            "taken": brake.turn_id is not None,
+            "timeout_ms": int(brake.timeout_s * 1000),
+            "left_ms": int(brake.left_s * 1000),
+            "policy": brake.on_timeout,
+            "reason": brake.reason,
+        }
+        for brake in kept.brakes
+    ]
+    inputs = [
+        {"id": item.client_message_id, "item": item.model_dump_json(exclude_defaults=True)}
+        for item in kept.inputs
+    ]
+    return json.dumps({"brakes": brakes, "inputs": inputs})

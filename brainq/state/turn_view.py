@@ -118,7 +118,7 @@ def read_view(client: Client, keys: Keys, claim: TurnClaim) -> TurnView:
         history_length=length,
         shown=frozenset((turn["shown"] or "").split()),
         compacted=turn["compacted"] == "1",
-        flagged=turn["flag"] is not None,
+        flag=turn["flag"] or "",
         died_alone=int(turn["died_alone"] or 0),
         died_how=turn["died_how"] or "",
         inputs=tuple(TurnInput.model_validate_json(item) for item in inputs),

@@ -6,6 +6,7 @@ import json
 from typing import cast
 
 from brainq.contracts.claim import TurnClaim, TurnEnded
+from brainq.contracts.kept import NOTHING_KEPT, Kept
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
@@ -15,7 +16,7 @@ from brainq.contracts.view import TurnView
 from brainq.state.attention import GOING_ON_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import ready_word, said_at_submit
+from brainq.state.script_values import kept_json, ready_word, said_at_submit
 from brainq.state.script_values import used as _used
 from brainq.state.scripts import Scripts
 from brainq.state.turn_steps import TurnSteps
@@ -53,11 +54,13 @@ class RedisTurns(TurnSteps):
         look_after_s: float,
         lost_reason: str = "",
         children: int = 0,
-    ) -> tuple[str, str]:
+        kept: Kept = NOTHING_KEPT,
+    ) -> tuple[str, str, tuple[str, ...]]:
         """Queue an accepted turn: `ACTIVE`, `QUEUED` (and how many are ahead), `EXISTS` (and its state), or `BUSY`
-        (and the live turn).
+        (and the live turn); and the turns that it stopped.
 
         children   how many child turns it may start
+        kept       what SQL knows of it that Redis may have lost
         """
         sid, tid = request.session_id, request.turn_id
         parent = request.parent
@@ -86,6 +89,7 @@ class RedisTurns(TurnSteps):
             max_cost_usd=limits.max_cost_usd or "",
             max_children=children,
             lost_reason=lost_reason,
+            kept=kept_json(kept),
         )
         self._outbox.flush(sid)
         if reply[0] == "QUEUED" and request.on_busy in ("interrupt", "replace"):
@@ -93,7 +97,8 @@ class RedisTurns(TurnSteps):
             if live:
                 # As for a cancel: the calls that run end it, or the sweeper after their grace.
                 look_within(self._run, self._keys, sid, live, self._grace_ms / 1000)
-        return reply[0], reply[1] if len(reply) > 1 else ""
+        stopped = tuple(reply[2].split()) if len(reply) > 2 else ()
+        return reply[0], reply[1] if len(reply) > 1 else "", stopped
 
     def claim(
         self, session_id: str, turn_id: str, fence: int, owner: str, most_lost: int = MOST_LOST

@@ -24,6 +24,7 @@ from brainq.store.repositories.numbering import POSITION
 from brainq.store.store import Store
 from brainq.store.tables import (
     approvals,
+    brakes,
     calls,
     decisions,
     finalizer_steps,
@@ -54,6 +55,7 @@ OF_TURNS = (
     judgements,
     inputs,
     approvals,
+    brakes,
 )
 KNOWLEDGE = (memories, observations)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from brainq.store.database import Dialects
@@ -31,6 +31,17 @@ def insert_or_ignore(
         column = table.c[returning]
         return {"sqlite": lite.returning(column), "postgresql": post.returning(column)}
     # inline: nobody asks for the new row's key, so Postgres need not return it
+    return {
+        "sqlite": lite.inline().execution_options(**_KEEP_COUNT),
+        "postgresql": post.inline().execution_options(**_KEEP_COUNT),
+    }
+
+
+def insert_unless(table: Table, names: Sequence[str], stands: ColumnElement[bool]) -> Dialects:
+    """INSERT these columns' values, given at each run, ON CONFLICT DO NOTHING; 0 rows also where `stands` holds."""
+    values = select(*(bindparam(name, type_=table.c[name].type) for name in names)).where(~stands)
+    lite = sqlite.insert(table).from_select(list(names), values).on_conflict_do_nothing()
+    post = postgresql.insert(table).from_select(list(names), values).on_conflict_do_nothing()
     return {
         "sqlite": lite.inline().execution_options(**_KEEP_COUNT),
         "postgresql": post.inline().execution_options(**_KEEP_COUNT),

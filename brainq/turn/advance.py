@@ -16,7 +16,7 @@ from brainq.turn.beside import Beside
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide
 from brainq.turn.ending import Ender
 from brainq.turn.faults import end_of_fault
-from brainq.turn.ports import Alone, LaneKeeper, Stops, Turns
+from brainq.turn.ports import Alone, Brakes, LaneKeeper, Stops, Turns
 from brainq.turn.think import Thinker
 from brainq.turn.thinking import ThinkingManager
 
@@ -57,6 +57,7 @@ class Coordinator:
         beats: Beats,
         stops: Stops,
         ender: Ender,
+        brakes: Brakes,
         is_away: Callable[[Exception], bool],
         alone: Alone | None = None,
     ) -> None:
@@ -74,6 +75,7 @@ class Coordinator:
         self._ender = ender
         self._alone = alone
         self._is_away = is_away
+        self._brakes = brakes
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
@@ -115,6 +117,8 @@ class Coordinator:
                 return self._ender.end(claim, view, end_of_fault(failure))
 
     def _act(self, claim: TurnClaim, view: TurnView, ownership: Ownership) -> str:
+        if view.flag and not view.begun:
+            self._brakes.taken(claim.session_id, view.flag, claim.turn_id)
         thinking = self._thinking.on_turn_start(view.turn_number)
         decision = decide(view, thinking)
         if isinstance(decision, Reflect):

@@ -63,7 +63,7 @@ class Beginner:
         request = view.request
         if request.kind == "chat":
             self._events.log_user(request, self._brain.redact_logs)
-            if not view.flagged:
+            if not view.flag:
                 self._say_ready(claim.turn_id)
         self._call_back(info)
         before = [] if _is_known(view) else self._from_sql(claim)

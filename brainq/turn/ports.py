@@ -152,6 +152,17 @@ class Approvals(Protocol):
     def ask(self, rows: Sequence[AskedCall]) -> None: ...
 
 
+class Brakes(Protocol):
+    """What SQL has of readiness flags, which outlive Redis' data.
+
+    taken   the turn took a flag of its session when it became live
+    lift    a newer word on its readiness takes the place of that flag
+    """
+
+    def taken(self, session_id: str, flag_id: str, turn_id: str) -> None: ...
+    def lift(self, session_id: str, turn_id: str) -> None: ...
+
+
 class Leftovers(Protocol):
     """What becomes of what a turn leaves behind when it ends."""
 

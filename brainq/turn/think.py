@@ -30,7 +30,7 @@ from brainq.turn.beside import Beside
 from brainq.turn.decide import SPENT, End
 from brainq.turn.mailbox import TurnMailbox, messages_of, readiness_word
 from brainq.turn.plan import Plan, plan_calls, refuse_calls
-from brainq.turn.ports import Approvals, Price, ToolCallBudget, Turns
+from brainq.turn.ports import Approvals, Brakes, Price, ToolCallBudget, Turns
 from brainq.turn.preparer import TurnPreparer
 from brainq.turn.selection import SemanticToolSelector, context_of
 from brainq.turn.spend import MAYBE_BILLED
@@ -59,6 +59,7 @@ class Thinker:
         beginner: Beginner,
         beside: Beside,
         approvals: Approvals,
+        brakes: Brakes,
         price: Price,
         selector: SemanticToolSelector | None,
         preparer: TurnPreparer | None = None,
@@ -70,6 +71,7 @@ class Thinker:
         self._beginner = beginner
         self._beside = beside
         self._approvals = approvals
+        self._brakes = brakes
         self._selector = selector
         self._price = price
         self._preparer = preparer or TurnPreparer()
@@ -106,6 +108,8 @@ class Thinker:
             if opened:
                 return RungAgain(opened) if opened != "lost" else None
         drain = TurnMailbox(view.inputs).drain()
+        if drain.readiness is not None and view.flag:
+            self._brakes.lift(claim.session_id, claim.turn_id)
         inputs = messages_of(drain, claim.turn_id, view.step + 1)
         limits = request.limits.over(self._brain.limits)
         specs = self._tools(view)

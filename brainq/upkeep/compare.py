@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brainq.errors import SessionBusy
 from brainq.observe.logs import logger
-from brainq.upkeep.ports import Accepted, Admission, Index, Inputs, Intents
+from brainq.upkeep.ports import Accepted, Admission, Index
 
 log = logger("brainq.upkeep")
 
@@ -14,14 +14,10 @@ PAGE = 500
 class Comparer:
     """Finds turns between their SQL row and Redis: a producer died there, or Redis lost them."""
 
-    def __init__(
-        self, *, index: Index, accepted: Accepted, intents: Intents, admission: Admission, inputs: Inputs
-    ) -> None:
+    def __init__(self, *, index: Index, accepted: Accepted, admission: Admission) -> None:
         self._index = index
         self._accepted = accepted
-        self._intents = intents
         self._admission = admission
-        self._inputs = inputs
 
     def compare(self) -> int:
         """Queue what Redis does not know; how many that were."""
@@ -60,17 +56,9 @@ class Comparer:
             return 0
         if waits:
             request = request.model_copy(update={"on_busy": "enqueue"})
-        if self._intents.has_intents(turn_id):
-            # Redis forgot a turn that had begun to write: beginning it again could write twice.
-            self._admission.end_as_lost(
-                request,
-                "Redis lost this turn after it had begun to write; see its calls for what was started",
-            )
-        else:
-            try:
-                self._admission.queue(request)
-            except SessionBusy:
-                return 0  # its producer did not want it to wait, and is refused in SQL
-            self._inputs.restore(turn_id)
+        try:
+            self._admission.queue_again(request)
+        except SessionBusy:
+            return 0  # its producer did not want it to wait, and is refused in SQL
         log.warning("turn queued from SQL", turn_id=turn_id)
         return 1

@@ -62,7 +62,6 @@ class Intents(Protocol):
         tool: str,
         effect: Effect,
     ) -> Verdict: ...
-    def has_intents(self, turn_id: str) -> bool: ...
 
 
 class Lanes(Protocol):
@@ -110,10 +109,15 @@ class Children(Protocol):
 
 
 class Inputs(Protocol):
-    """Mid-turn input: finishes what a sender left half done, and gives a turn that begins anew what it had read."""
+    """Mid-turn input: finishes what a sender left half done."""
 
     def heal(self) -> int: ...
-    def restore(self, turn_id: str) -> None: ...
+
+
+class Brakes(Protocol):
+    """Holds, readiness flags and cancels: puts back what SQL says stands and Redis has lost."""
+
+    def heal(self) -> int: ...
 
 
 class Cancel(Protocol):
@@ -135,5 +139,4 @@ class Accepted(Protocol):
 class Admission(Protocol):
     """Queues an accepted turn in Redis, or ends one that cannot be begun again."""
 
-    def queue(self, request: TurnRequest) -> None: ...
-    def end_as_lost(self, request: TurnRequest, why: str) -> None: ...
+    def queue_again(self, request: TurnRequest) -> None: ...

@@ -11,6 +11,7 @@ from brainq.upkeep.compare import Comparer
 from brainq.upkeep.judges import JudgeBells
 from brainq.upkeep.parks import Parks
 from brainq.upkeep.ports import (
+    Brakes,
     Calls,
     Children,
     Coordinator,
@@ -51,6 +52,7 @@ class Sweeper:
         parks: Parks,
         children: Children,
         inputs: Inputs,
+        brakes: Brakes,
     ) -> None:
         self._every_s = every_s
         self._index = index
@@ -67,6 +69,7 @@ class Sweeper:
         self._children = children
         self._inputs = inputs
         self._watchers: Watchers | None = None
+        self._brakes = brakes
 
     def run(self, stop: threading.Event, watchers: Watchers | None = None) -> None:
         """Sweep until told to stop. An error (Redis or SQL away) is logged and tried again."""
@@ -80,6 +83,7 @@ class Sweeper:
                     self._every_s * COMPARE_EVERY_SWEEPS
                 ):
                     self._comparer.compare()
+                    self._brakes.heal()
                     self._inputs.heal()
                     self._judges.ring()
             except Exception as failure:

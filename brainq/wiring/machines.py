@@ -91,6 +91,7 @@ class Wiring(People):
             beginner=Beginner(self.brain, self.turns, self.store.messages, self.store.turns),
             beside=beside,
             approvals=self.store.approvals,
+            brakes=self.brakes,
             price=cost_usd,
             selector=self.selector,
         )
@@ -103,6 +104,7 @@ class Wiring(People):
             lanes=self.keeper,
             beats=self.beats,
             stops=self.stops,
+            brakes=self.brakes,
             ender=Ender(
                 turns=self.turns,
                 lanes=self.keeper,
@@ -135,6 +137,7 @@ class Wiring(People):
             holds=self.holds,
             outside=self.outside,
             children=self.children,
+            brakes=self.brakes,
         )
 
     @cached_property
@@ -204,9 +207,7 @@ class Wiring(People):
             comparer=Comparer(
                 index=self.index,
                 accepted=self.store.turns,
-                intents=self.store.calls,
                 admission=self.admission,
-                inputs=self.inputs,
             ),
             judges=JudgeBells(self.store.judgements, self.finals),
             coordinator=self.coordinator,
@@ -215,6 +216,7 @@ class Wiring(People):
             parks=Parks(calls=self.calls, lanes=self.keeper, cancel=self.cancel),
             children=self.children,
             inputs=self.inputs,
+            brakes=self.brakes,
         )
 
     def warm_up(self) -> None:

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 
 from brainq.admission import Admission
 from brainq.people.approvals import ApprovalDesk
+from brainq.people.brakes import BrakeDesk
 from brainq.people.children import ChildDesk
 from brainq.people.door import Door
 from brainq.people.inputs import InputDesk
@@ -27,7 +28,13 @@ class People(Services):
             children=self.brain.children.max_turns,
             wrote=self.store.calls.has_intents,
             look_after_s=self.settings.rering_s,
+            brakes=self.brakes,
+            inputs=self.store.inputs,
         )
+
+    @cached_property
+    def brakes(self) -> BrakeDesk:
+        return BrakeDesk(self.store.brakes, self.holds, self.cancel, self.keeper)
 
     @cached_property
     def inputs(self) -> InputDesk:
@@ -38,7 +45,7 @@ class People(Services):
             requests=self.store.turns,
             admission=self.admission,
             holds=self.holds,
-            keeper=self.keeper,
+            brakes=self.brakes,
             redact=self.brain.redact_logs,
         )
 
@@ -85,6 +92,7 @@ class People(Services):
     def leftovers(self) -> Leftovers:
         return Leftovers(self.inputs, self.children)
 
-    def cancel(self, session_id: str, turn_id: str, reason: str) -> str:
+    def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> str:
         """See `state.turns.RedisTurns.cancel`."""
-        return self.turns.cancel(session_id, turn_id, reason[:500], self.order.first)[0]
+        first = self.order.first
+        return self.turns.cancel(session_id, turn_id, reason[:500], first, queued_only=queued_only)[0]

@@ -360,11 +360,12 @@ def test_a_child_that_redis_lost_waits_for_its_parent_to_come_to_it_again(pumps:
     family = Family()
     pump, handle = to_parked(pumps, family, "ask:wait")
     child = child_of(pump, handle)
-    child.hold()
+    hold = child.hold()
     lose_redis(pump)
     pump.sweep()
     pump.sweep()
     assert not turn_field(pump, child, "cancel")
+    hold.release()
     assert pump.finish(handle).ending is Ending.COMPLETED
     assert family.results(handle) == ["answer to wait"]
 

@@ -123,6 +123,8 @@ _USUAL: dict[str, Any] = {
     "expect": "h",
     "edit": "",
     "hold": "h1",
+    "hold_kind": "hold",
+    "kept": "",
     "policy": "deny",
     "flag": "f1",
     "message_id": "m1",

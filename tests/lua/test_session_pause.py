@@ -9,7 +9,7 @@ def test_turns_wait_in_a_paused_session(rig: Rig) -> None:
     assert rig.run("session_pause") == ["PAUSED"]
     assert rig.run("session_pause") == ["ALREADY"]
     assert 0 < rig.client.pttl(rig.names(TID)["session"]) <= 100_000
-    assert rig.run("turn_submit") == ["QUEUED", 1]
+    assert rig.run("turn_submit") == ["QUEUED", 1, ""]
     assert rig.client.pttl(rig.names(TID)["session"]) == -1
 
 

@@ -17,8 +17,8 @@ def test_the_first_turn_of_a_session_is_live_and_rung(rig: Rig) -> None:
 
 def test_the_next_ones_wait_in_order(rig: Rig) -> None:
     rig.active()
-    assert rig.run("turn_submit", tid="t02") == ["QUEUED", 1]
-    assert rig.run("turn_submit", tid="t03") == ["QUEUED", 2]
+    assert rig.run("turn_submit", tid="t02") == ["QUEUED", 1, ""]
+    assert rig.run("turn_submit", tid="t03") == ["QUEUED", 2, ""]
     assert rig.turn("t02")["state"] == "queued"
     assert rig.client.hget(rig.names("t02")["budget"], "deadline") is None
     assert [bell[1] for bell in rig.bells("brainq.turns")] == ["t01"]
@@ -41,7 +41,7 @@ def test_interrupt_stops_the_live_turn_and_waits_before_the_others(rig: Rig) -> 
     rig.owned()
     rig.run("turn_submit", tid="t02")
     rig.bells("brainq.turns")
-    assert rig.run("turn_submit", tid="t03", mode="interrupt") == ["QUEUED", 1]
+    assert rig.run("turn_submit", tid="t03", mode="interrupt") == ["QUEUED", 1, "t01"]
     assert (rig.turn()["cancel"], rig.turn()["cancel_reason"]) == ("1", "interrupted by turn t03")
     assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
     assert rig.client.lrange(rig.names(TID)["waiting"], 0, -1) == ["t03", "t02"]
@@ -51,7 +51,7 @@ def test_replace_drops_those_that_wait_as_well(rig: Rig) -> None:
     rig.active()
     rig.run("turn_submit", tid="t02")
     rig.run("mailbox_put", tid="t02", item='{"client_message_id":"m1"}')
-    assert rig.run("turn_submit", tid="t03", mode="replace") == ["QUEUED", 1]
+    assert rig.run("turn_submit", tid="t03", mode="replace") == ["QUEUED", 1, "t02 t01"]
     assert (rig.turn("t02")["state"], rig.turn("t02")["ending"]) == ("closing", "cancelled")
     assert rig.client.hgetall(rig.names("t02")["receipts"]) == {"m1": "bounced"}
     assert rig.turn()["cancel"] == "1"
@@ -69,7 +69,7 @@ def test_reject_leaves_nothing_behind(rig: Rig) -> None:
 
 def test_in_a_paused_session_it_waits(rig: Rig) -> None:
     rig.run("session_pause")
-    assert rig.run("turn_submit", mode="interrupt") == ["QUEUED", 1]
+    assert rig.run("turn_submit", mode="interrupt") == ["QUEUED", 1, ""]
     assert rig.turn()["state"] == "queued"
     assert rig.bells("brainq.turns") == []
 

@@ -1,8 +1,9 @@
 --[[
-Place a hold on a turn: from now on no call that changes something starts in it.
+Place a hold on a turn: from now on no call that changes something starts in it. `hold_kind` is `hold`, or `readiness` for
+a flag that the turn took before Redis lost the hold it became.
 
 KEYS   turn events
-ARGV   hold timeout_ms:n policy reason
+ARGV   hold timeout_ms:n policy reason hold_kind
 REPLY  HELD | ALREADY | ENDED state | GONE
 ]]
 -- @include lib/event
@@ -11,7 +12,8 @@ if not held[1] then return {'GONE'} end
 if held[1] ~= 'queued' and held[1] ~= 'active' and held[1] ~= 'parked' then return {'ENDED', held[1]} end
 local holds = held[2] and held[2] ~= '' and cjson.decode(held[2]) or {}
 if holds[hold] then return {'ALREADY'} end
-holds[hold] = {ends = now + timeout_ms, policy = policy, reason = reason, kind = 'hold'}
+holds[hold] = {ends = now + timeout_ms, policy = policy, reason = reason, kind = hold_kind}
 redis.call('HSET', turn, 'holds', cjson.encode(holds))
-emit(turn, events, 'hold.placed', {hold = hold, reason = reason, kind = 'hold'})
+if hold_kind == 'readiness' then redis.call('HSET', turn, 'readiness', hold) end
+emit(turn, events, 'hold.placed', {hold = hold, reason = reason, kind = hold_kind})
 return {'HELD'}

@@ -2,14 +2,15 @@
 Make an accepted turn known to Redis: live if its session is idle, else last in the session's queue. `mode` says what
 it does to a live turn: `enqueue` waits behind the others, `interrupt` stops it and waits before the others, `replace`
 drops those as well, `reject` does not queue. `said` is its word on readiness: `ready`, or a hold as JSON with its id.
-Running it again changes nothing.
+`kept` is what SQL knows of a turn that Redis may have lost, or empty. Running it again changes nothing.
 
-KEYS   session waiting turn spec budget events flags readiness
-ARGV   base sid tid spec_json turn_kind isolated parent mode said first_step channel timeout_ms max_steps max_tool_calls max_reflections max_context_tokens max_total_tokens max_cost_usd max_children lost_reason
-REPLY  ACTIVE | QUEUED ahead | EXISTS state | BUSY live
+KEYS   session waiting turn spec budget events flags readiness mailbox receipts
+ARGV   base sid tid spec_json turn_kind isolated parent mode said first_step channel timeout_ms max_steps max_tool_calls max_reflections max_context_tokens max_total_tokens max_cost_usd max_children lost_reason kept
+REPLY  ACTIVE | QUEUED ahead stopped | EXISTS state | BUSY live
 ]]
 -- @include lib/activate
 -- @include lib/cancel
+-- @include lib/kept
 local state = redis.call('HGET', turn, 'state')
 if state then return {'EXISTS', state} end
 local held = redis.call('HMGET', session, 'live', 'paused')
@@ -24,12 +25,16 @@ redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'ti
   'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'lost_reason', lost_reason,
   'kind', turn_kind, 'isolated', isolated, 'parent', parent, 'said', said)
 
+local cancelled = kept ~= '' and give_back(cjson.decode(kept))
 if not live and held[2] ~= '1' then
   activate(session, turn, budget, events, flags, readiness, sid, tid)
+  if cancelled then cancel_live(turn, sid, tid, cancelled, channel) end
   return {'ACTIVE'}
 end
+local stopped = {}
 if mode == 'replace' then
   for _, other in ipairs(redis.call('LRANGE', waiting, 0, -1)) do
+    stopped[#stopped + 1] = other
     cancel_queued(waiting, base .. other, sid, other, 'replaced by turn ' .. tid, first_step)
   end
 end
@@ -38,5 +43,9 @@ local length = front and redis.call('LPUSH', waiting, tid) or redis.call('RPUSH'
 redis.call('PERSIST', session)
 local ahead = front and 1 or length
 emit(turn, events, 'turn.queued', {ahead = ahead})
-if front and live then cancel_live(base .. live, sid, live, 'interrupted by turn ' .. tid, channel) end
-return {'QUEUED', ahead}
+if front and live then
+  stopped[#stopped + 1] = live
+  cancel_live(base .. live, sid, live, 'interrupted by turn ' .. tid, channel)
+end
+if cancelled then cancel_queued(waiting, turn, sid, tid, cancelled, first_step) end
+return {'QUEUED', ahead, table.concat(stopped, ' ')}

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Unpack
 
 from sqlalchemy import Boolean, Connection, and_, bindparam, case, exists, null, or_, select, true, update
 
 from brainq.contracts.effect import Effect
+from brainq.contracts.intent import Intent
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess
 from brainq.store.database import Database, Record
+from brainq.store.repositories.brakes import stands_on
 from brainq.store.rows import CallRow, VoidVerdict
-from brainq.store.statements import insert_or_ignore
+from brainq.store.statements import insert_or_ignore, insert_unless
 from brainq.store.tables import calls, turns
 from brainq.store.tables.types import SafeText, utc_now
 from brainq.store.text import sql_json
 
 _C = calls.c
 _INSERT = insert_or_ignore(calls)
+_START = insert_unless(
+    calls,
+    (
+        *("turn_id", "call_id", "attempt", "session_id", "tool", "effect", "state"),
+        *("args_hash", "args_json", "idempotency_key", "owner"),
+    ),
+    stands_on(bindparam("turn_id")),
+)
 _HERE = and_(_C.turn_id == bindparam("turn"), _C.call_id == bindparam("call"), _C.attempt == bindparam("nth"))
 _STATE = select(_C.state, _C.outcome_json).where(_HERE)
 # A redacted call (its intent has no arguments) keeps its outcome only while its turn lives: a rescue may need it.
@@ -61,36 +72,19 @@ class Calls:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._insert = database.pick(_INSERT)
+        self._start = database.pick(_START)
 
-    def start(
-        self,
-        *,
-        turn_id: str,
-        call_id: str,
-        attempt: int,
-        session_id: str,
-        tool: str,
-        effect: Effect,
-        args_hash: str,
-        args_json: str | None,
-        idempotency_key: str,
-        owner: str,
-    ) -> bool:
+    def start(self, **intent: Unpack[Intent]) -> bool:
         """Insert the intent. False: this attempt was started or voided before, so do not run it."""
-        values = {
-            "turn_id": turn_id,
-            "call_id": call_id,
-            "attempt": attempt,
-            "session_id": session_id,
-            "tool": tool,
-            "effect": effect.value,
-            "state": "intent",
-            "args_hash": args_hash,
-            "args_json": args_json,
-            "idempotency_key": idempotency_key,
-            "owner": owner,
-        }
-        return self._db.write(self._insert, values) == 1
+        return (
+            self._db.write(self._insert, {**intent, "effect": intent["effect"].value, "state": "intent"}) == 1
+        )
+
+    def start_unless_braked(self, **intent: Unpack[Intent]) -> bool:
+        """`start`; False, too, while SQL says that a brake stands on the turn."""
+        return (
+            self._db.write(self._start, {**intent, "effect": intent["effect"].value, "state": "intent"}) == 1
+        )
 
     def void(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from brainq.store.tables.approvals import approvals
 from brainq.store.tables.base import metadata
+from brainq.store.tables.brakes import brakes
 from brainq.store.tables.calls import calls
 from brainq.store.tables.decisions import decisions
 from brainq.store.tables.finalizer_steps import finalizer_steps
@@ -24,6 +25,7 @@ from brainq.store.tables.turns import turns
 
 __all__ = [
     "approvals",
+    "brakes",
     "calls",
     "decisions",
     "finalizer_steps",

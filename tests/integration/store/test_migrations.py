@@ -104,14 +104,14 @@ def test_a_database_of_the_release_before_keeps_its_rows(store: Store, store_url
     end_turn(store, "turn-1")
     with transaction(store.engine) as connection:
         command.downgrade(alembic_config(connection), "-1")
-    assert revision(store.engine) == "0002"
-    assert set(_tables(store.engine)) == {*metadata.tables, VERSION_TABLE} - {"inputs", "approvals"}
+    assert revision(store.engine) == "0003"
+    assert set(_tables(store.engine)) == {*metadata.tables, VERSION_TABLE} - {"brakes"}
 
     with Store.open(store_url) as again:
         assert revision(again.engine) == HEAD
         assert again.turns.result("turn-1") == result("turn-1")
         assert again.turns.accept(request("turn-1")).created is False
-        assert (again.inputs.of("turn-1"), again.approvals.of("turn-1")) == ([], [])
+        assert again.brakes.of("s1", "turn-1") == []
 
 
 def test_a_sqlite_that_cannot_search_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy import event, func, select, text
 from brainq.contracts.approval import AskedCall
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.effect import Effect
+from brainq.contracts.hold import HoldSpec
 from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Message
@@ -72,6 +73,7 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     store.inputs.consumed(session_id, {f"{turn_id}-m": 1})
     asked = AskedCall(session_id, turn_id, "c1-0", "write", Effect.LOCAL_WRITE, "h", "{}", "why", 60)
     store.approvals.ask([asked])
+    store.brakes.hold(session_id, turn_id, HoldSpec(id=f"{turn_id}-hold"))
     records = SqlRecords(store)
 
     def claim(step: str) -> StepClaim:

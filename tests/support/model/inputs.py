@@ -21,6 +21,15 @@ class InputRow:
     step: int | None = None
     bounced_turn_id: str | None = None
 
+    @property
+    def item(self) -> TurnInput:
+        return TurnInput(
+            client_message_id=self.client_message_id,
+            text=self.text,
+            readiness=self.readiness,
+            merged=self.merged,
+        )
+
 
 class Inputs:
     """Fits `people.inputs.Inputs`. Rows go out as copies, as from a database; `text` stays."""

@@ -110,6 +110,24 @@ class AloneProcess:
         return self._turns.blame(session_id, turn_id, self._name, "was killed by signal 9")
 
 
+@dataclass(frozen=True, slots=True)
+class BrakesOfRedis:
+    """`people.brakes.BrakeDesk` without SQL."""
+
+    state: State
+
+    def release(self, session_id: str, turn_id: str, hold_id: str) -> bool:
+        word, wants = self.state.holds.release(session_id, turn_id, hold_id)
+        self.state.keeper.enter_all(session_id, turn_id, wants)
+        return word == "RELEASED"
+
+    def taken(self, session_id: str, flag_id: str, turn_id: str) -> None:
+        """A flag is a hold of its turn as soon as that is live."""
+
+    def heal(self) -> int:
+        return 0
+
+
 class Process:
     """A worker process. `spawn` starts another task in it."""
 
@@ -126,7 +144,15 @@ class Process:
         rng, accepted = outside.rng, outside.accepted
         self.stops = Stops()
         stops: Any = self.stops
-        self.admission = Admission(cast(Any, accepted), state.turns, Limits())
+        self.admission = Admission(
+            cast(Any, accepted),
+            state.turns,
+            Limits(),
+            wrote=outside.intents.has_intents,
+            inputs=outside.inputs,
+        )
+        # Their rows are in SQL, which is not modelled: only Redis' side of them is.
+        brakes: Any = BrakesOfRedis(state)
         self.desk = InputDesk(
             inputs=outside.inputs,
             mailbox=state.mailbox,
@@ -134,7 +160,7 @@ class Process:
             requests=accepted,
             admission=self.admission,
             holds=state.holds,
-            keeper=state.keeper,
+            brakes=brakes,
             redact=True,
         )
         children: Any = NoChildren()
@@ -158,6 +184,7 @@ class Process:
                 lanes=state.keeper,
                 beats=beats,
                 stops=stops,
+                brakes=brakes,
                 ender=ender,
                 is_away=lambda failure: True,  # what a process raises in a schedule is its death
                 alone=alone,
@@ -207,9 +234,7 @@ class Process:
         self.comparer = Comparer(
             index=state.index,
             accepted=cast(Any, accepted),
-            intents=intents,
             admission=self.admission,
-            inputs=self.desk,
         )
 
         def cancel(session_id: str, turn_id: str, reason: str) -> object:
@@ -230,6 +255,7 @@ class Process:
             parks=Parks(calls=state.calls, lanes=state.keeper, cancel=cancel),
             children=children,
             inputs=self.desk,
+            brakes=brakes,
         )
 
 

@@ -100,6 +100,9 @@ class Intents:
         self.started.append(call_id)
         return True
 
+    def start_unless_braked(self, **intent: Any) -> bool:
+        return self.start(**intent)
+
     def record_outcome(
         self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
     ) -> bool:

@@ -37,13 +37,13 @@ local function activate(session_key, turn_key, budget_key, events_key, flags_key
   redis.call('PERSIST', flags_key)
   redis.call('PERSIST', readiness_key)
   emit(turn_key, events_key, 'turn.active', {deadline_in_ms = timeout_ms})
-  local told = redis.call('HMGET', turn_key, 'kind', 'said')
+  local told = redis.call('HMGET', turn_key, 'kind', 'said', 'flag')
   if told[2] and told[2] ~= '' then
     if told[2] ~= 'ready' then
       local hold = cjson.decode(told[2])
       hold_until_ready(turn_key, events_key, hold.id, hold)
     end
-  elseif told[1] == 'chat' then
+  elseif told[1] == 'chat' and not told[3] then
     take_flag(turn_key, events_key, flags_key, readiness_key, tid)
   end
   local fence = tonumber(redis.call('HGET', turn_key, 'fence'))

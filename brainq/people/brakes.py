@@ -1,0 +1,174 @@
+"""BrakeDesk: holds, readiness flags and cancels, which SQL has before anybody is promised one.
+
+Redis keeps calls from starting, and may lose its data. What SQL says stands is put back: with the turn, when that
+begins anew; when a call that changes something is to start; and by the sweeper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, Protocol
+
+from brainq.contracts.hold import HoldSpec
+from brainq.contracts.kept import Brake, cancel_id
+from brainq.observe.logs import logger
+
+log = logger("brainq.people")
+
+PAGE = 500
+
+
+class Rows(Protocol):
+    """Brakes in SQL; see `store.repositories.brakes.Brakes`."""
+
+    def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> None: ...
+    def flag(self, session_id: str, spec: HoldSpec) -> None: ...
+    def cancel(self, session_id: str, turn_id: str, reason: str) -> None: ...
+    def taken(self, session_id: str, flag_id: str, turn_id: str) -> bool: ...
+    def over(self, session_id: str, brake_id: str) -> bool: ...
+    def lift(self, session_id: str, turn_id: str) -> int: ...
+    def of(self, session_id: str, turn_id: str) -> Sequence[Brake]: ...
+    def stands(self, session_id: str, brake_id: str) -> bool: ...
+    def of_turns(self, after_row: int, limit: int) -> Sequence[tuple[int, Brake]]: ...
+    def close(self) -> int: ...
+
+
+class Holds(Protocol):
+    """Holds and flags in Redis; see `state.holds.RedisHolds`."""
+
+    def place(
+        self, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"] = "hold"
+    ) -> str: ...
+    def release(self, session_id: str, turn_id: str, hold_id: str) -> tuple[str, Sequence[str]]: ...
+    def add_flag(self, session_id: str, flag: HoldSpec) -> str: ...
+    def release_flag(self, session_id: str, flag_id: str) -> tuple[str, str]: ...
+
+
+class Cancel(Protocol):
+    """Marks a turn in Redis; see `state.turns.RedisTurns.cancel`."""
+
+    def __call__(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> str: ...
+
+
+class Keeper(Protocol):
+    def enter_all(self, session_id: str, turn_id: str, call_ids: Iterable[str]) -> object: ...
+
+
+class BrakeDesk:
+    """Every brake goes into SQL first and out of it first: what stands there stands."""
+
+    def __init__(self, rows: Rows, holds: Holds, cancel: Cancel, keeper: Keeper) -> None:
+        self._rows = rows
+        self._holds = holds
+        self._cancel = cancel
+        self._keeper = keeper
+
+    def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> str:
+        """`HELD`, `ALREADY`, `ENDED` or `GONE`: nothing stands after the last two."""
+        self._rows.hold(session_id, turn_id, spec)
+        try:
+            word = self._holds.place(session_id, turn_id, spec)
+        except Exception:
+            # Whoever asked learns no id: nobody could release it.
+            self._rows.over(session_id, spec.id)
+            raise
+        if word in ("ENDED", "GONE"):
+            self._rows.over(session_id, spec.id)
+        return word
+
+    def release(self, session_id: str, turn_id: str, hold_id: str) -> bool:
+        """Let go of a hold, or of a flag that the turn has taken; the calls that waited for it go on."""
+        stood = self._rows.over(session_id, hold_id)
+        word, wants = self._holds.release(session_id, turn_id, hold_id)
+        self._keeper.enter_all(session_id, turn_id, wants)
+        return word == "RELEASED" or (stood and word == "GONE")
+
+    def add_flag(self, session_id: str, spec: HoldSpec) -> str:
+        """`ADDED`, `ALREADY`, or `FULL`: nothing stands after the last."""
+        self._rows.flag(session_id, spec)
+        word = self._holds.add_flag(session_id, spec)
+        if word == "FULL":
+            self._rows.over(session_id, spec.id)
+        return word
+
+    def release_flag(self, session_id: str, flag_id: str) -> bool:
+        """Say that a flag is ready; False when there is nothing to release any more."""
+        stood = self._rows.over(session_id, flag_id)
+        word, turn_id = self._holds.release_flag(session_id, flag_id)
+        if word == "TAKEN":
+            return self.release(session_id, turn_id, flag_id)
+        return word == "READY" or stood
+
+    def taken(self, session_id: str, flag_id: str, turn_id: str) -> None:
+        """A turn that became live took the flag: from now on it is a brake of that turn."""
+        self._rows.taken(session_id, flag_id, turn_id)
+
+    def lift(self, session_id: str, turn_id: str) -> None:
+        """A newer word on the turn's readiness takes the place of its flag."""
+        self._rows.lift(session_id, turn_id)
+
+    def cancel(self, session_id: str, turn_id: str, reason: str) -> str:
+        """`CANCELLED`, `REQUESTED`, `ENDED` or `GONE`. Where SQL is away Redis is told all the same."""
+        try:
+            self._rows.cancel(session_id, turn_id, reason)
+        except Exception:
+            self._cancel(session_id, turn_id, reason)
+            raise
+        word = self._cancel(session_id, turn_id, reason)
+        if word == "ENDED":
+            self.nothing_to_cancel(session_id, turn_id)
+        return word
+
+    def nothing_to_cancel(self, session_id: str, turn_id: str) -> None:
+        """The turn is over, or was never there."""
+        self._rows.over(session_id, cancel_id(turn_id))
+
+    def drop(self, session_id: str, turn_id: str, reason: str) -> str:
+        """`cancel` for a turn that waits for its session; `LIVE`: it waits no more, and was left alone."""
+        word = self._cancel(session_id, turn_id, reason, queued_only=True)
+        if word == "CANCELLED":
+            self._rows.cancel(session_id, turn_id, reason)
+        return word
+
+    def stopped(self, session_id: str, turn_ids: Iterable[str], reason: str) -> None:
+        """A submit has stopped these turns in Redis."""
+        for turn_id in turn_ids:
+            self._rows.cancel(session_id, turn_id, reason)
+
+    def of(self, session_id: str, turn_id: str) -> Sequence[Brake]:
+        """What stands on a turn, and the flags of its session that no turn has taken."""
+        return self._rows.of(session_id, turn_id)
+
+    def restore(self, session_id: str, turn_id: str) -> int:
+        """Put back what Redis has lost of a turn's brakes; how many that were, cancels always among them."""
+        standing = [brake for brake in self._rows.of(session_id, turn_id) if brake.turn_id == turn_id]
+        return sum(self._put_back(brake) or brake.kind == "cancel" for brake in standing)
+
+    def heal(self) -> int:
+        """Put back what Redis lost of any turn's brakes; how many that were."""
+        self._rows.close()
+        after_row, healed = 0, 0
+        while page := self._rows.of_turns(after_row, PAGE):
+            for _, brake in page:
+                try:
+                    healed += self._put_back(brake)
+                except Exception as failure:
+                    log.error("brake not restored", failure=failure, turn_id=brake.turn_id)
+            after_row = page[-1][0]
+            if len(page) < PAGE:
+                break
+        return healed
+
+    def _put_back(self, brake: Brake) -> bool:
+        turn_id = brake.turn_id or ""
+        if brake.kind == "cancel":
+            return self._cancel(brake.session_id, turn_id, brake.reason) == "CANCELLED"
+        kind = "readiness" if brake.kind == "flag" else "hold"
+        if self._holds.place(brake.session_id, turn_id, brake.hold, kind) != "HELD":
+            return False
+        if self._rows.stands(brake.session_id, brake.id):
+            log.warning("a hold that Redis had lost stands again", turn_id=turn_id)
+            return True
+        # It was released between our look and now.
+        self.release(brake.session_id, turn_id, brake.id)
+        return False

@@ -1,0 +1,146 @@
+"""Brakes: what people were promised would keep a turn from changing anything."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Float, and_, bindparam, exists, null, or_, select, update
+
+from brainq.contracts.hold import HoldSpec
+from brainq.contracts.kept import Brake, BrakeKind, cancel_id
+from brainq.store.database import Database, Record
+from brainq.store.statements import insert_or_ignore
+from brainq.store.tables import brakes, turns
+from brainq.store.tables.types import utc_after, utc_now
+
+_B = brakes.c
+_AFTER = utc_after(bindparam("seconds", type_=Float()))
+_TIMED = insert_or_ignore(brakes, fixed={"ends_at": _AFTER})
+_ENDLESS = insert_or_ignore(brakes, fixed={"ends_at": null()})
+_STANDS = _B.over_at.is_(None)
+_HERE = and_(_B.session_id == bindparam("session"), _B.brake_id == bindparam("brake"), _STANDS)
+_OVER = update(brakes).where(_HERE).values(over_at=utc_now())
+_TAKEN = (
+    update(brakes)
+    .where(_HERE, _B.turn_id.is_(None))
+    .values(turn_id=bindparam("turn"), ends_at=utc_after(_B.timeout_s))
+)
+_LIFT = (
+    update(brakes)
+    .where(_B.session_id == bindparam("session"), _B.turn_id == bindparam("turn"), _B.kind == "flag", _STANDS)
+    .values(over_at=utc_now())
+)
+_WHOLE = select(
+    _B.row,
+    _B.kind,
+    _B.brake_id,
+    _B.session_id,
+    _B.turn_id,
+    _B.reason,
+    _B.on_timeout,
+    _B.timeout_s,
+    _B.ends_at,
+    utc_now().label("now"),
+).where(_STANDS)
+_OF = _WHOLE.where(
+    _B.session_id == bindparam("session"), or_(_B.turn_id.is_(None), _B.turn_id == bindparam("turn"))
+).order_by(_B.row)
+_GET = _WHOLE.where(_HERE)
+_OF_TURNS = (
+    _WHOLE.where(_B.row > bindparam("after"), _B.turn_id.is_not(None))
+    .order_by(_B.row)
+    .limit(bindparam("most"))
+)
+_CLOSE = (
+    update(brakes)
+    .where(_STANDS, exists().where(turns.c.turn_id == _B.turn_id, turns.c.ended_at.is_not(None)))
+    .values(over_at=utc_now())
+)
+
+
+class Brakes:
+    """The `brakes` table. A brake stands until it is over, and then stays so."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._timed = database.pick(_TIMED)
+        self._endless = database.pick(_ENDLESS)
+
+    def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> None:
+        self._db.write(self._timed, {**_row("hold", session_id, turn_id, spec), "seconds": spec.timeout_s})
+
+    def flag(self, session_id: str, spec: HoldSpec) -> None:
+        """A readiness flag of a session: its time runs from when a turn takes it."""
+        self._db.write(self._endless, _row("flag", session_id, None, spec))
+
+    def cancel(self, session_id: str, turn_id: str, reason: str) -> None:
+        """The same turn again changes nothing, whatever the reason."""
+        spec = HoldSpec(id=cancel_id(turn_id), reason=reason, timeout_s=0.0, on_timeout="cancel")
+        self._db.write(self._endless, _row("cancel", session_id, turn_id, spec))
+
+    def taken(self, session_id: str, flag_id: str, turn_id: str) -> bool:
+        """A turn has taken a flag; False, and nothing changed, if it was taken, or is over."""
+        return self._db.write(_TAKEN, {"session": session_id, "brake": flag_id, "turn": turn_id}) == 1
+
+    def over(self, session_id: str, brake_id: str) -> bool:
+        """It stands no longer; False if it did not."""
+        return self._db.write(_OVER, {"session": session_id, "brake": brake_id}) == 1
+
+    def lift(self, session_id: str, turn_id: str) -> int:
+        """A newer word on the turn's readiness takes the place of the flags it took; how many those were."""
+        return self._db.write(_LIFT, {"session": session_id, "turn": turn_id})
+
+    def of(self, session_id: str, turn_id: str) -> list[Brake]:
+        """What stands on the turn, and the flags of its session that no turn has taken, oldest first."""
+        return [_brake(row) for row in self._db.all(_OF, {"session": session_id, "turn": turn_id})]
+
+    def stands(self, session_id: str, brake_id: str) -> bool:
+        return self._db.first(_GET, {"session": session_id, "brake": brake_id}) is not None
+
+    def of_turns(self, after_row: int, limit: int) -> list[tuple[int, Brake]]:
+        """(row, brake) of all that stand on turns, in row order. On Postgres a row may become visible after a
+        higher one: begin again at 0 for each sweep."""
+        found = self._db.all(_OF_TURNS, {"after": after_row, "most": limit})
+        return [(int(row["row"]), _brake(row)) for row in found]
+
+    def close(self) -> int:
+        """Those of turns that have ended are over; how many that were."""
+        return self._db.write(_CLOSE, {})
+
+
+def stands_on(turn: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether a brake of this turn stands that keeps a call from starting: one that lets go by itself counts until
+    then, any other until it is over."""
+    return exists().where(
+        _B.turn_id == turn,
+        _STANDS,
+        or_(_B.on_timeout != "release", _B.ends_at > utc_now()),
+    )
+
+
+def _row(kind: BrakeKind, session_id: str, turn_id: str | None, spec: HoldSpec) -> dict[str, object]:
+    return {
+        "kind": kind,
+        "session_id": session_id,
+        "turn_id": turn_id,
+        "brake_id": spec.id,
+        "on_timeout": spec.on_timeout,
+        "timeout_s": spec.timeout_s,
+        "reason": spec.reason,
+    }
+
+
+def _brake(found: Record) -> Brake:
+    ends_at: datetime | None = found["ends_at"]
+    now: datetime = found["now"]
+    left_s = float(found["timeout_s"]) if ends_at is None else (ends_at - now).total_seconds()
+    return Brake(
+        kind=found["kind"],
+        id=found["brake_id"],
+        session_id=found["session_id"],
+        turn_id=found["turn_id"],
+        reason=found["reason"],
+        on_timeout=found["on_timeout"],
+        timeout_s=found["timeout_s"],
+        left_s=left_s,
+    )

@@ -1,0 +1,96 @@
+"""Brakes: what stands on turns and sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from brainq.contracts.effect import Effect
+from brainq.contracts.hold import HoldPolicy, HoldSpec
+from brainq.contracts.intent import Intent
+from brainq.store.store import Store
+from tests.integration.store.examples import end_turn, request
+
+
+def standing(store: Store, turn_id: str = "turn-1") -> list[tuple[str, str | None]]:
+    return [(brake.id, brake.turn_id) for brake in store.brakes.of("s1", turn_id)]
+
+
+def intent(attempt: int = 1, turn_id: str = "turn-1") -> Intent:
+    return Intent(
+        turn_id=turn_id,
+        call_id="c1-0",
+        attempt=attempt,
+        session_id="s1",
+        tool="write",
+        effect=Effect.LOCAL_WRITE,
+        args_hash="h",
+        args_json=None,
+        idempotency_key="k",
+        owner="w",
+    )
+
+
+def test_a_turn_has_its_own_and_its_sessions_untaken_flags(store: Store) -> None:
+    store.brakes.hold("s1", "turn-1", HoldSpec(id="h1", timeout_s=60.0))
+    store.brakes.hold("s1", "turn-2", HoldSpec(id="h2"))
+    store.brakes.flag("s1", HoldSpec(id="f1"))
+    store.brakes.flag("s2", HoldSpec(id="f2"))
+    assert standing(store) == [("h1", "turn-1"), ("f1", None)]
+    assert store.brakes.taken("s1", "f1", "turn-2")
+    assert not store.brakes.taken("s1", "f1", "turn-1")
+    assert standing(store) == [("h1", "turn-1")]
+    assert standing(store, "turn-2") == [("h2", "turn-2"), ("f1", "turn-2")]
+
+
+def test_what_is_over_stays_over(store: Store) -> None:
+    for _ in range(2):
+        store.brakes.hold("s1", "turn-1", HoldSpec(id="h1"))
+    assert store.brakes.over("s1", "h1")
+    assert not store.brakes.over("s1", "h1")
+    store.brakes.hold("s1", "turn-1", HoldSpec(id="h1"))
+    assert standing(store) == []
+
+
+def test_time_is_counted_by_the_database(store: Store) -> None:
+    store.brakes.hold("s1", "turn-1", HoldSpec(id="h1", timeout_s=60.0))
+    store.brakes.flag("s1", HoldSpec(id="f1", timeout_s=30.0))
+    hold, flag = store.brakes.of("s1", "turn-1")
+    assert 50.0 < hold.left_s <= 60.0
+    assert flag.left_s == 30.0
+    store.brakes.taken("s1", "f1", "turn-1")
+    assert 20.0 < store.brakes.of("s1", "turn-1")[1].left_s <= 30.0
+
+
+def test_a_word_on_readiness_lifts_flags_and_no_hold(store: Store) -> None:
+    store.brakes.hold("s1", "turn-1", HoldSpec(id="h1"))
+    store.brakes.flag("s1", HoldSpec(id="f1"))
+    store.brakes.taken("s1", "f1", "turn-1")
+    assert store.brakes.lift("s1", "turn-1") == 1
+    assert standing(store) == [("h1", "turn-1")]
+
+
+def test_those_of_ended_turns_are_closed(store: Store) -> None:
+    store.turns.accept(request("turn-1"))
+    store.brakes.hold("s1", "turn-1", HoldSpec(id="h1"))
+    store.brakes.cancel("s1", "turn-1", "enough")
+    assert store.brakes.close() == 0
+    assert [brake.id for _, brake in store.brakes.of_turns(0, 10)] == ["h1", "cancel:turn-1"]
+    end_turn(store, "turn-1")
+    assert store.brakes.close() == 2
+    assert store.brakes.of_turns(0, 10) == []
+
+
+@pytest.mark.parametrize(
+    ("on_timeout", "timeout_s", "starts"),
+    [("deny", 60.0, False), ("deny", 0.0, False), ("release", 60.0, False), ("release", 0.0, True)],
+)
+def test_an_intent_is_not_written_while_a_brake_stands(
+    store: Store, on_timeout: HoldPolicy, timeout_s: float, starts: bool
+) -> None:
+    store.brakes.hold("s1", "turn-1", HoldSpec(id="h1", timeout_s=timeout_s, on_timeout=on_timeout))
+    store.brakes.flag("s1", HoldSpec(id="f1"))
+    assert store.calls.start_unless_braked(**intent()) is starts
+    assert store.calls.start_unless_braked(**intent(turn_id="turn-2")), "another turn's"
+    store.brakes.over("s1", "h1")
+    assert store.calls.start_unless_braked(**intent()) is not starts, "once at most"
+    assert not store.calls.start(**intent())

@@ -1,0 +1,245 @@
+"""P18: holds, flags, cancels and readiness stand in SQL before anybody is promised one, and outlive Redis' data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from brainq.broker import names
+from brainq.client.handle import TurnHandle
+from brainq.contracts.hold import HoldPolicy
+from brainq.contracts.status import Ending
+from brainq.errors import InvalidInput
+from brainq.providers.scripted import calls, says
+from tests.support.people import Pumps, Watched, awaits, brain_of, lose_redis, statuses, turn_field
+from tests.support.pump import Pump
+
+WRITE = calls(("write", {"name": "b"}))
+
+
+class Writes(Watched):
+    """Each turn writes once."""
+
+    def _follow(self, request: Any) -> Any:
+        return WRITE if request.step == 1 else says("done")
+
+
+def held_until_released(pump: Pump, handle: TurnHandle, hold_id: str, ran: list[str]) -> None:
+    pump.drain()
+    assert (ran, awaits(handle)) == ([], "parked people")
+    assert [hold.id for hold in handle.holds()] == [hold_id]
+    assert handle.release(hold_id)
+    assert pump.finish(handle).ending is Ending.COMPLETED
+    assert ran == ["write b"]
+
+
+@pytest.mark.parametrize("when", ["before it began", "while it waits with its write"])
+def test_a_hold_outlives_redis_data(pumps: Pumps, when: str) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    handle = pump.submit("s1", "Go.")
+    hold = handle.hold("looking", timeout_s=600.0)
+    if when != "before it began":
+        pump.drain()
+    lose_redis(pump)
+    (standing,) = handle.holds()
+    assert (standing.reason, standing.on_timeout, standing.kind) == ("looking", "deny", "hold")
+    assert 590_000 < standing.ends_in_ms <= 600_000
+    held_until_released(pump, handle, hold.id, ran)
+    assert not pump.wiring.store.brakes.of("s1", handle.turn_id)
+
+
+def test_a_hold_that_was_released_does_not_come_back(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    handle = pump.submit("s1", "Go.")
+    handle.hold().release()
+    lose_redis(pump)
+    pump.finish(handle)
+    assert ran == ["write b"]
+
+
+def test_a_hold_stands_on_a_turn_that_a_producer_queues_again_before_the_sweeper(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    handle = pump.submit("s1", "Go.")
+    hold = handle.hold()
+    client: Any = pump.wiring.client
+    client.flushall()
+    assert handle.steer("And that.").state == "accepted"
+    held_until_released(pump, handle, hold.id, ran)
+
+
+@pytest.mark.parametrize("on_timeout", ["deny", "cancel"])
+def test_a_hold_whose_time_ran_out_while_redis_was_gone_follows_its_policy(
+    pumps: Pumps, on_timeout: HoldPolicy
+) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    handle = pump.submit("s1", "Go.")
+    handle.hold(timeout_s=0.001, on_timeout=on_timeout)
+    lose_redis(pump)
+    result = pump.finish(handle)
+    assert (ran, result.ending is Ending.CANCELLED) == ([], on_timeout == "cancel")
+
+
+def test_a_hold_that_only_redis_lost_is_met_by_the_write_that_was_on_its_way(pumps: Pumps) -> None:
+    """A failover loses the last second: the turn is there, its hold is not."""
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    handle = pump.submit("s1", "Go.")
+    hold = handle.hold()
+    client: Any = pump.wiring.client
+    client.hdel(pump.wiring.keys.turn("s1", handle.turn_id), "holds")
+    pump.drain()
+    assert not ran
+    assert [standing.id for standing in handle.holds()] == [hold.id]
+    while statuses(pump, handle)["c1-0"] != "parked":
+        pump.sweep()
+        pump.drain()
+    held_until_released(pump, handle, hold.id, ran)
+
+
+def test_a_hold_that_only_redis_lost_is_put_back_by_the_sweeper(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Writes()))
+    handle = pump.submit("s1", "Go.")
+    hold = handle.hold()
+    client: Any = pump.wiring.client
+    client.hdel(pump.wiring.keys.turn("s1", handle.turn_id), "holds")
+    assert pump.wiring.brakes.heal() == 1
+    assert [standing.id for standing in handle.holds()] == [hold.id]
+    assert pump.wiring.brakes.heal() == 0
+    hold.release()
+    assert pump.wiring.brakes.heal() == 0
+
+
+def test_a_flag_outlives_redis_data_before_a_turn_takes_it(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    flag = pump.client.session("s1").readiness("loading")
+    client: Any = pump.wiring.client
+    client.flushall()
+    handle = pump.submit("s1", "Go.")
+    held_until_released(pump, handle, flag.id, ran)
+
+
+def test_a_flag_outlives_redis_data_after_a_turn_took_it_and_is_that_turns_alone(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    session = pump.client.session("s1")
+    flag = session.readiness()
+    first, second = pump.submit("s1", "Go."), pump.submit("s1", "And go.")
+    pump.drain()
+    lose_redis(pump)
+    pump.drain()
+    assert (ran, awaits(first), session.unread_flags()) == ([], "parked people", ())
+    assert flag.ready()
+    pump.finish(first)
+    pump.finish(second)
+    assert ran == ["write b", "write b"]
+
+
+def test_a_flag_that_input_lifted_stays_lifted_in_sql(pumps: Pumps) -> None:
+    """Else SQL would keep the write from starting for a brake that stands no longer."""
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    pump.client.session("s1").readiness()
+    handle = pump.submit("s1", "Go.")
+    handle.steer("", readiness=True)
+    pump.finish(handle)
+    assert ran == ["write b"]
+    assert not pump.wiring.store.brakes.of("s1", handle.turn_id)
+
+
+def test_a_flag_whose_turn_read_that_it_is_ready_with_its_first_step(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    pump.finish(pump.submit("s1", "One."))
+    ran.clear()
+    session = pump.client.session("s1")
+    live = pump.submit("s1", "Two.")
+    session.readiness()
+    waits = pump.submit("s1", "Three.")
+    waits.steer("", readiness=True)
+    pump.finish(live)
+    pump.finish(waits)
+    assert ran == ["write b", "write b"]
+
+
+def test_a_cancel_outlives_redis_data(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    live, waits = pump.submit("s1", "Go."), pump.submit("s1", "And go.")
+    assert (live.cancel("enough"), waits.cancel()) == ("requested", "cancelled")
+    lose_redis(pump)
+    result = pump.finish(live)
+    assert (result.ending, result.error) == (Ending.CANCELLED, "enough")
+    assert pump.finish(waits).ending is Ending.CANCELLED
+    assert not ran
+
+
+def test_what_an_interrupting_submit_stopped_stays_stopped(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    live = pump.submit("s1", "Go.")
+    pump.submit("s1", "No.", on_busy="interrupt")
+    lose_redis(pump)
+    assert pump.finish(live).ending is Ending.CANCELLED
+
+
+def test_a_cancel_is_written_down_while_redis_is_away_and_keeps_writes_from_starting(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    handle = pump.submit("s1", "Go.")
+    pump.drain(names.TURNS_QUEUE)
+
+    def away(*_: object, **__: object) -> str:
+        raise ConnectionError("Redis is away")
+
+    with monkeypatch.context() as gone:
+        gone.setattr(pump.client.wiring.brakes, "_cancel", away)
+        with pytest.raises(ConnectionError):
+            handle.cancel("enough")
+    assert not turn_field(pump, handle, "cancel")
+    pump.drain()
+    assert not ran
+    assert pump.finish(handle).ending is Ending.CANCELLED
+
+
+def test_nothing_stands_after_a_turn_has_ended(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Watched(says("done"))))
+    handle = pump.submit("s1", "Go.")
+    handle.hold()
+    pump.finish(handle)
+    with pytest.raises(InvalidInput):
+        handle.hold()
+    assert handle.cancel() == "ended"
+    pump.wiring.brakes.heal()
+    assert not pump.wiring.store.brakes.of("s1", handle.turn_id)
+
+
+def test_input_is_given_back_in_the_same_script_as_its_turn(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A comparer that dies right after it has queued the turn must not cost it what it had read."""
+    model = Watched(calls(("look", {"name": "a"})), says("done"))
+    pump = pumps(brain_of(model))
+    handle = pump.submit("s1", "Go.")
+    handle.steer("one", client_message_id="m1")
+    pump.drain(names.TURNS_QUEUE)
+
+    class Killed(BaseException): ...
+
+    def dies(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as dying:
+        dying.setattr("brainq.upkeep.compare.log.warning", dies)
+        with pytest.raises(Killed):
+            lose_redis(pump)
+    pump.finish(handle)
+    assert [text for role, text in model.shown(1) if role == "user"][1].startswith("one")
+    assert handle.receipt("m1").state == "consumed"
