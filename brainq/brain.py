@@ -38,6 +38,7 @@ from brainq.contracts.limits import Limits
 from brainq.contracts.parts import Approvals, Children, Context, Memory, Selection
 from brainq.contracts.prompt import PromptTemplate
 from brainq.contracts.reflection import ThinkLevel, ThinkWord
+from brainq.contracts.tool import Isolation
 from brainq.errors import BrainNotLoaded, InvalidInput
 from brainq.providers.base import Provider
 from brainq.tools.registry import ToolRegistry
@@ -135,9 +136,11 @@ class Brain:
         resources: tuple[str, ...] = ...,
         idempotent: bool = ...,
         lane: str | None = ...,
-        isolation: str = ...,
+        isolation: Isolation = ...,
+        deny_repeats: bool = ...,
         name: str | None = ...,
         description: str | None = ...,
+        parameters: Mapping[str, Any] | None = ...,
         approval: ApprovalRule = ...,
     ) -> Callable[[F], F]: ...
 
@@ -151,9 +154,11 @@ class Brain:
         resources: tuple[str, ...] = (),
         idempotent: bool = False,
         lane: str | None = None,
-        isolation: str = "thread",
+        isolation: Isolation = "thread",
+        deny_repeats: bool = False,
         name: str | None = None,
         description: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
         approval: ApprovalRule = None,
     ) -> F | Callable[[F], F]:
         """Make a function a tool of this brain, and return it unchanged; bare `@brain.tool` is DESTRUCTIVE.
@@ -164,6 +169,9 @@ class Brain:
         idempotent   True: a call whose worker was lost may run again, with the same idempotency key
         lane         one more resource, such as `global`
         isolation    `thread`: abandoned at its deadline; `process`: killed, with all it started
+        deny_repeats   True: the same call again, with no change made since it brought its result, is denied, as it is
+                     for READ_ONLY and idempotent tools
+        parameters   a JSON schema to use in place of the signature's; the function takes the arguments as they are
         approval     True, a reason, or a plain function of the arguments that returns one of them: such a call
                      waits until a person approves it. False: never, whatever the brain's `approvals` say
 
@@ -180,8 +188,10 @@ class Brain:
                     idempotent=idempotent,
                     lane=lane,
                     isolation=isolation,
+                    deny_repeats=deny_repeats,
                     name=name,
                     description=description,
+                    parameters=parameters,
                     approval=approval,
                 )
             )

@@ -55,11 +55,12 @@ class ToolTimeout(Wire):
 
 
 class ToolDenied(Wire):
-    """A gate refused the call before it started."""
+    """A gate refused the call before it started. `repairs` of its arguments were tried."""
 
     kind: Literal["denied"] = "denied"
     reason: DenialReason
     message: str = ""
+    repairs: int = 0
     latency_ms: int = 0
     retryable: bool = False
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from brainq.contracts.base import Wire
 from brainq.contracts.effect import Effect
+
+Isolation = Literal["thread", "process"]
+"""Where a tool's function runs: in a thread of the worker, or in a child process of it."""
 
 
 class ToolSpec(Wire):
@@ -16,6 +19,8 @@ class ToolSpec(Wire):
     idempotent   True: a rescue may run a started call again, with the same idempotency key
     resources    resource templates such as `note:{path}`; filled from the arguments they name lanes
                  (non-read calls) or keep two reads out of one wave (READ_ONLY calls)
+    deny_repeats   True: the same call again, after it brought a result and with no change made since, is denied. So
+                 it is for READ_ONLY and idempotent tools, whatever stands here
     isolation    `thread` abandons a function that misses its deadline; `process` kills it
     """
 
@@ -26,4 +31,10 @@ class ToolSpec(Wire):
     timeout_s: float = 45.0
     idempotent: bool = False
     resources: tuple[str, ...] = ()
-    isolation: str = "thread"
+    isolation: Isolation = "thread"
+    deny_repeats: bool = False
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether a repeat that can bring nothing new is denied."""
+        return self.deny_repeats or self.idempotent or self.effect.is_read

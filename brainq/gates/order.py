@@ -40,6 +40,7 @@ class GateFacts:
 class Allowed:
     """A call that may go on. `call.arguments` are final: rewritten by the hook, mended, valid.
 
+    fingerprint   by which a repeat is known; empty where repeats are not looked for
     keys   what `keys_of` made of the arguments: lanes or resource keys
     """
 
@@ -107,7 +108,7 @@ def _judge(call: ToolCall, bench: _Bench) -> Verdict:
     arguments = call.arguments
     canonical = _canonical_if_json(arguments)
     asked = _NO_HASH if canonical is None else hashes_of(spec.name, canonical)
-    if canonical is not None and (denied := bench.facts.replay.judge(asked[1])):
+    if spec.is_guarded and canonical is not None and (denied := bench.facts.replay.judge(asked[1])):
         return Denied(call, denied)
     if denied := judge_blocked(spec.name, bench.blocked):
         return Denied(call, denied)
@@ -131,7 +132,7 @@ def _judge(call: ToolCall, bench: _Bench) -> Verdict:
         return Denied(call, valid)
     final = asked if valid.canonical == canonical else hashes_of(spec.name, valid.canonical)
     # The hook or a repair may have turned the call into one that already succeeded.
-    if final != asked and (denied := bench.facts.replay.judge(final[1])):
+    if spec.is_guarded and final != asked and (denied := bench.facts.replay.judge(final[1])):
         return Denied(call, denied)
     try:
         keys = () if bench.keys_of is None else bench.keys_of(spec, valid.arguments)
@@ -139,7 +140,7 @@ def _judge(call: ToolCall, bench: _Bench) -> Verdict:
         return Denied(call, ToolDenied(reason="validation", message=f"{error}."))
     if valid.arguments is not call.arguments:
         call = call.model_copy(update={"arguments": valid.arguments})
-    return Allowed(call, spec, final[0], final[1], valid.repairs, keys)
+    return Allowed(call, spec, final[0], final[1] if spec.is_guarded else "", valid.repairs, keys)
 
 
 def _canonical_if_json(arguments: dict[str, Any] | str) -> str | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from brainq.contracts.outcome import ToolDenied
 
 _MESSAGE = (
-    "This exact call already succeeded in this turn and nothing was changed since. "
-    "Use the result you have, or call with other arguments."
+    "Not run: this exact call already brought its result in this turn, and no tool has changed anything since. "
+    "Use that result, or call with other arguments."
 )
 
 

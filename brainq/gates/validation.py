@@ -88,10 +88,10 @@ class ToolArgValidator:
                 arguments, repairs = mended, repairs + 1
                 text = _within_limits(spec, arguments, None)
                 if isinstance(text, ToolDenied):
-                    return text
+                    return text.model_copy(update={"repairs": repairs})
                 errors = list(compiled.validator.iter_errors(arguments))
         if errors:
-            return _denied(spec, _explained(errors))
+            return _denied(spec, _explained(errors)).model_copy(update={"repairs": repairs})
         return ValidArguments(arguments, text, repairs)
 
     def _compile(self, spec: ToolSpec) -> _Compiled:

@@ -16,7 +16,7 @@ from brainq.contracts.outcome import (
 )
 
 _DENIALS = {
-    "duplicate": "This call was not made: it repeats one that already succeeded.",
+    "duplicate": "This call was not made: it repeats one that already brought its result.",
     "blocked": "This call was not made: the tool is blocked for the rest of this turn.",
     "pre_hook": "This call was not made: it was refused before it started.",
     "validation": "This call was not made: its arguments were refused.",

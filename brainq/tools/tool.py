@@ -7,10 +7,10 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from brainq.contracts.effect import Effect
-from brainq.contracts.tool import ToolSpec
+from brainq.contracts.tool import Isolation, ToolSpec
 from brainq.errors import ToolSchemaError
 from brainq.tools.context import RunContext
 from brainq.tools.errors import ToolError
@@ -19,7 +19,6 @@ from brainq.tools.lanes import check_template
 from brainq.tools.schema import ArgumentBinder, read_signature
 
 DEFAULT_TIMEOUT_S = 45.0
-ISOLATIONS = ("thread", "process")
 MAX_REASON_CHARS = 500
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 
@@ -79,7 +78,8 @@ def make_tool(
     resources: tuple[str, ...] = (),
     idempotent: bool = False,
     lane: str | None = None,
-    isolation: str = "thread",
+    isolation: Isolation = "thread",
+    deny_repeats: bool = False,
     name: str | None = None,
     description: str | None = None,
     parameters: Mapping[str, Any] | None = None,
@@ -88,6 +88,8 @@ def make_tool(
     """A Tool from a plain or async function; its signature becomes the JSON schema.
 
     lane         one more resource: `global`, or a name of your own
+    deny_repeats True: the same call again, with no change made since it brought its result, is denied, as it is for
+                 READ_ONLY and idempotent tools
     parameters   the JSON schema (draft 2020-12, of an object) to use in place of the signature's; the function then
                  takes the arguments as they are, as keywords
     approval     True or a reason: every call waits for a person's approval. A plain function of the arguments
@@ -114,6 +116,7 @@ def make_tool(
         idempotent=idempotent,
         resources=_checked_resources(tool_name, resources, lane, schema),
         isolation=_checked_isolation(tool_name, isolation),
+        deny_repeats=deny_repeats,
     )
     return Tool(
         spec,
@@ -159,12 +162,11 @@ def _checked_timeout(name: str, timeout_s: object) -> float:
     return float(timeout_s)
 
 
-def _checked_isolation(name: str, isolation: object) -> str:
-    if not isinstance(isolation, str) or isolation not in ISOLATIONS:
-        raise ToolSchemaError(
-            f"tool {name!r}: isolation={isolation!r} is unknown; use one of {', '.join(ISOLATIONS)}"
-        )
-    return isolation
+def _checked_isolation(name: str, isolation: object) -> Isolation:
+    if isolation not in get_args(Isolation):
+        known = ", ".join(get_args(Isolation))
+        raise ToolSchemaError(f"tool {name!r}: isolation={isolation!r} is unknown; use one of {known}")
+    return cast("Isolation", isolation)
 
 
 def _checked_approval(name: str, approval: object) -> ApprovalRule:

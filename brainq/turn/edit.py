@@ -42,7 +42,12 @@ def edited_call(
     canonical = _held_to_schema(tool.spec, given)
     args_hash, fingerprint = hashes_of(tool_name, canonical)
     lanes = lanes_of(tool.spec, given, session_id)
-    return EditedCall(call_json(given, args_hash, lanes, request, edited=True), args_hash, fingerprint, lanes)
+    return EditedCall(
+        call_json(given, args_hash, lanes, request, edited=True),
+        args_hash,
+        fingerprint if tool.spec.is_guarded else "",
+        lanes,
+    )
 
 
 def _plain(arguments: object) -> dict[str, Any]:

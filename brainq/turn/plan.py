@@ -76,7 +76,7 @@ def _in_order(calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, session
     )
 
 
-def refuse_calls(view: TurnView, step: int, reply: ModelReply, text: str) -> Plan:
+def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, text: str) -> Plan:
     """The calls of a reply that is not whole: none runs, each is told `text`."""
     turn_id = view.request.turn_id
     denied = [
@@ -102,7 +102,7 @@ def refuse_calls(view: TurnView, step: int, reply: ModelReply, text: str) -> Pla
         step=step,
         extra={"problem": reply.finish.value},
     )
-    return Plan(message, tuple(_denied(verdict, turn_id, step) for verdict in denied), ())
+    return Plan(message, tuple(_denied(brain, verdict, turn_id, step) for verdict in denied), ())
 
 
 def _within_budget(verdicts: Sequence[Verdict], claim: ClaimCalls) -> list[Verdict]:
@@ -131,7 +131,7 @@ def _waves(
     return tuple(
         _allowed(brain, verdict, next(numbers), request)
         if isinstance(verdict, Allowed)
-        else _denied(verdict, request.turn_id, step)
+        else _denied(brain, verdict, request.turn_id, step)
         for verdict in verdicts
     )
 
@@ -174,7 +174,8 @@ def call_json(
     return json.dumps(spec, separators=(",", ":"))
 
 
-def _denied(verdict: Denied, turn_id: str, step: int) -> PlannedCall:
+def _denied(brain: Brain, verdict: Denied, turn_id: str, step: int) -> PlannedCall:
+    spec = brain.tools.specs.get(verdict.call.name)
     text, is_error = outcome_text(verdict.outcome)
     message = Message(
         role="tool",
@@ -188,12 +189,14 @@ def _denied(verdict: Denied, turn_id: str, step: int) -> PlannedCall:
     return PlannedCall(
         id=verdict.call.id,
         tool=verdict.call.name,
-        effect=Effect.READ_ONLY,
+        # Of a tool that nobody knows the strictest, as of one that names none.
+        effect=Effect.DESTRUCTIVE if spec is None else spec.effect,
         wave=1,
         arguments_json="",
         args_hash="",
         fingerprint="",
         cap_ms=0,
+        repairs=verdict.outcome.repairs,
         denied=verdict.outcome.reason,
         message_json=message.model_dump_json(exclude_defaults=True),
     )

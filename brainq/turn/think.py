@@ -285,7 +285,7 @@ class Thinker:
     ) -> Asked:
         """Nothing of the reply is acted on; the next step reads why."""
         log.info("reply not whole", turn_id=claim.turn_id, step=step, why=tell.problem.value)
-        plan = refuse_calls(view, step, reply, tell.text)
+        plan = refuse_calls(self._brain, view, step, reply, tell.text)
         notes = () if plan.calls else (told(tell, claim.turn_id, step),)
         wants = self._turns.commit_calls(
             claim, step, plan.message, plan.calls, spend, tail.rest(), (), tell.problem.value, notes

@@ -74,7 +74,7 @@ def brain_of(
         done.append(f"look {name}")
         return f"saw {name}"
 
-    @brain.tool(effect=Effect.LOCAL_WRITE, approval=approval)
+    @brain.tool(effect=Effect.LOCAL_WRITE, approval=approval, deny_repeats=True)
     def write(name: str) -> str:  # pyright: ignore[reportUnusedFunction]
         """Write."""
         done.append(f"write {name}")

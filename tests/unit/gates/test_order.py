@@ -20,7 +20,9 @@ from brainq.gates.replay import ReplayControl
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 TOOLS = {
     "look": ToolSpec(name="look", parameters=SCHEMA, effect=Effect.READ_ONLY),
-    "pay": ToolSpec(name="pay", parameters=SCHEMA, effect=Effect.DESTRUCTIVE),
+    "pay": ToolSpec(name="pay", parameters=SCHEMA, effect=Effect.DESTRUCTIVE, deny_repeats=True),
+    "keyed": ToolSpec(name="keyed", parameters=SCHEMA, effect=Effect.NETWORK, idempotent=True),
+    "step_up": ToolSpec(name="step_up", parameters=SCHEMA, effect=Effect.LOCAL_WRITE),
 }
 
 
@@ -67,7 +69,7 @@ def test_an_unknown_tool_is_denied_with_the_names_of_the_known() -> None:
 
     assert isinstance(verdict, Denied)
     assert verdict.outcome == ToolDenied(
-        reason="validation", message="There is no tool named lok; the tools are look, pay."
+        reason="validation", message="There is no tool named lok; the tools are keyed, look, pay, step_up."
     )
 
 
@@ -76,7 +78,7 @@ def test_an_unknown_tool_is_denied_with_the_names_of_the_known() -> None:
     [(0, 0, "duplicate"), (0, 1, "allowed"), (3, 3, "duplicate"), (2, 3, "allowed")],
 )
 def test_a_repeat_is_denied_until_another_write(recorded_at: int, epoch: int, reason: str) -> None:
-    for name in TOOLS:
+    for name in ("look", "pay", "keyed"):
         succeeded = {fingerprint(name, {"n": 1}): recorded_at}
         assert reasons(judge(call(name, {"n": 1.0}), succeeded=succeeded, epoch=epoch)) == [reason]
         assert reasons(judge(call(name, {"n": 2}), succeeded=succeeded, epoch=epoch)) == ["allowed"]
@@ -169,3 +171,17 @@ def test_keys_come_with_the_verdict_and_their_absence_denies() -> None:
     assert isinstance(bad, Denied)
     assert bad.outcome.reason == "validation"
     assert "path" in bad.outcome.message
+
+
+def test_a_repeat_is_denied_only_where_it_can_bring_nothing_new() -> None:
+    names = ("look", "pay", "keyed", "step_up")
+    known = {fingerprint(name, {"n": 1}): 0 for name in names}
+    verdicts = judge(*(call(name, {"n": 1}) for name in names), succeeded=known)
+    assert reasons(verdicts) == ["duplicate", "duplicate", "duplicate", "allowed"]
+    again = [
+        verdict
+        for verdict in judge(*(call(name, {"n": 2}) for name in names))
+        if isinstance(verdict, Allowed)
+    ]
+    # What is not guarded leaves nothing by which a repeat would be known, in the coordinator or in Redis.
+    assert [bool(verdict.fingerprint) for verdict in again] == [True, True, True, False]

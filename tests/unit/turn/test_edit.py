@@ -21,7 +21,7 @@ BARE = TurnRequest(turn_id="t-1", session_id="s1", user_message="Hi")
 brain = Brain("b", "openai:x")
 
 
-@brain.tool(effect=Effect.LOCAL_WRITE, resources=("note:{path}",))
+@brain.tool(effect=Effect.LOCAL_WRITE, resources=("note:{path}",), deny_repeats=True)
 def write(path: str, lines: int = 1, mode: Literal["new", "add"] = "new") -> None: ...
 
 
@@ -46,6 +46,7 @@ def test_everything_that_follows_from_the_arguments_is_made_anew() -> None:
         "metadata": {"k": 1},
         "edited": True,
     }
+    assert edited_call(brain, "plain", arguments, "s1", REQUEST).fingerprint == ""
 
 
 def test_a_tool_without_resources_takes_its_sessions_lane_and_a_read_none() -> None:

@@ -58,7 +58,11 @@ def bank(**given: Any) -> Brain:
     def balance() -> int:
         return 1
 
-    @brain.tool(effect=Effect.NETWORK, approval=lambda arguments: arguments["amount"] > 100 and "a lot")
+    @brain.tool(
+        effect=Effect.NETWORK,
+        deny_repeats=True,
+        approval=lambda arguments: arguments["amount"] > 100 and "a lot",
+    )
     def pay(amount: int, to: str = "you") -> None: ...
 
     return brain

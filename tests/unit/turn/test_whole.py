@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from brainq.brain import Brain
 from brainq.contracts.finish import Finish, finish_of
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply
@@ -118,7 +119,13 @@ def test_the_last_step_is_not_asked_for_again() -> None:
 
 def test_each_call_gets_its_message_and_none_keeps_half_an_argument() -> None:
     nameless: Any = calls(("", '{"pa')).calls
-    plan = refuse_calls(view(), 2, CUT.model_copy(update={"calls": (*CUT.calls, *nameless)}), "It was cut.")
+    plan = refuse_calls(
+        Brain("b", "openai:x"),
+        view(),
+        2,
+        CUT.model_copy(update={"calls": (*CUT.calls, *nameless)}),
+        "It was cut.",
+    )
 
     assert [(call.id, call.tool, call.denied, call.wave) for call in plan.calls] == [
         ("c2-0", "write", "cut", 1),

@@ -40,8 +40,8 @@ local function open_call(call, step, wants)
   local function refuse(text, detail) end_call(call, 'denied', tool_message(call, held[3], step, text), detail, 0) end
   if held[2] ~= '' and is_repeat(held[2]) then
     if held[5] == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
-    return refuse('Not run: the same call with the same arguments already succeeded in this turn; use its result.',
-      'duplicate')
+    return refuse('Not run: this exact call already brought its result in this turn, and no tool has changed anything '
+      .. 'since. Use that result.', 'duplicate')
   end
   local asked = held[5] and ask_word(call) or 'go'
   if asked == 'wait' then return park(call, 'approval', redis.call('HGET', trace, call .. ':ask_ends')) end
