@@ -10,6 +10,7 @@ from brainq.contracts.callbacks import CALLBACK_NAMES, Callbacks, TurnInfo
 from brainq.contracts.reflection import ThinkLevel
 from brainq.errors import InvalidInput
 from brainq.providers.base import Provider
+from brainq.providers.resolve import split_model
 
 F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V")
@@ -28,6 +29,7 @@ def checked_model(model: object) -> str | Provider:
             raise InvalidInput(
                 "model", "it is empty; use provider:model, such as 'openai:gpt-5', or a Provider"
             )
+        split_model(model)
         return model
     if not isinstance(model, Provider):
         raise InvalidInput(

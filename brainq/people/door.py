@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,16 +48,29 @@ class Entered:
 
 
 class Door:
-    """Admits requests. The same request again enters where it entered first."""
+    """Admits requests. The same request again enters where it entered first.
 
-    def __init__(self, *, admission: Admission, keys: Keys, desk: Desk, sessions: Sessions) -> None:
+    check   raises InvalidInput for a request that the brain cannot do
+    """
+
+    def __init__(
+        self,
+        *,
+        check: Callable[[TurnRequest], None],
+        admission: Admission,
+        keys: Keys,
+        desk: Desk,
+        sessions: Sessions,
+    ) -> None:
+        self._check = check
         self._admission = admission
         self._keys = keys
         self._desk = desk
         self._sessions = sessions
 
     def enter(self, request: TurnRequest) -> Entered:
-        """Raises SubmitConflict, SessionBusy; see `admission.Admission.admit`."""
+        """Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`."""
+        self._check(request)
         if request.on_busy in ("steer", "merge"):
             receipt = self._as_input(request)
             if receipt is not None:

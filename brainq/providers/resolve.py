@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from difflib import get_close_matches
 
 from brainq.errors import InvalidInput, SetupError
 from brainq.providers.base import Checked, Provider
@@ -39,6 +40,8 @@ def _offline() -> Provider:
 
     return offline_model()
 
+
+_MODELS_OF = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic"}
 
 _lock = threading.Lock()
 _VENDORS: dict[str, ProviderFactory] = {"openai": _openai, "anthropic": _anthropic}
@@ -74,17 +77,65 @@ def resolve_model(model: str | Provider, provider: str | Provider | None = None)
     """
     if not isinstance(model, str):
         return model, model.name
+    if provider is None or isinstance(provider, str):
+        name, model = split_model(model, provider)
+        return _named(name), model
+    return provider, _with_a_name(model)
+
+
+def split_model(model: str, provider: str | None = None) -> tuple[str, str]:
+    """The provider's name and the model's, as in `resolve_model`; nothing is made.
+
+    Raises InvalidInput, which says what was meant where that can be told.
+    """
     if provider is None:
-        provider, colon, model = model.partition(":")
+        provider, colon, rest = model.partition(":")
         if not colon:
+            raise InvalidInput("model", f"{model!r} names no provider; {_meant(model)}")
+        if provider not in known_providers():
+            known = ", ".join(known_providers())
+            close = get_close_matches(provider, known_providers(), 1)
+            meant = f"did you mean {close[0]}:{rest}?" if close else _meant(model)
             raise InvalidInput(
-                "model", f"{provider!r} names no provider; write provider:model, such as openai:{provider}"
+                "model",
+                f"{provider!r} is no provider that is known ({known}); {meant} Others are made known with "
+                "register_provider, before the Brain is made",
             )
-    elif isinstance(provider, str):
-        model = model.removeprefix(f"{provider}:")
+        return provider, _with_a_name(rest)
+    if provider not in known_providers():
+        known = known_providers()
+        close = get_close_matches(provider, known, 1)
+        meant = f"did you mean {close[0]}?" if close else f"use one of: {', '.join(known)}."
+        raise InvalidInput(
+            "provider", f"{provider!r} is not known; {meant} Others are made known with register_provider"
+        )
+    return provider, _with_a_name(model.removeprefix(f"{provider}:"))
+
+
+def check_choice(own: str | Provider, model: str | None, provider: str | None) -> None:
+    """Raise InvalidInput for a turn's choice of model and provider that its brain, whose model is `own`, cannot ask."""
+    if model is not None:
+        split_model(model, provider)
+    elif provider is not None:
+        split_model("any", provider)
+        if not isinstance(own, str) or split_model(own)[0] != provider:
+            raise InvalidInput(
+                "provider", f"{provider!r} is not the provider of the brain's own model; give the model, too"
+            )
+
+
+def _with_a_name(model: str) -> str:
     if not model:
         raise InvalidInput("model", "the model's name is empty; write provider:model, such as openai:gpt-4.1")
-    return (_named(provider) if isinstance(provider, str) else provider), model
+    return model
+
+
+def _meant(model: str) -> str:
+    """What somebody meant who named no provider."""
+    for begins, vendor in _MODELS_OF.items():
+        if model.startswith(begins):
+            return f"did you mean {vendor}:{model}?"
+    return f"write provider:model, such as openai:{model or 'gpt-4.1'}."
 
 
 def warm_up_vendors() -> None:
@@ -110,12 +161,7 @@ def warm_up(provider: Provider) -> None:
 def _named(name: str) -> Provider:
     environment = tuple(os.environ.get(variable) for variable in _ENVIRONMENT)
     with _lock:
-        factory = _factories.get(name)
-        if factory is None:
-            known = ", ".join(sorted(_factories))
-            raise InvalidInput(
-                "provider", f"{name!r} is not known; use one of: {known}, or call register_provider"
-            )
+        factory = _factories[name]
         made = _made.get(name)
         if made is None or made[0] != environment:
             made = _made[name] = (environment, factory())

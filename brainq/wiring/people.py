@@ -12,6 +12,7 @@ from brainq.people.door import Door
 from brainq.people.inputs import InputDesk
 from brainq.people.leftovers import Leftovers
 from brainq.people.outside import OutsideDesk
+from brainq.providers.resolve import check_choice
 from brainq.turn.edit import edited_call
 from brainq.wiring.services import Services
 
@@ -51,7 +52,13 @@ class People(Services):
 
     @cached_property
     def door(self) -> Door:
-        return Door(admission=self.admission, keys=self.store.turns, desk=self.inputs, sessions=self.sessions)
+        return Door(
+            check=lambda request: check_choice(self.brain.model, request.model, request.provider),
+            admission=self.admission,
+            keys=self.store.turns,
+            desk=self.inputs,
+            sessions=self.sessions,
+        )
 
     @cached_property
     def children(self) -> ChildDesk:

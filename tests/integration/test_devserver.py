@@ -78,7 +78,7 @@ def test_a_second_start_is_refused_and_names_the_first(tmp_path: Path) -> None:
 
 def test_a_client_finds_the_server_that_runs_on_its_data_directory(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, redis_url=None)
-    brain = Brain("shop", "none:none")
+    brain = Brain("shop", "openai:none")
     with Client(settings, brain) as client, pytest.raises(SetupError, match="no `brainq dev` runs on"):
         client.wiring.redis_url  # noqa: B018 - it is looked for here
     with EmbeddedServer(tmp_path / "redis") as server, Client(settings, brain) as client:

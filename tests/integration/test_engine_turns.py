@@ -14,6 +14,7 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.reflection import ThinkLevel
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.providers.scripted import says
+from brainq.tasks.register import submit_foreign
 from brainq.turn.thinking import PREFIXES
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
@@ -305,3 +306,16 @@ def test_a_model_is_told_its_turns_number_metadata_and_thinking_level(pumps: Cal
     rules_of = asked[0].messages[0].content.split("\n\n")
     assert rules_of[:2] == ["Be good.", PREFIXES[ThinkLevel.MEDIUM]]
     assert [message.role for message in asked[1].messages] == ["system", "user", "assistant", "user"]
+
+
+@pytest.mark.parametrize(
+    "choice", [{"model": "gpt-5"}, {"model": "opnai:gpt-5"}, {"model": "m", "provider": "opnai"}]
+)
+def test_a_model_that_nobody_knows_is_refused_where_it_enters(pump: Pump, choice: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match="did you mean openai"):
+        pump.submit("s1", "hello", **choice)
+    assert not pump.waiting()
+    word = submit_foreign(
+        pump.wiring, (), {"turn_id": "t-foreign", "session_id": "s1", "user_message": "hello", **choice}
+    )
+    assert str(word) == "rejected"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -16,9 +17,10 @@ from brainq.providers import (
     says,
 )
 from brainq.providers.anthropic import AnthropicProvider
+from brainq.providers.base import Provider
 from brainq.providers.openai_compat import OpenAIProvider
 from brainq.providers.pricing import cost_usd
-from brainq.providers.resolve import warm_up_vendors
+from brainq.providers.resolve import check_choice, warm_up_vendors
 from brainq.providers.vendor import VendorProvider
 from tests.unit.providers.requests import request
 
@@ -92,8 +94,14 @@ def test_registered_names() -> None:
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("nobody:m", "use one of: anthropic, "),
-        ("gpt-4.1", "such as openai:gpt-4.1"),
+        (
+            "nobody:m",
+            r"is no provider that is known \(anthropic, .*write provider:model, such as openai:nobody:m",
+        ),
+        ("opnai:gpt-4.1", r"did you mean openai:gpt-4\.1\?"),
+        ("gpt-4.1", r"did you mean openai:gpt-4\.1\?"),
+        ("claude-x", r"did you mean anthropic:claude-x\?"),
+        ("mistral", "write provider:model, such as openai:mistral"),
         ("openai:", "model's name is empty"),
         ("", "names no provider"),
     ],
@@ -101,6 +109,38 @@ def test_registered_names() -> None:
 def test_bad_names_say_what_would_do(model: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         resolve_model(model)
+
+
+@pytest.mark.parametrize(
+    ("own", "model", "provider", "words"),
+    [
+        ("openai:a", "gpt-5", None, "did you mean openai:gpt-5?"),
+        ("openai:a", "b", "opnai", "did you mean openai?"),
+        ("openai:a", None, "opnai", "did you mean openai?"),
+        ("openai:a", None, "anthropic", "give the model, too"),
+        (ScriptedProvider([]), None, "openai", "give the model, too"),
+        ("openai:a", "", "openai", "name is empty"),
+    ],
+)
+def test_a_choice_that_cannot_be_asked(
+    own: str | Provider, model: str | None, provider: str | None, words: str
+) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(words)):
+        check_choice(own, model, provider)
+
+
+@pytest.mark.parametrize(
+    ("own", "model", "provider"),
+    [
+        ("openai:a", None, None),
+        ("openai:a", None, "openai"),
+        ("openai:a", "anthropic:b", None),
+        ("openai:a", "b:8b", "anthropic"),
+        (ScriptedProvider([]), "openai:b", None),
+    ],
+)
+def test_a_choice_that_can_be_asked(own: str | Provider, model: str | None, provider: str | None) -> None:
+    check_choice(own, model, provider)
 
 
 def test_a_name_with_a_colon_cannot_be_registered() -> None:
