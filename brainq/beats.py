@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from brainq.observe.logs import logger
+from brainq.observe.outage import Outage
 
 log = logger("brainq.beats")
 
@@ -68,6 +69,7 @@ class Beats:
             self._holds.discard(hold)
 
     def _run(self) -> None:
+        outage = Outage(log, "beat")
         while True:
             self._woken.wait(self._every_s)
             # Cleared before the round, so that one asked for in the middle of it follows it.
@@ -76,14 +78,19 @@ class Beats:
                 return
             with self._lock:
                 holds = list(self._holds)
+            failed: Exception | None = None
             for hold in holds:
                 try:
                     word = hold.beat()
                 except Exception as failure:
                     # Redis is away: the lease may lapse meanwhile, and the next script will say so.
-                    log.warning("beat failed", why=type(failure).__name__)
+                    failed = failure
                     continue
                 if word != "OK" and hold in self._holds:
                     hold.word = word
                     self._release(hold)
                     hold.on_lost(word)
+            if failed is not None:
+                outage.failed(failed)
+            elif holds:
+                outage.worked()

@@ -7,6 +7,7 @@ import time
 
 from brainq.contracts.claim import CallRef
 from brainq.observe.logs import logger
+from brainq.observe.outage import Outage
 from brainq.upkeep.compare import Comparer
 from brainq.upkeep.judges import JudgeBells
 from brainq.upkeep.parks import Parks
@@ -75,6 +76,7 @@ class Sweeper:
         """Sweep until told to stop. An error (Redis or SQL away) is logged and tried again."""
         self._watchers = watchers
         sweeps = 0
+        outage = Outage(log, "sweep")
         while not stop.wait(self._every_s):
             started = time.monotonic()
             try:
@@ -87,7 +89,9 @@ class Sweeper:
                     self._inputs.heal()
                     self._judges.ring()
             except Exception as failure:
-                log.error("sweep failed", failure=failure)
+                outage.failed(failure)
+            else:
+                outage.worked()
             sweeps += 1
             if time.monotonic() - started > 10:
                 log.warning("a sweep took long", took_s=round(time.monotonic() - started, 1))

@@ -1,0 +1,57 @@
+"""A lasting failure is said once, then now and then, then that it is over."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+from typing import Any
+
+import pytest
+
+from brainq.observe.logs import logger
+from brainq.observe.outage import Outage
+from brainq.upkeep.sweeper import Sweeper
+
+
+def test_it_is_said_once_then_how_long_then_that_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    outage = Outage(logger("brainq.test"), "sweep", remind_s=60.0, now=lambda: now[0])
+    outage.worked()
+    for second in range(150):
+        now[0] = float(second)
+        outage.failed(ConnectionError("away"))
+    outage.worked()
+    outage.worked()
+    said = [
+        record.getMessage().partition(" why=")[0].partition(" for_s")[0]
+        for record in caplog.records
+        if record.levelno > logging.INFO
+    ]
+    assert said == [
+        "sweep failed, and is tried again",
+        "sweep still fails",
+        "sweep still fails",
+        "sweep works again after_s=149.0 times=150",
+    ]
+    caplog.clear()
+    outage.failed(ConnectionError("away"))
+    assert "sweep failed" in caplog.text
+
+
+def test_a_sweeper_whose_redis_is_away_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    stop = threading.Event()
+    sweeps: list[int] = []
+
+    class Away(Sweeper):
+        def sweep(self) -> int:
+            sweeps.append(1)
+            if len(sweeps) == 20:
+                stop.set()
+            raise ConnectionError("away")
+
+    parts: dict[str, Any] = dict.fromkeys(inspect.signature(Sweeper).parameters)
+    parts["every_s"] = 0.0
+    Away(**parts).run(stop)
+    assert len(sweeps) == 20
+    assert caplog.text.count("sweep failed") == 1
