@@ -16,7 +16,6 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from brainq.errors import ToolSchemaError
 from brainq.tools.context import RunContext
-from brainq.tools.docstring import read_docstring
 
 _REFUSED_KINDS = {
     inspect.Parameter.VAR_POSITIONAL: "*args has no JSON form; name each parameter, or take a list",
@@ -61,7 +60,7 @@ def read_signature(tool: str, function: Callable[..., Any], *, with_schema: bool
     Raises ToolSchemaError naming the tool, the parameter and the remedy.
     """
     hints = _hints(tool, function)
-    doc = read_docstring(function)
+    description, described = _documented(function)
     context_param: str | None = None
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
@@ -76,9 +75,26 @@ def read_signature(tool: str, function: Callable[..., Any], *, with_schema: bool
             _check_parameter(tool, parameter, hints)
         parameters.append(parameter)
     if not with_schema:
-        return ToolSignature(doc.summary, {}, context_param, None)
-    binder = _binder(tool, parameters, hints, doc.parameters)
-    return ToolSignature(doc.summary, _schema(tool, binder.model), context_param, binder)
+        return ToolSignature(description, {}, context_param, None)
+    binder = _binder(tool, parameters, hints, described)
+    return ToolSignature(description, _schema(tool, binder.model), context_param, binder)
+
+
+def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """What the docstring says of the function, and of each parameter: in the style of Google, NumPy or Sphinx."""
+    from docstring_parser import ParseError, parse
+
+    text = inspect.cleandoc(function.__doc__ or "")
+    try:
+        found = parse(text)
+    except ParseError:  # it looks like one of the styles, and is none
+        return text, {}
+    described = {
+        name.strip().lstrip("*"): " ".join((param.description or "").split())
+        for param in found.params
+        for name in param.arg_name.split(",")  # NumPy's way to say one thing of two
+    }
+    return (found.description or "").strip(), described
 
 
 def _hints(tool: str, function: Callable[..., Any]) -> dict[str, Any]:

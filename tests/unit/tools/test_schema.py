@@ -177,3 +177,76 @@ def test_a_default_that_is_no_json_is_left_out_of_the_schema() -> None:
     tool = make_tool(odd)
     assert "default" not in tool.spec.parameters["properties"]["a"]
     assert tool.bind({}) == {}
+
+
+def in_google_style(path: str, limit: int) -> None:
+    """Find things.
+
+    Looks everywhere.
+
+    Args:
+        path (str): Where to look,
+            from the root.
+        limit: How many.
+
+    Raises:
+        OSError: The disk is gone.
+    """
+
+
+def in_numpy_style(path: str, limit: int) -> None:
+    """Find things.
+
+    Looks everywhere.
+
+    Parameters
+    ----------
+    path : str
+        Where to look,
+        from the root.
+    limit
+        How many.
+
+    Returns
+    -------
+    None
+    """
+
+
+def in_sphinx_style(path: str, limit: int) -> None:
+    """Find things.
+
+    Looks everywhere.
+
+    :param str path: Where to look,
+        from the root.
+    :param limit: How many.
+    :raises OSError: The disk is gone.
+    """
+
+
+@pytest.mark.parametrize("function", [in_google_style, in_numpy_style, in_sphinx_style])
+def test_docstrings_of_three_styles_describe_tool_and_parameters(function: Callable[..., Any]) -> None:
+    signature = read_signature("find", function)
+    assert signature.description == "Find things.\n\nLooks everywhere."
+    properties = signature.schema["properties"]
+    assert properties["path"]["description"] == "Where to look, from the root."
+    assert properties["limit"]["description"] == "How many."
+
+
+def test_one_entry_may_describe_two_parameters_and_what_is_no_docstring_is_a_text() -> None:
+    def two(low: int, high: int) -> None:
+        """Count.
+
+        Parameters
+        ----------
+        low, high : int
+            Both count.
+        """
+
+    def odd(x: int) -> None:
+        """:param"""
+
+    properties = read_signature("two", two).schema["properties"]
+    assert [properties[name]["description"] for name in ("low", "high")] == ["Both count."] * 2
+    assert read_signature("odd", odd).description == ":param"
