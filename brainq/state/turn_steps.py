@@ -27,6 +27,10 @@ class TurnSteps:
         # With the fence, which belongs to one claim, a number tells a request from its repetition.
         self._numbers = itertools.count(1)
 
+    def mark(self, claim: TurnClaim) -> str:
+        """A word that no other request of this turn's owners has."""
+        return f"{claim.fence}:{next(self._numbers)}"
+
     def begin(
         self, claim: TurnClaim, messages: Sequence[Message], context_hash: str, earlier: int = 0
     ) -> bool:
@@ -53,6 +57,7 @@ class TurnSteps:
         drain: int = 0,
         inputs: Sequence[Message] = (),
         readiness: HoldSpec | str = "",
+        mark: str = "",
     ) -> tuple[str, int, int] | str:
         """("GO", step, attempt), or what is spent (`steps`, `tokens`, `cost`), or `LOST`.
 
@@ -62,6 +67,7 @@ class TurnSteps:
         drain            so many of the mailbox's oldest inputs are consumed by this step, with GO
         inputs           the messages they become in the history
         readiness        the newest word of theirs about it: `ready`, a hold, or "" for none
+        mark             from `mark`: begun twice with the same one, the step is begun once
         """
         reply = self._run.step_begin.on(
             self._keys,
@@ -69,7 +75,7 @@ class TurnSteps:
             claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
-            asked=f"{claim.fence}:{next(self._numbers)}",
+            asked=mark or self.mark(claim),
             estimate=estimate_tokens,
             tokens=tokens,
             shown=" ".join(shown),
@@ -82,7 +88,8 @@ class TurnSteps:
             return "GO", int(reply[1]), int(reply[2])
         return reply[1] if reply[0] == "SPENT" else "LOST"
 
-    def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str) -> bool:
+    def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str, mark: str = "") -> bool:
+        """Tell readers a part of the reply; False when the turn was lost. With the same `mark` it is told once."""
         reply = self._run.step_delta.on(
             self._keys,
             claim.session_id,
@@ -91,7 +98,7 @@ class TurnSteps:
             fence=claim.fence,
             step=step,
             attempt=attempt,
-            part=f"{claim.fence}:{next(self._numbers)}",
+            part=mark or self.mark(claim),
             text=text,
         )
         return reply[0] == "OK"
@@ -105,7 +112,7 @@ class TurnSteps:
             fence=claim.fence,
             step=step,
             attempt=attempt,
-            part=f"{claim.fence}:{next(self._numbers)}",
+            part=self.mark(claim),
             kind=kind,
             wait_ms=round(wait_s * 1000),
         )

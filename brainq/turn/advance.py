@@ -16,6 +16,7 @@ from brainq.turn.beside import Beside
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide
 from brainq.turn.ending import Ender
 from brainq.turn.faults import end_of_fault
+from brainq.turn.patience import AT_ONCE, Patience, Trying
 from brainq.turn.ports import Alone, Brakes, LaneKeeper, Stops, Turns
 from brainq.turn.think import Thinker
 from brainq.turn.thinking import ThinkingManager
@@ -43,6 +44,7 @@ class Coordinator:
 
     alone   advances turns that lost their worker again and again, each in a process where nothing else runs.
             None: this is such a process
+    patience   how Redis or SQL is waited for while a turn is worked on
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Coordinator:
         brakes: Brakes,
         is_away: Callable[[Exception], bool],
         alone: Alone | None = None,
+        patience: Patience = AT_ONCE,
     ) -> None:
         """`is_away` says of an exception whether it comes from a server that cannot be reached."""
         self._owner = owner
@@ -76,6 +79,7 @@ class Coordinator:
         self._alone = alone
         self._is_away = is_away
         self._brakes = brakes
+        self._patience = patience
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
@@ -107,22 +111,23 @@ class Coordinator:
             self._stops.watch(claim.session_id, claim.turn_id, ownership.hear),
         ):
             view = self._turns.look(claim)
+            trying = self._patience.of(view)
             try:
-                return self._act(claim, view, ownership)
+                return self._act(claim, view, ownership, trying)
             except Exception as failure:
                 if self._is_away(failure):
                     raise  # it is waited out: the turn is rung again
                 # Nobody would do better: another worker reads the same and raises the same.
                 log.error("turn failed in the coordinator", failure=failure, turn_id=claim.turn_id)
-                return self._ender.end(claim, view, end_of_fault(failure))
+                return self._ender.end(claim, view, end_of_fault(failure), trying)
 
-    def _act(self, claim: TurnClaim, view: TurnView, ownership: Ownership) -> str:
+    def _act(self, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: Trying) -> str:
         if view.flag and not view.begun:
-            self._brakes.taken(claim.session_id, view.flag, claim.turn_id)
+            trying(lambda: self._brakes.taken(claim.session_id, view.flag, claim.turn_id))
         thinking = self._thinking.on_turn_start(view.turn_number)
         decision = decide(view, thinking)
         if isinstance(decision, Reflect):
-            done = self._beside.reflect(claim, view)
+            done = self._beside.reflect(claim, view, trying)
             if done:
                 return done
             view = replace(view, reflected_step=view.step)  # it cannot be made: on to the step itself
@@ -131,18 +136,18 @@ class Coordinator:
             case Reflect():
                 raise AssertionError("a step is reflected on once")
             case Think():
-                return self._think(claim, view, ownership)
+                return self._think(claim, view, ownership, trying)
             case Compact():
-                return self._beside.compact_now(claim, view) or self._ender.end(
-                    claim, view, NOTHING_TO_COMPACT
+                return self._beside.compact_now(claim, view, trying) or self._ender.end(
+                    claim, view, NOTHING_TO_COMPACT, trying
                 )
             case End():
-                return self._ender.end(claim, view, decision)
+                return self._ender.end(claim, view, decision, trying)
             case Wait():
                 return f"waits: {decision.why}"
 
-    def _think(self, claim: TurnClaim, view: TurnView, ownership: Ownership) -> str:
-        asked: Asked = self._thinker.think(claim, view, ownership.lost)
+    def _think(self, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: Trying) -> str:
+        asked: Asked = self._thinker.think(claim, view, ownership.lost, trying)
         match asked:
             case Calls():
                 for call_id in asked.wants:
@@ -151,7 +156,7 @@ class Coordinator:
             case RungAgain():
                 return asked.did
             case Answer():
-                return self._ender.end(claim, view, asked.end, asked)
+                return self._ender.end(claim, view, asked.end, trying, asked)
             case None:
                 log.info("turn lost while thinking", turn_id=claim.turn_id)
                 return "lost"

@@ -1,41 +1,21 @@
-"""Asking the model: one attempt at a step, its text told to readers as it comes."""
+"""Asking the model: one attempt at a step, its text told to readers as it comes.
+
+What comes out of the provider is the model's; what telling readers brings is ours, and never the model's failure.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator
+from contextlib import closing
 
-from brainq.contracts.model import ModelReply, ModelRequest, ModelRetry
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import ProviderError
+from brainq.observe.logs import logger
 from brainq.providers.base import Provider
 from brainq.providers.watched import watched
+from brainq.turn.tail import TextTail
 
-DELTA_EVERY_S = 0.05  # at most about 20 text events a second a turn
-
-
-@dataclass(slots=True)
-class TextTail:
-    """Groups text deltas. What is left when the reply is whole goes out with the step's commit."""
-
-    tell: Callable[[str], bool]
-    tell_retry: Callable[[ModelRetry], object] | None = None
-    started: float = field(default_factory=time.monotonic)
-    _parts: list[str] = field(default_factory=list[str])
-
-    def add(self, text: str) -> bool:
-        """False when the turn is no longer ours."""
-        self._parts.append(text)
-        now = time.monotonic()
-        if now - self.started < DELTA_EVERY_S:
-            return True
-        self.started = now
-        return self.tell(self.rest())
-
-    def rest(self) -> str:
-        text = "".join(self._parts)
-        self._parts.clear()
-        return text
+log = logger("brainq.turn")
 
 
 class TurnLost(Exception):
@@ -46,23 +26,41 @@ def ask(
     provider: Provider,
     request: ModelRequest,
     tail: TextTail,
+    tell_retry: Callable[[ModelRetry], None],
     lost: Callable[[], bool],
     on_chunk: Callable[[str], None] | None,
 ) -> ModelReply:
     """Stream one reply. Raises ProviderError, or TurnLost when nobody wants the answer any more."""
     reply: ModelReply | None = None
-    for chunk in watched(provider, request):
-        if chunk.text:
-            if lost() or not tail.add(chunk.text):
-                raise TurnLost
-            if on_chunk is not None:
-                on_chunk(chunk.text)
-        if chunk.retry is not None and tail.tell_retry is not None:
-            tail.tell_retry(chunk.retry)
-        if chunk.reply is not None:
-            reply = chunk.reply
+    with closing(_of_the_model(provider, request)) as chunks:
+        for chunk in chunks:
+            if chunk.text:
+                if lost() or not tail.add(chunk.text):
+                    raise TurnLost
+                if on_chunk is not None:
+                    on_chunk(chunk.text)
+            if chunk.retry is not None:
+                tell_retry(chunk.retry)
+            if chunk.reply is not None:
+                reply = chunk.reply
     if reply is None:
         raise ProviderError(
             f"provider {provider.name!r} ended its stream without a reply", kind="stream", retryable=True
         )
     return reply
+
+
+def _of_the_model(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
+    """The provider's chunks. Whatever it raises becomes a ProviderError; kind `raised` for what it should not raise."""
+    try:
+        for chunk in watched(provider, request):
+            if not isinstance(chunk, ModelChunk):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"generate_stream must yield ModelChunk, got {type(chunk).__name__}")
+            yield chunk
+    except ProviderError:
+        raise
+    except Exception as failure:
+        log.error("provider raised", failure=failure, turn_id=request.turn_id, step=request.step)
+        raise ProviderError(
+            f"provider {provider.name!r} raised {type(failure).__name__}", kind="raised", retryable=False
+        ) from failure

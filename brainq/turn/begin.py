@@ -11,6 +11,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
 from brainq.observe.logs import logger
+from brainq.turn.patience import Trying
 from brainq.turn.ports import EventLog, Remembered, Turns
 from brainq.turn.preparer import render_hash
 from brainq.turn.template import render
@@ -57,21 +58,27 @@ class Beginner:
         return 0 if _is_known(view) else max(0, self._remembered.number(claim.turn_id) - 1)
 
     def begin(
-        self, claim: TurnClaim, view: TurnView, info: TurnInfo, system_prompt: str, earlier: int
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        info: TurnInfo,
+        system_prompt: str,
+        earlier: int,
+        trying: Trying,
     ) -> list[Message] | None:
         """Log the user's message and put it into the history; what was put there, or None when the turn was lost."""
         request = view.request
         if request.kind == "chat":
-            self._events.log_user(request, self._brain.redact_logs)
+            trying(lambda: self._events.log_user(request, self._brain.redact_logs))
             if not view.flag:
                 self._say_ready(claim.turn_id)
         self._call_back(info)
-        before = [] if _is_known(view) else self._from_sql(claim)
+        before = [] if _is_known(view) else trying(lambda: self._from_sql(claim))
         if request.kind == "review":
             # Its history is its own: what it begins with is copied into it.
             before = [*view.history, *before] if request.seed == "session" else []
         messages = [*before, Message(role="user", content=request.user_message, turn=claim.turn_id)]
-        begun = self._turns.begin(claim, messages, render_hash(system_prompt), earlier)
+        begun = trying(lambda: self._turns.begin(claim, messages, render_hash(system_prompt), earlier))
         return messages if begun else None
 
     def _say_ready(self, turn_id: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from brainq.brain import Brain
 from brainq.contracts.claim import TurnClaim
@@ -17,6 +18,7 @@ from brainq.providers.resolve import resolve_model
 from brainq.text.estimate import estimate_messages
 from brainq.turn.compaction import ContextCompactor, should_compact
 from brainq.turn.opening import opening_calls, opening_limit_s
+from brainq.turn.patience import Trying
 from brainq.turn.ports import Archive, Asides, Attention, Price
 from brainq.turn.preparer import TurnPreparation
 from brainq.turn.reflection import ReflectionEngine, note_of
@@ -45,7 +47,7 @@ class Beside:
         self._price = price
         self._attention = attention
 
-    def open(self, claim: TurnClaim, view: TurnView) -> Word:
+    def open(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
         """Dispatch memory and the context pack, before the first step, where the brain has either."""
         if view.opened or view.step > 0:
             return ""
@@ -53,19 +55,20 @@ class Beside:
         if not calls:
             return ""
         opening_s = opening_limit_s(self._brain, view.remaining_ms)
-        word = self._asides.open(claim, calls, opening_s)
+        word = trying(lambda: self._asides.open(claim, calls, opening_s))
         if word == "OPENED":
             # The sweeper looks when it is over, not only when it would have looked anyway.
             self._attention.again(claim.session_id, claim.turn_id, int(opening_s * 1000) + 1)
         return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
 
-    def reflect(self, claim: TurnClaim, view: TurnView) -> Word:
+    def reflect(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
         """Reflect on the step that was just made, at most once."""
         lost: list[bool] = []
 
         def claimed() -> bool:
             tokens = min(MOST_REFLECTION_TOKENS, estimate_messages(view.own)) + REFLECTION_FRAME_TOKENS
-            word = self._asides.begin(claim, "reflection", str(view.step), tokens, self._usd(view, tokens))
+            usd = self._usd(view, tokens)
+            word = trying(lambda: self._asides.begin(claim, "reflection", str(view.step), tokens, usd))
             if word == "LOST":
                 lost.append(True)
             return word == "GO"
@@ -84,9 +87,8 @@ class Beside:
             return ""
         note = note_of(made.result, claim.turn_id)
         data = {"step": view.step, "stub": made.result.stub}
-        if not self._asides.commit_note(claim, "reflection", note, made.spend, data):
-            return "lost"
-        return "reflected"
+        kept = trying(lambda: self._asides.commit_note(claim, "reflection", note, made.spend, data))
+        return "reflected" if kept else "lost"
 
     def compact(
         self,
@@ -94,6 +96,7 @@ class Beside:
         view: TurnView,
         prepared: TurnPreparation,
         tracker: ContextTracker,
+        trying: Trying,
     ) -> Word:
         """Replace the older messages by a summary, when the context is nearly full."""
         tokens = tracker.tokens(prepared.full_estimate)
@@ -101,21 +104,28 @@ class Beside:
         most = tracker.max_context_tokens
         if not should_compact(tokens, most, auto, view.compaction_tried_at, view.history_length):
             return ""
-        return self._compact(claim, view, tracker, tokens, prepared.fixed_estimate)
+        return self._compact(claim, view, tracker, tokens, prepared.fixed_estimate, trying)
 
-    def compact_now(self, claim: TurnClaim, view: TurnView) -> Word:
+    def compact_now(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
         """Replace the older messages by a summary, however many there are: somebody asked for it."""
         limits = view.request.limits.over(self._brain.limits)
         size = estimate_messages(view.history)
         # It is to become half of what it is, not half of what a model takes; a short one stays.
         most = min(limits.max_context_tokens, max(SHORT_TOKENS, size))
         tracker = ContextTracker.of(most, view.known)
-        return self._compact(claim, view, tracker, tracker.tokens(size), 0) if size else ""
+        return self._compact(claim, view, tracker, tracker.tokens(size), 0, trying) if size else ""
 
     def _compact(
-        self, claim: TurnClaim, view: TurnView, tracker: ContextTracker, tokens: int, fixed_estimate: int
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        tracker: ContextTracker,
+        tokens: int,
+        fixed_estimate: int,
+        trying: Trying,
     ) -> Word:
-        word = self._asides.begin(claim, "compaction", str(tokens), tokens, self._usd(view, tokens))
+        usd = self._usd(view, tokens)
+        word = trying(lambda: self._asides.begin(claim, "compaction", str(tokens), tokens, usd))
         if word != "GO":
             return "lost" if word == "LOST" else ""
         compactor = ContextCompactor(lambda: self._aside(view), self._price, self._is_write)
@@ -136,9 +146,11 @@ class Beside:
             # Nothing may leave Redis that SQL does not have. The window is cut to fit meanwhile.
             log.error("context not compacted, SQL does not keep it", failure=failure, turn_id=claim.turn_id)
             told = {"method": "none", "dropped": 0, "tokens_before": tokens, "tokens_after": tokens}
-            kept = self._asides.commit_note(claim, "compaction", None, made.spend, told)
+            spend = made.spend
+            kept = trying(lambda: self._asides.commit_note(claim, "compaction", None, spend, told))
             return "compaction put off" if kept else "lost"
-        word = self._asides.compact(
+        commit = partial(
+            self._asides.compact,
             claim,
             expect=view.history_length,
             # A very long history is read in part: what is older than that goes, too.
@@ -154,6 +166,7 @@ class Beside:
             mark=str(made.tokens_after),
             forget=self._reads_of(made.archive),
         )
+        word = trying(commit)
         log.info(
             "context compacted", turn_id=claim.turn_id, step=view.step, method=made.method, did=word.lower()
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from brainq.contracts.claim import CallRef, TurnClaim, TurnEnded
 from brainq.contracts.did import OF_TURN, Did
@@ -13,6 +14,7 @@ from brainq.observe.logs import logger
 from brainq.turn.asked import Answer
 from brainq.turn.decide import End
 from brainq.turn.diff import turn_diff
+from brainq.turn.patience import Trying
 from brainq.turn.ports import Attention, LaneKeeper, Leftovers, Turns
 from brainq.turn.texts import OPEN_CALL_STATUS, OPEN_CALL_TEXTS, marker, outcome_of_review
 
@@ -37,26 +39,29 @@ class Ender:
         self._attention = attention
         self._first_final_step = first_final_step
 
-    def end(self, claim: TurnClaim, view: TurnView, end: End, answer: Answer | None = None) -> str:
+    def end(
+        self, claim: TurnClaim, view: TurnView, end: End, trying: Trying, answer: Answer | None = None
+    ) -> str:
         """Returns what was done, in a word. `more`: input came with the answer, and another step reads it."""
         changes: Sequence[object] = ()
         diff = ""
         # An answer comes from a step, and a step begins the turn.
         begun = view.begun or (answer is not None and answer.message is not None)
-        partial = self._turns.said_so_far(claim) if begun and end.ending is not Ending.COMPLETED else ""
+        cut_off = begun and end.ending is not Ending.COMPLETED
+        said = trying(lambda: self._turns.said_so_far(claim)) if cut_off else ""
         while True:
-            ended = self._end(claim, view, end, answer, begun, partial, diff, len(changes))
+            ended = trying(partial(self._end, claim, view, end, answer, begun, said, diff, len(changes)))
             if ended != "CHANGED":
                 break
             # Rare: most turns change nothing that is told, and none of them reads this.
-            changes = found = self._turns.changes(claim)
+            changes = found = trying(lambda: self._turns.changes(claim))
             diff = turn_diff(found) or ""
         if isinstance(ended, TurnEnded):
             self._after(claim, ended)
             said = f"ended: {end.ending} ({end.stop_reason})"
             return Did(said, OF_TURN.get(end.ending), end.stop_reason.value)
         if ended == "MORE" and answer and answer.message and answer.spend:
-            return self._go_on(claim, view, answer.message, answer)
+            return trying(partial(self._go_on, claim, view, answer.message, answer))
         return ended.lower()
 
     def _end(
@@ -66,7 +71,7 @@ class Ender:
         end: End,
         answer: Answer | None,
         begun: bool,
-        partial: str,
+        said: str,
         diff: str,
         n_changes: int,
     ) -> TurnEnded | str:
@@ -80,7 +85,7 @@ class Ender:
             stop_reason=end.stop_reason,
             text=text,
             error=end.error,
-            answer=message or _standing(view, end, begun, partial),
+            answer=message or _standing(view, end, begun, said),
             marker=marker(end.ending, turn_id, view.step) if begun else None,
             outcome=outcome_of_review(text, turn_id) if review else None,
             open_status=OPEN_CALL_STATUS[end.ending],
@@ -88,7 +93,7 @@ class Ender:
             first_step=self._first_final_step,
             spend=answer.spend if answer else None,
             tail=answer.tail if answer else "",
-            last="" if _is_own_text(message, end) else partial or last_said(view),
+            last="" if _is_own_text(message, end) else said or last_said(view),
             diff=diff,
             n_changes=n_changes,
         )
@@ -125,9 +130,9 @@ def last_said(view: TurnView) -> str:
     return next((text for text in said if text.strip()), "")
 
 
-def _standing(view: TurnView, end: End, begun: bool, partial: str) -> Message | None:
+def _standing(view: TurnView, end: End, begun: bool, said: str) -> Message | None:
     """What enters the history in an answer's place: a limit's fallback text, or what was said until it was cut off."""
-    text = end.text if end.ending is Ending.COMPLETED else partial
+    text = end.text if end.ending is Ending.COMPLETED else said
     if not begun or not text.strip() or end.stop_reason is StopReason.ANSWERED:
         return None
     return Message(role="assistant", content=text, turn=view.request.turn_id, step=view.step)

@@ -26,6 +26,7 @@ from brainq.turn.advance import Coordinator
 from brainq.turn.begin import Beginner
 from brainq.turn.beside import Beside
 from brainq.turn.ending import Ender
+from brainq.turn.patience import Patience
 from brainq.turn.selection import SemanticToolSelector
 from brainq.turn.think import Thinker
 from brainq.upkeep.compare import Comparer
@@ -114,6 +115,7 @@ class Wiring(People):
             ),
             alone=self.alone,
             is_away=is_away,
+            patience=Patience(is_away),
         )
 
     @cached_property

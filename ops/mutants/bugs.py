@@ -66,7 +66,7 @@ BUGS = (
     ),
     Bug(
         "the price is not reserved before a step",
-        "brainq/turn/think.py",
+        "brainq/turn/attempts.py",
         "estimate_usd = self._price(provider.name, model, asking.worst)",
         "estimate_usd = None",
         RESERVED,

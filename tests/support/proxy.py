@@ -1,13 +1,16 @@
-"""A TCP proxy that can go silent: it takes what is sent, answers nothing, and closes nothing."""
+"""A TCP proxy that breaks what passes through it, when it is told to, and counts what it broke."""
 
 from __future__ import annotations
 
 import selectors
 import socket
+import struct
 import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close() sends RST, and throws away what was not sent
 
 
 class Proxy:
@@ -19,6 +22,12 @@ class Proxy:
         self.port: int = self._listener.getsockname()[1]
         self.passed = 0  # bytes
         self.connected = 0  # connections, ever
+        self.resets = 0  # connections that were reset
+        self.refused = 0  # connections that were not taken
+        self.swallowed = 0  # replies that were thrown away
+        self._refuses = self._frozen = False
+        self._to_swallow = 0
+        self._upstreams: set[socket.socket] = set()
         self._silent: set[socket.socket] = set()
         self._mute = False
         self._peers: dict[socket.socket, socket.socket] = {}
@@ -34,6 +43,31 @@ class Proxy:
     def heal(self) -> None:
         """New connections pass again; those that went silent stay so: half open for good."""
         self._mute = False
+
+    def reset(self) -> None:
+        """Reset the connections there are; new ones are taken."""
+        self.resets += len(self._peers) // 2
+        for sock in list(self._peers):
+            _reset(sock)
+
+    def go_away(self) -> None:
+        """Reset the connections there are and take no new ones, until `come_back`."""
+        self._refuses = True
+        self.reset()
+
+    def come_back(self) -> None:
+        self._refuses = False
+
+    def freeze(self) -> None:
+        """Pass nothing on until `thaw`; then all of it passes."""
+        self._frozen = True
+
+    def thaw(self) -> None:
+        self._frozen = False
+
+    def swallow_replies(self, count: int) -> None:
+        """Throw the next `count` replies away and reset their connections: what was asked for was done."""
+        self._to_swallow = count
 
     def close(self) -> None:
         self._closed.set()
@@ -53,6 +87,9 @@ class Proxy:
         with selectors.DefaultSelector() as selector:
             selector.register(self._listener, selectors.EVENT_READ)
             while not self._closed.is_set():
+                if self._frozen:
+                    self._closed.wait(0.02)
+                    continue
                 for key, _ in selector.select(0.05):
                     sock = key.fileobj
                     assert isinstance(sock, socket.socket)
@@ -63,6 +100,11 @@ class Proxy:
 
     def _accept(self, selector: selectors.BaseSelector) -> None:
         near, _ = self._listener.accept()
+        if self._refuses:
+            self.refused += 1
+            _reset(near)
+            near.close()
+            return
         if isinstance(self._upstream, Path):
             far = socket.socket(socket.AF_UNIX)
             far.connect(str(self._upstream))
@@ -70,6 +112,7 @@ class Proxy:
             far = socket.create_connection(self._upstream)
         self.connected += 1
         self._peers |= {near: far, far: near}
+        self._upstreams.add(far)
         if self._mute:
             self._silent |= {near, far}
         for sock in (near, far):
@@ -85,6 +128,10 @@ class Proxy:
             if not data:
                 selector.unregister(sock)
             return
+        if data and sock in self._upstreams and self._to_swallow:
+            self._to_swallow -= 1
+            self.swallowed += 1
+            data = b""
         if data and peer is not None:
             self.passed += len(data)
             try:
@@ -95,4 +142,14 @@ class Proxy:
         for end in (sock, peer):
             if end is not None and self._peers.pop(end, None) is not None:
                 selector.unregister(end)
+                self._upstreams.discard(end)
+                _reset(end)
                 end.close()
+
+
+def _reset(sock: socket.socket) -> None:
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass

@@ -23,7 +23,7 @@ class RandomBeside:
     def __init__(self, asides: RedisAsides) -> None:
         self._asides = asides
 
-    def reflect(self, claim: TurnClaim, view: TurnView) -> str:
+    def reflect(self, claim: TurnClaim, view: TurnView, trying: object) -> str:
         word = self._asides.begin(claim, "reflection", str(view.step), 3, None)
         if word != "GO":
             return "lost" if word == "LOST" else ""
@@ -31,7 +31,7 @@ class RandomBeside:
         spend = Spend(kind="reflection", step=view.step, input_tokens=3)
         return "reflected" if self._asides.commit_note(claim, "reflection", note, spend, {}) else "lost"
 
-    def compact_now(self, claim: TurnClaim, view: TurnView) -> str:
+    def compact_now(self, claim: TurnClaim, view: TurnView, trying: object) -> str:
         word = _compact(self._asides, claim, view, len(view.history))
         return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
 

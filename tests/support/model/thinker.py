@@ -46,7 +46,7 @@ class RandomThinker:
         self._budgets = budgets
         self._asides = asides
 
-    def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool]) -> Asked:
+    def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: object) -> Asked:
         rng, turn_id = self._rng, claim.turn_id
         if not view.begun and not self._turns.begin(
             claim, [Message(role="user", content="do", turn=turn_id)], "h"

@@ -1,0 +1,164 @@
+"""The attempts at one step: each is paid for once, asks the model, and tells readers its text."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from functools import partial
+
+from brainq.brain import Brain
+from brainq.contracts.callbacks import StreamChunk
+from brainq.contracts.claim import TurnClaim
+from brainq.contracts.model import ModelRequest, ModelRetry
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.usage import Spend, TokenUsage
+from brainq.contracts.view import TurnView
+from brainq.errors import ProviderError
+from brainq.observe.logs import logger
+from brainq.turn.ask import TurnLost, ask
+from brainq.turn.asked import Answer, Asked, Asking
+from brainq.turn.decide import SPENT, End
+from brainq.turn.patience import Trying
+from brainq.turn.ports import Price, Turns
+from brainq.turn.replies import Replies
+from brainq.turn.spend import MAYBE_BILLED
+from brainq.turn.tail import TextTail
+
+log = logger("brainq.turn")
+
+PAUSE_S = 1.0  # before a broken stream is begun again: up to so long for each attempt made
+MAX_ATTEMPTS_A_STEP = (
+    3  # of streams that broke after they began, or stalled; other retries are the provider's
+)
+BEGUN_AGAIN = frozenset({"stream", "stalled"})
+
+
+class Attempts:
+    """Makes one step of a turn. None means that the turn was lost to another owner."""
+
+    def __init__(
+        self,
+        *,
+        brain: Brain,
+        turns: Turns,
+        replies: Replies,
+        price: Price,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._brain = brain
+        self._turns = turns
+        self._replies = replies
+        self._price = price
+        self._pause = pause
+
+    def make(
+        self, claim: TurnClaim, view: TurnView, asking: Asking, lost: Callable[[], bool], trying: Trying
+    ) -> Asked:
+        provider, model, specs = asking.provider, asking.model, asking.specs
+        shown = () if len(specs) == len(self._brain.tools.specs) else tuple(spec.name for spec in specs)
+        estimate_usd = self._price(provider.name, model, asking.worst)
+        ends_at = time.monotonic() + view.remaining_ms / 1000
+        drained, inputs, readiness = asking.drained, asking.inputs, asking.readiness
+        for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
+            begin = partial(
+                self._turns.begin_step,
+                claim,
+                asking.estimate,
+                asking.worst.total,
+                estimate_usd,
+                shown,
+                drained,
+                inputs,
+                readiness,
+                self._turns.mark(claim),
+            )
+            step = trying(begin)
+            drained, inputs, readiness = 0, (), ""  # read once, also when the step is attempted again
+            if step == "LOST":
+                return None
+            if isinstance(step, str):
+                return Answer(SPENT[step])
+            _, number, attempt = step
+            request = ModelRequest(
+                model=model,
+                messages=asking.messages,
+                tools=specs,
+                max_output_tokens=asking.limits.max_output_tokens,
+                output_schema=view.request.output_schema,
+                timeout_s=max(0.001, ends_at - time.monotonic()),
+                first_token_s=asking.limits.first_token_s,
+                idle_s=asking.limits.idle_s,
+                session_id=claim.session_id,
+                turn_id=claim.turn_id,
+                step=number,
+                attempt=attempt,
+                turn_number=asking.turn_number,
+                metadata=view.request.metadata,
+            )
+            tail = self._tail(claim, number, attempt, trying)
+            tell_retry = self._retry_teller(claim, number, attempt)
+            on_chunk = self._chunk_callback(claim, number, attempt)
+            try:
+                reply = ask(provider, request, tail, tell_retry, lost, on_chunk)
+            except TurnLost:
+                return None
+            except ProviderError as failure:
+                if failure.kind in BEGUN_AGAIN and failure.retryable and remaining:
+                    log.info(
+                        "stream broke, asking again", turn_id=claim.turn_id, step=number, attempt=attempt
+                    )
+                    wait_s = min(random.random() * attempt * PAUSE_S, max(0.0, ends_at - time.monotonic()))
+                    tell_retry(ModelRetry(kind=failure.kind, wait_s=wait_s))
+                    self._pause(wait_s)
+                    continue
+                return _after_failure(failure, asking, number, estimate_usd)
+            price = self._price(provider.name, model, reply.usage)
+            spend = Spend.of("step", number, model, reply.usage, price)
+            return self._replies.act(claim, view, number, reply, spend, tail.rest(trying), trying)
+        raise AssertionError("the last attempt returns")
+
+    def _tail(self, claim: TurnClaim, step: int, attempt: int, trying: Trying) -> TextTail:
+        def tell(mark: str, text: str) -> bool:
+            return self._turns.tell_delta(claim, step, attempt, text, mark)
+
+        return TextTail(tell, lambda: self._turns.mark(claim), trying.is_away)
+
+    def _retry_teller(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[ModelRetry], None]:
+        def tell(retry: ModelRetry) -> None:
+            try:
+                self._turns.tell_retry(claim, step, attempt, retry.kind, retry.wait_s)
+            except Exception as failure:  # the retry itself needs no Redis
+                log.warning("retry not told", turn_id=claim.turn_id, step=step, why=type(failure).__name__)
+
+        return tell
+
+    def _chunk_callback(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[str], None] | None:
+        callback = self._brain.callbacks.on_stream_chunk
+        if callback is None:
+            return None
+
+        def told(text: str) -> None:
+            try:
+                callback(StreamChunk(claim.turn_id, claim.session_id, step, attempt, text))
+            except Exception as failure:
+                log.error("on_stream_chunk raised", failure=failure, turn_id=claim.turn_id)
+
+        return told
+
+
+def not_asked(error: str) -> Answer:
+    """The turn fails: its model cannot be asked."""
+    return Answer(End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", error))
+
+
+def _after_failure(failure: ProviderError, asking: Asking, step: int, estimate_usd: float | None) -> Answer:
+    if failure.kind == "timeout":
+        end = End(Ending.TIMED_OUT, StopReason.DEADLINE, "the model did not answer by the deadline")
+    else:
+        end = not_asked(str(failure)).end
+    if failure.kind not in MAYBE_BILLED:
+        return Answer(end)
+    # Nobody knows what the service has worked on: it is charged like an attempt whose worker was lost.
+    usage = TokenUsage(input_tokens=asking.estimate)
+    return Answer(end, spend=Spend.of("lost", step, asking.model, usage, estimate_usd))
