@@ -101,7 +101,7 @@ BUGS = (
     ),
     Bug(
         "a stalled stream ends the turn instead of being asked for again",
-        "brainq/turn/think.py",
+        "brainq/turn/attempts.py",
         'BEGUN_AGAIN = frozenset({"stream", "stalled"})',
         'BEGUN_AGAIN = frozenset({"stream"})',
         ("tests/integration/providers/test_stalls.py::test_a_turn_asks_again",),

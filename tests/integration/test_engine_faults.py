@@ -81,13 +81,33 @@ def test_a_server_that_is_away_is_waited_for(
     pump = pumps(brain_with_a_tool("write"))
     handle = pump.submit("s1", "Go.")
     claim = pump.wiring.budgets.claim
+    tried: list[str] = []
 
-    def away(*_: Any) -> Any:
-        monkeypatch.setattr(pump.wiring.budgets, "claim", claim)
-        raise trouble
+    def away(*given: Any) -> Any:
+        tried.append(given[2])
+        if len(tried) < 3:
+            raise trouble
+        return claim(*given)
 
     monkeypatch.setattr(pump.wiring.budgets, "claim", away)
-    with pytest.raises(type(trouble)):
+    result = pump.finish(handle)
+    assert (result.text, tried) == ("done", ["tool_calls"] * 3)
+    assert [spend.kind for spend in result.spends] == ["step", "step"], "the reply was kept"
+
+
+def test_a_turn_that_cannot_be_looked_at_is_rung_for_again(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pump = pumps(brain_with_a_tool("write"))
+    handle = pump.submit("s1", "Go.")
+    look = pump.wiring.turns.look
+
+    def away(*_: Any) -> Any:
+        monkeypatch.setattr(pump.wiring.turns, "look", look)
+        raise redis.ConnectionError("away")
+
+    monkeypatch.setattr(pump.wiring.turns, "look", away)
+    with pytest.raises(redis.ConnectionError):
         pump.drain()
     wait_until(lambda: pump.sweep() or pump.waiting(), "the turn is rung for again")
     assert pump.finish(handle).text == "done"
