@@ -165,7 +165,8 @@ class Brain:
 
         effect       what the function does to the world
         timeout_s    the longest one call may take, seconds
-        resources    templates such as `note:{path}`: calls that share one never overlap
+        resources    templates such as `note:{path}`, `item:{order.sku}` or `cart:{session}`: calls that share one never
+                     overlap
         idempotent   True: a call whose worker was lost may run again, with the same idempotency key
         lane         one more resource, such as `global`
         isolation    `thread`: abandoned at its deadline; `process`: killed, with all it started

@@ -17,8 +17,8 @@ class ToolSpec(Wire):
     parameters   JSON schema (an object) of the arguments
     timeout_s    the longest one call may take, counted from when its function starts
     idempotent   True: a rescue may run a started call again, with the same idempotency key
-    resources    resource templates such as `note:{path}`; filled from the arguments they name lanes
-                 (non-read calls) or keep two reads out of one wave (READ_ONLY calls)
+    resources    templates such as `note:{path}`, `item:{order.sku}` or `cart:{session}`; filled from the call they
+                 name lanes (non-read calls) or keep two reads out of one wave (READ_ONLY calls)
     deny_repeats   True: the same call again, after it brought a result and with no change made since, is denied. So
                  it is for READ_ONLY and idempotent tools, whatever stands here
     isolation    `thread` abandons a function that misses its deadline; `process` kills it

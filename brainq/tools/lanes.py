@@ -1,44 +1,48 @@
 """From resource templates and arguments to the lanes of a call.
 
-A template is text with the names of parameters in braces, such as `note:{path}`.
+A template is text with names in braces: of a parameter, such as `note:{path}`; of a plain value in one, such as
+`item:{order.sku}`; or `{session}`, the session's id, where no parameter is called so.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from string import Formatter
 from typing import Any, cast
 
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
-from brainq.gates.canonical import canonical_json
 
 MAX_KEY_CHARS = 200
+SESSION = "session"
 _FORMATTER = Formatter()
+
+Schema = Mapping[str, Any]
 
 
 def lanes_of(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str) -> tuple[str, ...]:
     """The lanes a call must hold before it may start, sorted, without repeats.
 
     A read holds none. Another call holds what its resources name, or its session's lane if they name
-    nothing. Raises InvalidInput, naming tool and template, if an argument that a template needs is missing.
+    nothing. Raises InvalidInput, naming tool and template, if an argument that a template needs is missing, or is no
+    plain value.
     """
     if spec.effect.is_read:
         return ()
-    return _filled(spec, arguments) or (f"session:{session_id}",)
+    return resource_keys_of(spec, arguments, session_id) or (f"session:{session_id}",)
 
 
-def resource_keys_of(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+def resource_keys_of(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str) -> tuple[str, ...]:
     """What a call works on, sorted, without repeats: two reads that share a key are kept in separate waves.
 
     Raises InvalidInput like `lanes_of`.
     """
-    return _filled(spec, arguments)
+    return tuple(sorted({_fill(spec, template, arguments, session_id) for template in spec.resources}))
 
 
-def check_template(tool: str, template: object, parameters: tuple[str, ...]) -> str:
-    """Return `template` if it can be filled from `parameters`; raise ToolSchemaError if not."""
+def check_template(tool: str, template: object, schema: Schema) -> str:
+    """Return `template` if it can be filled from arguments that fit `schema`; raise ToolSchemaError if not."""
     if not isinstance(template, str) or not template.strip():
         raise ToolSchemaError(f"tool {tool!r}: resource {template!r} must be a text such as 'note:{{path}}'")
     try:
@@ -48,50 +52,94 @@ def check_template(tool: str, template: object, parameters: tuple[str, ...]) -> 
             f"tool {tool!r}: resource {template!r} cannot be read ({error}); write {{{{ for a brace"
         ) from error
     for _, name, spec, conversion in parts:
-        if name is None:
-            continue
-        if spec or conversion or name not in parameters:
-            raise ToolSchemaError(
-                f"tool {tool!r}: resource {template!r} names {{{name}}}, which is not a parameter; "
-                f"use plain names of: {', '.join(parameters) or '(the tool has none)'}"
-            )
+        if name is not None:
+            problem = "is no name" if spec or conversion or not name else _problem(name, schema)
+            if problem:
+                known = ", ".join(schema.get("properties", {})) or "(the tool has none)"
+                raise ToolSchemaError(
+                    f"tool {tool!r}: resource {template!r} names {{{name}}}, which {problem}; use {{session}}, plain "
+                    f"values in parameters such as {{order.id}}, or plain names of: {known}"
+                )
     return template
 
 
-def _filled(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    if not spec.resources:
-        return ()
-    return tuple(sorted({_fill(spec, template, arguments) for template in spec.resources}))
+def _problem(name: str, schema: Schema) -> str:
+    """What keeps `name` from standing for a plain value; empty for nothing."""
+    if name == SESSION and SESSION not in schema.get("properties", {}):
+        return ""
+    found = [schema]
+    for part in name.split("."):
+        found = [inner for part_of in found for inner in _inside(part_of, part, schema)]
+        if not found:
+            return "is not a parameter, nor in one"
+    if any(_holds_more(kind) for inner in found for kind in _kinds(inner, schema)):
+        return "may be an object or a list"
+    return ""
 
 
-def _fill(spec: ToolSpec, template: str, arguments: Mapping[str, Any]) -> str:
+def _inside(part: Schema, name: str, root: Schema) -> Iterator[Schema]:
+    for kind in _kinds(part, root):
+        properties = kind.get("properties", {})
+        if name in properties and isinstance(properties[name], Mapping):
+            yield properties[name]
+
+
+def _kinds(part: Schema, root: Schema, depth: int = 0) -> Iterator[Schema]:
+    """The schemas that a value of `part` may have to fit: itself, what it refers to, its choices."""
+    yield part
+    if depth > 8:  # a schema that refers to itself
+        return
+    reference = part.get("$ref")
+    named: Any = root.get("$defs", {})
+    if isinstance(reference, str) and reference.removeprefix("#/$defs/") in named:
+        yield from _kinds(named[reference.removeprefix("#/$defs/")], root, depth + 1)
+    for word in ("anyOf", "oneOf", "allOf"):
+        for choice in cast("list[Schema]", part.get(word, [])):
+            yield from _kinds(choice, root, depth + 1)
+
+
+def _holds_more(kind: Schema) -> bool:
+    types: Any = kind.get("type", [])
+    names = [types] if isinstance(types, str) else types
+    return "object" in names or "array" in names or "properties" in kind
+
+
+def _fill(spec: ToolSpec, template: str, arguments: Mapping[str, Any], session_id: str) -> str:
     if "{" not in template and "}" not in template:
         return _fitted(template)
     key: list[str] = []
     for text, name, _, _ in _FORMATTER.parse(template):
         key.append(text)
-        if name is not None:
-            key.append(_shown(_value(spec, template, name, arguments)))
+        if name == SESSION and SESSION not in spec.parameters.get("properties", {}):
+            key.append(session_id)
+        elif name is not None:
+            key.append(str(_value(spec, template, name, arguments)))
     return _fitted("".join(key))
 
 
 def _value(spec: ToolSpec, template: str, name: str, arguments: Mapping[str, Any]) -> Any:
-    if name in arguments:
-        return arguments[name]
-    # A call that leaves a parameter out works on the same thing as one that spells the default out.
-    found: Any = spec.parameters.get("properties", {}).get(name)
-    if isinstance(found, Mapping) and "default" in found:
-        return cast("Mapping[str, Any]", found)["default"]
-    raise InvalidInput(
-        name,
-        f"tool {spec.name!r} needs it for its resource {template!r}, and the call does not give it; "
-        f"pass {name}",
-    )
-
-
-def _shown(value: Any) -> str:
-    # The order of keys must not matter, as it would in str() of a dict.
-    return canonical_json(value) if isinstance(value, dict | list) else str(value)
+    value: Any = arguments
+    found: list[Schema] = [spec.parameters]
+    for part in name.split("."):
+        found = [inner for part_of in found for inner in _inside(part_of, part, spec.parameters)]
+        if isinstance(value, Mapping) and part in value:
+            value = cast("Mapping[str, Any]", value)[part]
+            continue
+        # A call that leaves a value out works on the same thing as one that spells the default out.
+        defaults = [inner["default"] for inner in found if "default" in inner]
+        if not isinstance(value, Mapping) or not defaults:
+            raise InvalidInput(
+                name,
+                f"tool {spec.name!r} needs it for its resource {template!r}, and the call does not give it; "
+                f"pass {name}",
+            )
+        value = defaults[0]
+    if isinstance(value, dict | list):
+        raise InvalidInput(
+            name,
+            f"tool {spec.name!r} needs a plain value for its resource {template!r}; pass a text or number",
+        )
+    return value
 
 
 def _fitted(key: str) -> str:

@@ -217,6 +217,5 @@ def _checked_resources(
             f"tool {name!r}: resources={resources!r} must be a tuple of templates such as ('note:{{path}}',)"
         )
     templates: list[object] = [*resources, *([] if lane is None else [lane])]
-    known = tuple(schema.get("properties", {}))
-    checked = [check_template(name, template, known) for template in templates]
+    checked = [check_template(name, template, schema) for template in templates]
     return tuple(dict.fromkeys(checked))

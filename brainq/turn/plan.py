@@ -69,7 +69,7 @@ def _in_order(calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, session
         brain.tools.specs,
         brain.callbacks.on_pre_tool_use,
         keys_of=lambda spec, arguments: (
-            resource_keys_of(spec, arguments)
+            resource_keys_of(spec, arguments, session_id)
             if spec.effect.is_read
             else lanes_of(spec, arguments, session_id)
         ),

@@ -5,13 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from brainq.contracts.effect import Effect
 from brainq.contracts.tool import ToolSpec
-from brainq.errors import InvalidInput
+from brainq.errors import InvalidInput, ToolSchemaError
 from brainq.tools.lanes import MAX_KEY_CHARS, lanes_of, resource_keys_of
+from brainq.tools.tool import make_tool
 
 SCHEMA = {"type": "object", "properties": {"path": {}, "to": {"default": "home"}, "n": {}}}
+
+
+class Item(BaseModel):
+    sku: str
+    shelf: int = 7
+
+
+class Order(BaseModel):
+    item: Item | None = None
+    note: str = "none"
+    lines: list[Item] = []
+
+
+def place(order: Order, urgent: bool = False, reply_to: Order = Order(item=Item(sku="x"))) -> None:  # noqa: B008
+    """Place it."""
 
 
 def spec(effect: Effect, *resources: str) -> ToolSpec:
@@ -28,7 +45,7 @@ def spec(effect: Effect, *resources: str) -> ToolSpec:
         (("note:{to}",), {}, ("note:home",)),
         (("global",), {}, ("global",)),
         (("{n}:{n}",), {"n": 3}, ("3:3",)),
-        (("x:{n}",), {"n": {"b": 1, "a": 2}}, ('x:{"a":2,"b":1}',)),
+        (("cart:{session}", "{path}"), {"path": "a"}, ("a", "cart:s1")),
         (("a{{b}}",), {}, ("a{b}",)),
         (("note:{path}",), {"path": "{to}"}, ("note:{to}",)),
     ],
@@ -43,8 +60,8 @@ def test_a_read_has_resource_keys_but_no_lanes() -> None:
     read = spec(Effect.READ_ONLY, "note:{path}")
 
     assert lanes_of(read, {"path": "a"}, "s1") == ()
-    assert resource_keys_of(read, {"path": "a"}) == ("note:a",)
-    assert resource_keys_of(spec(Effect.READ_ONLY), {}) == ()
+    assert resource_keys_of(read, {"path": "a"}, "s1") == ("note:a",)
+    assert resource_keys_of(spec(Effect.READ_ONLY), {}, "s1") == ()
 
 
 def test_a_missing_argument_is_named_with_tool_and_template() -> None:
@@ -62,3 +79,55 @@ def test_long_keys_are_cut_and_stay_apart() -> None:
 
     assert first != second
     assert len(first) == len(second) == MAX_KEY_CHARS
+
+
+@pytest.mark.parametrize(
+    ("template", "arguments", "lane"),
+    [
+        ("item:{order.item.sku}", {"order": {"item": {"sku": "tea"}}}, "item:tea"),
+        ("shelf:{order.item.shelf}", {"order": {"item": {"sku": "tea"}}}, "shelf:7"),
+        ("shelf:{order.item.shelf}", {"order": {"item": {"sku": "tea", "shelf": 2}}}, "shelf:2"),
+        ("{order.note}/{urgent}", {"order": {}}, "none/False"),
+        ("{reply_to.item.sku}", {"order": {}}, "x"),
+    ],
+)
+def test_a_template_reaches_into_a_pydantic_argument(
+    template: str, arguments: dict[str, Any], lane: str
+) -> None:
+    tool = make_tool(place, effect=Effect.LOCAL_WRITE, resources=(template,))
+    assert lanes_of(tool.spec, arguments, "s1") == (lane,)
+
+
+@pytest.mark.parametrize("arguments", [{"order": {}}, {"order": {"item": None}}])
+def test_what_a_template_reaches_for_and_is_not_there_denies_the_call(arguments: dict[str, Any]) -> None:
+    tool = make_tool(place, effect=Effect.LOCAL_WRITE, resources=("item:{order.item.sku}",))
+    with pytest.raises(InvalidInput, match=r"order\.item\.sku"):
+        lanes_of(tool.spec, arguments, "s1")
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{order}", "an object or a list"),
+        ("{order.item}", "an object or a list"),
+        ("{order.lines}", "an object or a list"),
+        ("{order.nope}", "not a parameter, nor in one"),
+        ("{order.item.sku.x}", "not a parameter, nor in one"),
+        ("{order[item]}", "not a parameter, nor in one"),
+    ],
+)
+def test_a_template_never_puts_a_whole_object_into_a_lanes_name(template: str, why: str) -> None:
+    with pytest.raises(ToolSchemaError, match=why):
+        make_tool(place, effect=Effect.LOCAL_WRITE, resources=(template,))
+
+
+def test_a_value_that_turns_out_to_be_an_object_denies_the_call() -> None:
+    with pytest.raises(InvalidInput, match="plain value"):
+        lanes_of(spec(Effect.NETWORK, "x:{n}"), {"n": {"b": 1}}, "s1")
+
+
+def test_a_parameter_called_session_is_that_parameter() -> None:
+    def move(session: str) -> None: ...
+
+    tool = make_tool(move, resources=("{session}",))
+    assert lanes_of(tool.spec, {"session": "mine"}, "s1") == ("mine",)
