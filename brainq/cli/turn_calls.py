@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from rich.console import Group
 from rich.text import Text
 
 from brainq.cli.reach import Observed
 from brainq.cli.style import short
+from brainq.cli.table import PageTable, key, words
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.errors import ContentNotKept
@@ -39,23 +39,18 @@ def read_messages(
     return messages, ""
 
 
-def call_section(messages: Sequence[Message]) -> Group | None:
+def call_section(messages: Sequence[Message]) -> PageTable | None:
     """Each call with its arguments, and what it gave back; None without calls."""
     results = {message.call_id: message for message in messages if message.role == "tool"}
     calls = [call for message in messages if message.role == "assistant" for call in message.calls]
-    lines: list[Text] = []
+    table = PageTable(key("call"), words("what", 1), header=False)
     for call in calls:
-        lines.append(
-            Text(f"{call.id}  ", "bold").append(f"{call.name}", "cyan").append(f"({_arguments(call)})")
-        )
+        table.add(call.id, Text(call.name, "cyan").append(f"({_arguments(call)})", "default"))
         result = results.get(call.id)
         if result is not None:
-            lines.append(
-                Text(" " * (len(call.id) + 2) + "→ ", "dim").append(
-                    short(result.content, WIDTH), "red" if result.is_error else ""
-                )
-            )
-    return Group(*lines) if lines else None
+            said = short(result.content, WIDTH)
+            table.add("", Text("→ ", "dim").append(said, "red" if result.is_error else "default"))
+    return table if calls else None
 
 
 def _arguments(call: ToolCall) -> str:

@@ -154,7 +154,7 @@ def _trace(trace: Sequence[ToolTraceEntry], now_ms: int) -> PageTable:
         fact("wave", 1),
         key("status"),
         fact("took", 5),
-        fact("attempt", 6 if any(entry.attempt > 1 for entry in trace) else 2),
+        fact("attempt", 6),
         words("lane", 3),
         words("detail", 8),
     )
@@ -168,7 +168,7 @@ def _trace(trace: Sequence[ToolTraceEntry], now_ms: int) -> PageTable:
             f"{entry.step}.{entry.wave}",
             styled(entry.status.value, STATUS_STYLES),
             _took(entry, now_ms),
-            Text(str(entry.attempt), "yellow" if entry.attempt > 1 else ""),
+            Text(str(entry.attempt) if entry.attempt > 1 else "", "yellow"),
             short(", ".join(entry.lanes), 40),
             Text(short(detail, 60), "yellow" if parked else "dim"),
         )

@@ -77,12 +77,10 @@ def approval_section(approvals: Sequence[Approval]) -> Group:
             Text(reason, "dim"),
         )
     commands = [
-        Text("to decide: ", "yellow")
-        .append(f"brainq approve {approval.id}", "bold")
-        .append("  or  ")
-        .append(f"brainq deny {approval.id}", "bold")
+        Text(f"{label:<11}", "yellow").append(f"brainq {verb} {approval.id}", "bold")
         for approval in approvals
         if approval.state == "pending"
+        for label, verb in (("to decide:", "approve"), ("or", "deny"))
     ]
     return Group(table, *commands)
 
