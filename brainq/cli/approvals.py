@@ -27,6 +27,7 @@ def approvals(
     ] = "pending",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 50,
     as_json: AsJson = False,
+    app: App = "",
 ) -> None:
     """List calls that wait for a person's approval, the newest first.
 
@@ -93,12 +94,13 @@ def approve(
       brainq approve 01k7x2.c1-0 --arguments '{"path": "draft.md"}'
       brainq approve order-4711.c1-0 --arguments @arguments.json --by ada
     """
-    from brainq.cli.approving import approve_call, read_arguments
+    from brainq.cli.approving import approve_call
+    from brainq.cli.given import object_of
     from brainq.errors import InvalidInput
 
     if arguments is not None and args_hash is not None:
         raise InvalidInput("--args-hash", "it is of the model's arguments; leave it out with --arguments")
-    given = None if arguments is None else read_arguments(arguments)
+    given = None if arguments is None else object_of(arguments, "--arguments")
     approve_call(approval_id, by=by, arguments=given, args_hash=args_hash, as_json=as_json)
 
 
@@ -109,6 +111,7 @@ def deny(
     ] = "",
     by: By = "",
     as_json: AsJson = False,
+    app: App = "",
 ) -> None:
     """Refuse a call. Its turn goes on.
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import getpass
-import json
-import sys
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from brainq.cli.output import print_json, say
 from brainq.cli.reach import find_turn, operator, producer
@@ -35,29 +32,6 @@ def deny_call(sought: str, *, reason: str, by: str, as_json: bool) -> None:
     with operator() as client:
         approval = client.deny(_whole_id(client, sought), reason, by or _login())
     _say(approval, as_json)
-
-
-def read_arguments(given: str) -> dict[str, Any]:
-    """A JSON object, or that of `@FILE` or of stdin (`@-`). Raises InvalidInput."""
-    text = given
-    if given == "@-":
-        text = sys.stdin.read()
-    elif given.startswith("@"):
-        try:
-            text = Path(given[1:]).read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInput(
-                "--arguments", f"{given[1:]!r} cannot be read ({type(error).__name__}); name a file of JSON"
-            ) from None
-    try:
-        found: object = json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(
-            "--arguments", f'it is no JSON ({error}); write an object such as \'{{"path": "a.md"}}\''
-        ) from None
-    if not isinstance(found, dict):
-        raise InvalidInput("--arguments", 'it is no JSON object; write one such as \'{"path": "a.md"}\'')
-    return cast("dict[str, Any]", found)
 
 
 def _whole_id(client: Client, sought: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli.options import AsJson
+from brainq.cli.options import App, AsJson
 
 app = typer.Typer(help="The SQL schema, and retention.", rich_markup_mode=None, no_args_is_help=True)
 
@@ -17,7 +17,7 @@ def db() -> None:
 
 
 @app.command("upgrade")
-def upgrade() -> None:
+def upgrade(app: App = "") -> None:
     """Bring the schema to this brainq's revision; safe to run again, and from several places at once.
 
     \b
@@ -48,6 +48,7 @@ def prune(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
+    app: App = "",
 ) -> None:
     """Delete turns that ended long ago, with all their rows.
 

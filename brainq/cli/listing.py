@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli.options import AsJson
+from brainq.cli.options import App, AsJson
 
 
 def list_turns(
@@ -20,6 +20,7 @@ def list_turns(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 20,
     as_json: AsJson = False,
+    app: App = "",
 ) -> None:
     """List turns, the newest first.
 

@@ -22,7 +22,9 @@ from brainq.cli import (
     flower,
     init,
     listing,
+    outside,
     session,
+    session_verbs,
     show,
     steer,
     submit,
@@ -39,7 +41,6 @@ app = typer.Typer(
     name="brainq",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
@@ -57,9 +58,16 @@ for name, command in {
     "approvals": approvals.approvals,
     "approve": approvals.approve,
     "deny": approvals.deny,
+    "complete": outside.complete,
+    "fail": outside.fail,
     "session": session.session,
+    "history": session_verbs.history,
     "pause": session.pause,
     "resume": session.resume,
+    "interrupt": session_verbs.interrupt,
+    "drop": session_verbs.drop,
+    "ready": session_verbs.ready,
+    "compact": session_verbs.compact,
     "doctor": doctor.doctor,
     "up": up.up,
     "worker": worker.worker,
@@ -107,6 +115,9 @@ def root(
       brainq hold 01k...                                keep it from changing anything
       brainq session s1                                 what is live, and what waits
     \b
+    Let the shell complete commands and turns:
+      brainq --install-completion
+    \b
     Settings come from the environment, and from .env in the working directory:
       BRAINQ_APP         module:variable of the brain (or -A)
       BRAINQ_REDIS_URL   unset: the Redis that `brainq dev` runs in BRAINQ_DATA_DIR (.brainq)
@@ -119,6 +130,7 @@ def root(
 def main() -> None:
     """The entry point: runs a command; an error is one line in red and an exit code, never a traceback."""
     _read_env_file()
+    _tell_mistyped()
     try:
         app()
     except BrainqError as error:
@@ -141,6 +153,20 @@ def _read_env_file() -> None:
         from dotenv import load_dotenv
 
         load_dotenv(".env", override=False)
+
+
+def _tell_mistyped() -> None:
+    from brainq.environment import TOLD, mistyped
+
+    found = mistyped(os.environ)
+    if not found or "_BRAINQ_COMPLETE" in os.environ:
+        return
+    from brainq.cli.output import say
+
+    for name, meant in found:
+        say(f"brainq: {name} is no setting; did you mean {meant}?", style="yellow")
+    # The processes that this one starts need not say it again.
+    os.environ[TOLD] = " ".join(name for name, _ in found)
 
 
 def _leave(message: str, code: Exit) -> None:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+COMPLETED = 50  # turns the shell is offered
+
 
 def use_app(value: str) -> str:
     """Make `-A module:brain` what every part of this process, and every process it starts, uses."""
@@ -20,6 +22,30 @@ App = Annotated[
     typer.Option("-A", "--app", metavar="MODULE:BRAIN", callback=use_app, help="The brain; sets BRAINQ_APP."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def newest_turns(incomplete: str) -> list[str]:
+    """For the shell's completion: ids of the newest turns that begin so. Nothing where there is no database."""
+    try:
+        from brainq.settings import load_settings
+        from brainq.store.store import Store
+
+        url = load_settings().sql_url.get_secret_value()
+        path = url.removeprefix("sqlite:///")
+        if path != url and not os.path.exists(path):
+            return []
+        with Store.open(url) as store:
+            rows = store.turns.list(None, None, COMPLETED)
+    except Exception:  # a key press is no place for an error
+        return []
+    return [row.turn_id for row in rows if row.turn_id.startswith(incomplete)]
+
+
 TurnArgument = Annotated[
-    str, typer.Argument(metavar="TURN", help="A turn id, the beginning of one, or a request key.")
+    str,
+    typer.Argument(
+        metavar="TURN",
+        help="A turn id, the beginning of one, or a request key.",
+        autocompletion=newest_turns,
+    ),
 ]

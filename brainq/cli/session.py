@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli.options import AsJson
+from brainq.cli.options import App, AsJson
 
 SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="A session's id.")]
 
 
-def session(session_id: SessionArgument, as_json: AsJson = False) -> None:
+def session(session_id: SessionArgument, as_json: AsJson = False, app: App = "") -> None:
     """Show a session: what is live, and what waits.
 
     Also whether it is paused, which readiness flags no turn has taken, and what people are asked.
@@ -33,7 +33,7 @@ def session(session_id: SessionArgument, as_json: AsJson = False) -> None:
         print_session(stdout(), facts)
 
 
-def pause(session_id: SessionArgument, as_json: AsJson = False) -> None:
+def pause(session_id: SessionArgument, as_json: AsJson = False, app: App = "") -> None:
     """Let no further turn of a session begin. A live one goes on, and submits are queued.
 
     \b
@@ -59,7 +59,7 @@ def pause(session_id: SessionArgument, as_json: AsJson = False) -> None:
         )
 
 
-def resume(session_id: SessionArgument, as_json: AsJson = False) -> None:
+def resume(session_id: SessionArgument, as_json: AsJson = False, app: App = "") -> None:
     """Let the turns of a paused session begin again.
 
     \b

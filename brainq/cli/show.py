@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from brainq.cli.options import AsJson, TurnArgument
+from brainq.cli.options import App, AsJson, TurnArgument
 
 
-def show(turn: TurnArgument, as_json: AsJson = False) -> None:
+def show(turn: TurnArgument, as_json: AsJson = False, app: App = "") -> None:
     """Show a turn: what happened, what happens next and why.
 
     Its state, its calls with their arguments and results, what it used of its budget, who has it, retries of the

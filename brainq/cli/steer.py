@@ -115,6 +115,7 @@ def release(
         str, typer.Argument(metavar="HOLD", help="A hold's id or its beginning; `all` releases every one.")
     ],
     as_json: AsJson = False,
+    app: App = "",
 ) -> None:
     """Release a hold, or a readiness flag that the turn has taken.
 

@@ -33,6 +33,52 @@ def submit(
             "--limits", metavar="NAME=VALUE", help="A limit of this turn, such as max_steps=3; repeatable."
         ),
     ] = None,
+    kind: Annotated[
+        str, typer.Option("--kind", help="chat; review (a history of its own); or compact.")
+    ] = "chat",
+    seed: Annotated[
+        str, typer.Option("--seed", help="What a review begins with: session, or empty.")
+    ] = "session",
+    provider: Annotated[
+        str | None, typer.Option("--provider", help="Another provider for this turn.")
+    ] = None,
+    system_prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--system-prompt", metavar="TEXT|@FILE", help="In place of the brain's; `@-` reads stdin."
+        ),
+    ] = None,
+    skill_context: Annotated[
+        str | None,
+        typer.Option("--skill-context", metavar="TEXT|@FILE", help="Stands behind the system prompt."),
+    ] = None,
+    output_schema: Annotated[
+        str | None,
+        typer.Option("--output-schema", metavar="JSON|@FILE", help="The JSON schema of the answer."),
+    ] = None,
+    metadata: Annotated[
+        str | None,
+        typer.Option("--metadata", metavar="JSON|@FILE", help="An object of yours; callbacks get it back."),
+    ] = None,
+    prompt_id: Annotated[
+        str | None, typer.Option("--prompt-id", help="A prompt of the brain's; it names judges, too.")
+    ] = None,
+    prompt_version: Annotated[
+        str | None, typer.Option("--prompt-version", help="Kept with the turn.")
+    ] = None,
+    prompt_tags: Annotated[
+        list[str] | None, typer.Option("--prompt-tag", help="Kept with the turn; repeatable.")
+    ] = None,
+    cwd: Annotated[str | None, typer.Option("--cwd", help="Handed to tools as `context.cwd`.")] = None,
+    citations: Annotated[
+        bool | None, typer.Option("--citations/--no-citations", help="Show sources under the answer, or not.")
+    ] = None,
+    ready: Annotated[
+        bool | None,
+        typer.Option(
+            "--ready/--not-ready", help="Not ready: changes wait for `brainq steer TURN '' --ready`."
+        ),
+    ] = None,
     on_busy: Annotated[
         str,
         typer.Option(
@@ -66,9 +112,31 @@ def submit(
       brainq submit s1 "Charge order 4711" --request-key order-4711
       brainq submit s1 "Research this" --limits max_steps=3 --limits timeout_s=60
       brainq submit s1 "No, the blue one" --on-busy steer
+      brainq submit s1 "Sum up March" --output-schema @sum.json --metadata '{"month": 3}'
+      brainq submit s1 "Look at it again" --kind review
       brainq submit s1 - < question.txt
     """
+    from brainq.cli.given import object_of, text_of
     from brainq.cli.submitting import submit_and_wait
+
+    fields = {
+        "request_key": request_key,
+        "model": model,
+        "provider": provider,
+        "system_prompt": None if system_prompt is None else text_of(system_prompt, "--system-prompt"),
+        "skill_context": None if skill_context is None else text_of(skill_context, "--skill-context"),
+        "output_schema": None if output_schema is None else object_of(output_schema, "--output-schema"),
+        "metadata": None if metadata is None else object_of(metadata, "--metadata"),
+        "cwd": cwd,
+        "show_citations": citations,
+        "prompt_id": prompt_id,
+        "prompt_version": prompt_version,
+        "prompt_tags": prompt_tags or [],
+        "on_busy": on_busy,
+        "kind": kind,
+        "seed": seed,
+        "readiness": ready,
+    }
 
     code = submit_and_wait(
         session,
@@ -76,10 +144,8 @@ def submit(
         wait=wait,
         follow=follow,
         timeout_s=timeout_s,
-        request_key=request_key,
-        model=model,
         limits=limits or [],
-        on_busy=on_busy,
+        fields=fields,
         as_json=as_json,
     )
     raise typer.Exit(code)

@@ -17,7 +17,7 @@ from brainq.cli.style import STATUS_STYLES, clean, counted, duration
 from brainq.cli.turn_people import receipt_in_words
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import Ending, TurnState
-from brainq.contracts.turn import LimitsOverride, OnBusy, TurnResult
+from brainq.contracts.turn import LimitsOverride, TurnResult
 from brainq.errors import InvalidInput, ResultTimeout
 from brainq.turn.explain import explain
 
@@ -31,25 +31,16 @@ def submit_and_wait(
     wait: bool,
     follow: bool,
     timeout_s: float | None,
-    request_key: str | None,
-    model: str | None,
     limits: list[str],
-    on_busy: str,
+    fields: dict[str, Any],
     as_json: bool,
 ) -> Exit:
-    """Submit, wait as asked, print; the exit code. Raises BrainqError."""
+    """Submit, wait as asked, print; the exit code. `fields` are those of `Client.submit`. Raises BrainqError."""
     overrides = read_limits(limits)
     if message == "-":
         message = sys.stdin.read()
     with producer() as client:
-        handle = client.submit(
-            session,
-            message,
-            request_key=request_key,
-            model=model,
-            limits=overrides,
-            on_busy=cast("OnBusy", on_busy),
-        )
+        handle = client.submit(session, message, limits=cast("Any", overrides), **fields)
         if handle.joined is not None:
             say(
                 f"input {handle.joined.client_message_id} of turn {handle.joined.turn_id} "

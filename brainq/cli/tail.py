@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli.options import AsJson, TurnArgument
+from brainq.cli.options import App, AsJson, TurnArgument
 
 
 def tail(
     turn: TurnArgument,
     after: Annotated[int, typer.Option("--after", min=0, help="Begin behind this event number.")] = 0,
     as_json: AsJson = False,
+    app: App = "",
 ) -> None:
     """Follow a turn's events to the final one.
 

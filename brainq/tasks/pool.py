@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,13 +16,17 @@ from brainq.broker.app import make_app
 from brainq.broker.names import served_by
 from brainq.broker.steps import thread_step
 from brainq.devserver.owner import follow_owner, tell_ready
-from brainq.observe.logs import configure_logs
+from brainq.environment import mistyped
+from brainq.observe.logs import configure_logs, logger
 from brainq.providers.resolve import warm_up_vendors
 from brainq.settings import load_settings
+from brainq.tasks.failed import WorkFailed
 from brainq.tasks.fitness import Fitness
 from brainq.tasks.register import GetWiring
 from brainq.tools.rankers import require_ranking
 from brainq.wiring import Wiring
+
+log = logger("brainq.tasks")
 
 # Finalizer steps are retried until SQL is back, and results go out without it; reads do without it.
 NEED_SQL = frozenset({"coordinator", "serial"})
@@ -36,6 +41,8 @@ def pool_app(
     machines (connections, threads) are built when the first task comes, after any fork.
     """
     settings = load_settings()
+    for name, meant in mistyped(os.environ):
+        log.warning("no such setting", name=name, meant=meant)
     brain = load_brain(settings.app)
     require_ranking(brain.selection, brain.tools.specs)
     configure_logs(settings.log_level, json_lines=settings.log_format == "json")
@@ -63,8 +70,9 @@ def pool_app(
         _calm_collector()
         tell_ready()
 
-    def doubt(**_: object) -> None:
-        fitness.doubt()
+    def doubt(exception: object = None, **_: object) -> None:
+        if not isinstance(exception, WorkFailed):  # that is the turn's trouble, not the worker's
+            fitness.doubt()
 
     follow_owner()
     worker_ready.connect(ready, weak=False)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from brainq.cli import codes
@@ -17,6 +19,7 @@ from brainq.cli.main import app, main
 from brainq.cli.submitting import read_limits
 from brainq.cli.worker import worker_command
 from brainq.contracts.status import Ending
+from brainq.environment import TOLD
 from brainq.errors import (
     ApprovalDecided,
     BrainqError,
@@ -32,6 +35,7 @@ from brainq.errors import (
 COMMANDS = (
     *("init", "dev", "submit", "tail", "list", "show", "cancel", "doctor", "up", "worker", "flower"),
     *("steer", "hold", "release", "approvals", "approve", "deny", "session", "pause", "resume"),
+    *("complete", "fail", "history", "interrupt", "drop", "ready", "compact"),
 )
 HEAVY = ("redis", "celery", "kombu", "sqlalchemy", "pydantic", "rich", "httpx")
 
@@ -68,6 +72,34 @@ def test_every_command_teaches_by_examples(command: str) -> None:
     said = CliRunner().invoke(app, [*command.split(), "--help"]).output
     assert "Example" in said
     assert f"brainq {command}" in said or f"{command} --json" in said
+
+
+def test_every_command_takes_the_brain() -> None:
+    without = [name for name, command in leaf_commands() if "--app" not in options_of(command)]
+    assert without == ["init"]  # it makes the brain
+
+
+def leaf_commands(group: Any = None, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command that does something, with its whole name."""
+    main: Any = group or typer.main.get_command(app)
+    for name, command in main.commands.items():
+        if hasattr(command, "commands"):
+            yield from leaf_commands(command, f"{before}{name} ")
+        else:
+            yield before + name, command
+
+
+def options_of(command: Any) -> set[str]:
+    return {option for parameter in command.params for option in parameter.opts}
+
+
+def test_a_mistyped_setting_is_said_with_the_right_name(
+    leaves: Leaves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRAINQ_REDIS_URI", "redis://127.0.0.1:6379/0")
+    monkeypatch.setenv(TOLD, "")
+    _, _, err = leaves("list")
+    assert "BRAINQ_REDIS_URI is no setting; did you mean BRAINQ_REDIS_URL?" in err
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -1,0 +1,42 @@
+"""What is given to a command as text, as `@FILE`, or on stdin (`@-`)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+from brainq.errors import InvalidInput
+
+
+def text_of(given: str, field: str) -> str:
+    """`given` itself, or what `@FILE` or stdin (`@-`) holds. Raises InvalidInput."""
+    if given == "@-":
+        return sys.stdin.read()
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            field, f"{given[1:]!r} cannot be read ({type(error).__name__}); name a text file"
+        ) from None
+
+
+def json_of(given: str, field: str) -> Any:
+    """The JSON value that `text_of` finds. Raises InvalidInput."""
+    try:
+        return json.loads(text_of(given, field))
+    except ValueError as error:
+        raise InvalidInput(
+            field, f'it is no JSON ({error}); write a value such as \'{{"path": "a.md"}}\''
+        ) from None
+
+
+def object_of(given: str, field: str) -> dict[str, Any]:
+    """The JSON object that `text_of` finds. Raises InvalidInput."""
+    found: object = json_of(given, field)
+    if not isinstance(found, dict):
+        raise InvalidInput(field, 'it is no JSON object; write one such as \'{"path": "a.md"}\'')
+    return cast("dict[str, Any]", found)

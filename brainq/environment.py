@@ -1,0 +1,57 @@
+"""Mistyped names in the environment: a setting that nobody reads is said, not ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+TOLD = "BRAINQ_NAMES_TOLD"
+"""Mistyped names that a process above has said already."""
+
+_PREFIX = "BRAINQ_"
+# Not read from the settings' class: importing it costs a quarter of a second. A test compares.
+SETTINGS = (
+    "APP",
+    "REDIS_URL",
+    "BROKER_URL",
+    "SQL_URL",
+    "DATA_DIR",
+    "PREFIX",
+    "LEASE_S",
+    "BEAT_S",
+    "SWEEP_S",
+    "RERING_S",
+    "KEEP_TURN_S",
+    "KEEP_SESSION_S",
+    "CANCEL_GRACE_S",
+    "RESULT_AFTER_FAILING_S",
+    "MAX_ATTEMPTS",
+    "CONCURRENCY",
+    "DOORBELL",
+    "TASK_EVENTS",
+    "REMOTE_CONTROL",
+    "LOG_LEVEL",
+    "LOG_FORMAT",
+    "CONCURRENCY__COORDINATOR",
+    "CONCURRENCY__PARALLEL",
+    "CONCURRENCY__SERIAL",
+    "CONCURRENCY__FINALIZER",
+)
+# Read elsewhere.
+OTHERS = ("TRACEBACK", "EFFECTS", "MODEL", "READY_FILE", "OWNER_FD", "NAMES_TOLD")
+_CLOSE = 0.7
+
+
+def mistyped(environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Names that are nearly a setting's, each with the right one. Pure."""
+    told = set(environment.get(TOLD, "").split())
+    known = (*SETTINGS, *OTHERS)
+    found: list[tuple[str, str]] = []
+    for name in sorted(set(environment) - told):
+        rest = name.upper().removeprefix(_PREFIX)
+        if rest == name.upper() or rest in known:
+            continue
+        near = get_close_matches(rest, known, 1, _CLOSE)
+        if near:
+            found.append((name, _PREFIX + near[0]))
+    return found

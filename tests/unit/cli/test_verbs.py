@@ -1,0 +1,90 @@
+"""Whatever the client can do, the terminal can do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import typer
+
+from brainq.cli.main import app
+from brainq.client.client import Client
+from brainq.client.handle import TurnHandle
+from brainq.client.hold import Flag, Hold
+from brainq.client.session import Session
+
+# Verb of the client -> command, or the reason why it has none of its own.
+NONE = "none: "
+VERBS: dict[str, str] = {
+    "Client.submit": "submit",
+    "Client.handle": NONE + "commands take a turn's id",
+    "Client.session": "session",
+    "Client.approvals": "approvals",
+    "Client.approval": NONE + "`approvals --json` and `show` have each one whole",
+    "Client.approve": "approve",
+    "Client.deny": "deny",
+    "Client.edit": "approve",
+    "Client.complete_call": "complete",
+    "Client.fail_call": "fail",
+    "Client.cancel": "cancel",
+    "Client.stop": "drop",
+    "Client.queue_again": NONE + "sweepers do it; the client does where it must",
+    "Client.release_hold": "release",
+    "Client.state": NONE + "`show` has it, for people and as JSON",
+    "Client.close": NONE + "a command ends",
+    "TurnHandle.result": "submit",
+    "TurnHandle.events": "tail",
+    "TurnHandle.next_events": "tail",
+    "TurnHandle.snapshot": "show",
+    "TurnHandle.transcript": "show",
+    "TurnHandle.cancel": "cancel",
+    "TurnHandle.steer": "steer",
+    "TurnHandle.receipt": "show",
+    "TurnHandle.hold": "hold",
+    "TurnHandle.holds": "show",
+    "TurnHandle.release": "release",
+    "TurnHandle.approvals": "show",
+    "Session.live": "session",
+    "Session.history": "history",
+    "Session.waiting": "session",
+    "Session.drop": "drop",
+    "Session.pause": "pause",
+    "Session.resume": "resume",
+    "Session.is_paused": "session",
+    "Session.readiness": NONE
+    + "a flag is of the process that gets ready; `submit --not-ready` holds one turn",
+    "Session.flag": "ready",
+    "Session.unread_flags": "session",
+    "Session.steer": "submit",
+    "Session.interrupt": "interrupt",
+    "Session.compact": "compact",
+    "Flag.release": "ready",
+    "Flag.ready": "ready",
+    "Hold.release": "release",
+}
+
+
+def public(kind: type) -> set[str]:
+    return {f"{kind.__name__}.{name}" for name in vars(kind) if not name.startswith("_")}
+
+
+def test_every_verb_of_the_client_has_a_command_or_a_reason() -> None:
+    verbs = public(Client) | public(TurnHandle) | public(Session) | public(Flag) | public(Hold)
+    assert verbs == set(VERBS)
+    main: Any = typer.main.get_command(app)
+    commands = {said for said in VERBS.values() if not said.startswith(NONE)}
+    assert commands <= set(main.commands)
+
+
+def test_the_shell_completes_commands() -> None:
+    # As the script of --install-completion calls it.
+    asked = {"_BRAINQ_COMPLETE": "complete_bash", "COMP_WORDS": "brainq hist", "COMP_CWORD": "1"}
+    program = [
+        sys.executable,
+        "-c",
+        "import sys; sys.argv = ['brainq']; from brainq.cli.main import main; main()",
+    ]
+    done = subprocess.run(program, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["history"]

@@ -1,0 +1,38 @@
+"""Mistyped names of settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from brainq.environment import SETTINGS, TOLD, mistyped
+from brainq.settings import Concurrency, Settings
+
+
+def test_the_names_are_those_of_the_settings() -> None:
+    nested = {f"CONCURRENCY__{name.upper()}" for name in Concurrency.model_fields}
+    assert set(SETTINGS) == {name.upper() for name in Settings.model_fields} | nested
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("BRAINQ_REDIS_URI", "BRAINQ_REDIS_URL"),
+        ("BRAINQ_SQLURL", "BRAINQ_SQL_URL"),
+        ("BRAINQ_LEESE_S", "BRAINQ_LEASE_S"),
+        ("brainq_log_levl", "BRAINQ_LOG_LEVEL"),
+        ("BRAINQ_CONCURRENCY_SERIAL", "BRAINQ_CONCURRENCY__SERIAL"),
+    ],
+)
+def test_a_name_that_is_nearly_right_is_told_with_the_right_one(wrong: str, right: str) -> None:
+    assert mistyped({wrong: "1", "PATH": "/bin"}) == [(wrong, right)]
+
+
+def test_right_names_told_ones_and_those_of_others_are_left_alone() -> None:
+    fine = {
+        "BRAINQ_APP": "a:b",
+        "brainq_lease_s": "1",
+        "BRAINQ_EFFECTS": "network",
+        "BRAINQ_TEST_DIR": "/tmp",
+    }
+    assert mistyped(fine) == []
+    assert mistyped({"BRAINQ_LEESE_S": "1", TOLD: "BRAINQ_LEESE_S"}) == []
