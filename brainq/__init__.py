@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         BrainqError,
         ContentNotKept,
         InvalidInput,
+        MailboxFull,
         ProviderError,
         ResultTimeout,
         SessionBusy,
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
         ToolSchemaError,
         TurnNotFound,
         TurnRejected,
+        Unreachable,
     )
     from brainq.finalize.finalizer import TurnFinalizer
     from brainq.finalize.ports import FinalStep, StepContext
@@ -181,7 +183,9 @@ _WHERE = {
     "Settings": "brainq.settings",
     "SetupError": "brainq.errors",
     "Spend": "brainq.contracts.usage",
+    "MailboxFull": "brainq.errors",
     "StaleTurn": "brainq.errors",
+    "Unreachable": "brainq.errors",
     "StandingHold": "brainq.contracts.hold",
     "StepContext": "brainq.finalize.ports",
     "StopReason": "brainq.contracts.status",
@@ -268,6 +272,7 @@ __all__ = [
     "Judgement",
     "Limits",
     "LimitsOverride",
+    "MailboxFull",
     "Memory",
     "MemoryExtractor",
     "MemoryItem",
@@ -345,6 +350,7 @@ __all__ = [
     "TurnRuntimeState",
     "TurnSnapshot",
     "TurnState",
+    "Unreachable",
     "UsageInfo",
     "WaitingTurn",
     "__version__",

@@ -7,6 +7,7 @@ BrainqError
 ├─ TurnRejected          a foreign submit was refused; carries the reason kept in SQL
 ├─ ResultTimeout         `handle.result(timeout_s=...)` ran out; the turn itself goes on
 ├─ SessionBusy           on_busy="reject": the session has a live turn; names it
+├─ MailboxFull           a turn has too much input that no step has read; wait, or submit a turn
 ├─ StaleTurn             expected_turn_id is no longer the live turn; names the one that is
 ├─ ApprovalDecided       an approval was decided the other way, has expired, or is for other arguments
 ├─ TokenRefused          complete_call or fail_call: no call waits for this token, or it was used before
@@ -130,7 +131,27 @@ class BrainNotLoaded(SetupError):
 
 
 class Unreachable(SetupError):
-    """Redis or SQL does not answer. Nothing else need be wrong: the same may work later."""
+    """Redis or SQL does not answer. Nothing else need be wrong: the same may work later.
+
+    request_key         of a submit that may have been accepted: submitted again under it, it is the same turn
+    client_message_id   of input that may have been accepted: sent again under it, it is the same input
+    """
+
+    def __init__(self, message: str, *, request_key: str = "", client_message_id: str = "") -> None:
+        super().__init__(message)
+        self.request_key = request_key
+        self.client_message_id = client_message_id
+
+
+class MailboxFull(BrainqError):
+    """A turn has been sent as much input as it may that no step has read yet. Nothing was sent."""
+
+    def __init__(self, turn_id: str, inputs: int, size: int) -> None:
+        super().__init__(
+            f"turn {turn_id!r} has {inputs} inputs ({size:,} bytes) that no step has read; wait until it has read "
+            "some, then send it under a new client_message_id; or submit a turn"
+        )
+        self.turn_id = turn_id
 
 
 class AlreadyRuns(SetupError):

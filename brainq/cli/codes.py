@@ -9,6 +9,7 @@ from brainq.errors import (
     ApprovalDecided,
     BrainqError,
     InvalidInput,
+    MailboxFull,
     ResultTimeout,
     SessionBusy,
     SetupError,
@@ -41,7 +42,8 @@ MEANINGS = {
     Exit.NOT_FOUND: "no such turn, approval or hold",
     Exit.SETUP: "Redis, SQL, the brain, a key, an extra, a port or room on the disk is missing",
     Exit.WAITED_OUT: "--timeout-s ran out; the turn goes on",
-    Exit.REFUSED: "the session is busy, another turn is live, the approval is decided otherwise, or it runs already",
+    Exit.REFUSED: "the session is busy, another turn is live, a turn has too much unread input, the approval is "
+    "decided otherwise, or it runs already",
     Exit.BUG: "a bug in brainq; BRAINQ_TRACEBACK=1 shows where",
     Exit.INTERRUPTED: "Ctrl+C",
 }
@@ -69,7 +71,7 @@ def of_error(error: BrainqError) -> Exit:
             return Exit.USAGE
         case TurnNotFound():
             return Exit.NOT_FOUND
-        case SessionBusy() | StaleTurn() | ApprovalDecided() | AlreadyRuns():
+        case SessionBusy() | StaleTurn() | MailboxFull() | ApprovalDecided() | AlreadyRuns():
             return Exit.REFUSED
         case SetupError():
             return Exit.SETUP

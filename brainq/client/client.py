@@ -11,6 +11,7 @@ from brainq.brain import Brain, load_brain
 from brainq.client import checks
 from brainq.client.handle import TurnHandle
 from brainq.client.options import Cancelled
+from brainq.client.reach import as_ours, says_what_is_away
 from brainq.client.session import Session
 from brainq.contracts.approval import Approval
 from brainq.contracts.ids import check_id
@@ -26,6 +27,7 @@ from brainq.wiring import Wiring
 _CANCELLED: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "requested"}
 
 
+@says_what_is_away
 class Client:
     """Submits turns of one brain. Thread-safe; one a process is enough.
 
@@ -81,7 +83,8 @@ class Client:
         The other arguments override the brain for this turn.
 
         Raises InvalidInput naming the field, before anything is stored; SubmitConflict when the
-        request_key or turn_id was used with other content; SessionBusy.
+        request_key or turn_id was used with other content; SessionBusy; MailboxFull where it is input; Unreachable,
+        whose `request_key` makes a second try the same turn.
         """
         request = read_request(
             {
@@ -107,7 +110,10 @@ class Client:
                 "readiness": readiness,
             }
         )
-        entered = self.wiring.door.enter(request)
+        try:
+            entered = self.wiring.door.enter(request)
+        except Exception as failure:
+            raise as_ours(failure, request_key=request.key) from failure
         return TurnHandle(
             self, entered.session_id, entered.turn_id, created=entered.created, joined=entered.receipt
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from brainq.client import checks, history
 from brainq.client.hold import Hold
 from brainq.client.options import Cancelled
+from brainq.client.reach import as_ours, says_what_is_away
 from brainq.contracts.approval import Approval
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 POLL_S = 2.0
 
 
+@says_what_is_away
 class TurnHandle:
     """Follows one turn, and talks to it. Make it with `client.submit(...)` or `client.handle(turn_id)`."""
 
@@ -132,15 +134,18 @@ class TurnHandle:
         expected_turn_id    send it only if this is the session's live turn
 
         The receipt says `accepted`; later `receipt(...)` says `consumed`, and by which step, or `bounced`: the turn
-        ended first, and the input became the turn it names. Raises InvalidInput, StaleTurn, and SubmitConflict
-        when the id was used for other input.
+        ended first, and the input became the turn it names. Raises InvalidInput, StaleTurn, MailboxFull, and
+        SubmitConflict when the id was used for other input; Unreachable, whose `client_message_id` makes a second try
+        the same input.
         """
-        return self._client.wiring.inputs.send(
-            self.session_id,
-            self.turn_id,
-            checks.turn_input(text, client_message_id, readiness),
-            expected_turn_id=checks.expected_turn(expected_turn_id),
-        )
+        item = checks.turn_input(text, client_message_id, readiness)
+        expected = checks.expected_turn(expected_turn_id)
+        try:
+            return self._client.wiring.inputs.send(
+                self.session_id, self.turn_id, item, expected_turn_id=expected
+            )
+        except Exception as failure:
+            raise as_ours(failure, client_message_id=item.client_message_id) from failure
 
     def receipt(self, client_message_id: str) -> Receipt:
         """What became of an input of this session. Raises TurnNotFound when nobody sent it."""

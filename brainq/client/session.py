@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from brainq.client import checks, history
 from brainq.client.handle import TurnHandle
 from brainq.client.hold import Flag
+from brainq.client.reach import as_ours, says_what_is_away
 from brainq.contracts.history import HistoryTurn
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy
 from brainq.contracts.ids import check_id, check_turn_id
@@ -31,6 +32,7 @@ class WaitingTurn:
     created_at: datetime
 
 
+@says_what_is_away
 class Session:
     """One session. Make it with `client.session(session_id)`; nothing is kept in it.
 
@@ -131,6 +133,23 @@ class Session:
         """
         item = checks.turn_input(text, client_message_id, readiness)
         expected = checks.expected_turn(expected_turn_id)
+        try:
+            return self._send(item, expected)
+        except Exception as failure:
+            raise as_ours(failure, client_message_id=item.client_message_id) from failure
+
+    def interrupt(self, reason: str = "") -> str | None:
+        """Cancel the live turn; the next one begins. Returns its id, or None when none was live."""
+        live = self.live()
+        if live is None or self._client.cancel(self.session_id, live, reason) == "ended":
+            return None
+        return live
+
+    def compact(self) -> TurnHandle:
+        """Submit a turn that replaces the session's older messages by a summary; it asks the model nothing else."""
+        return self._client.submit(self.session_id, "compact", kind="compact")
+
+    def _send(self, item: TurnInput, expected: str | None) -> Receipt:
         desk, live = self._client.wiring.inputs, self.live()
         known = desk.find(self.session_id, item.client_message_id)
         if known is not None:
@@ -143,17 +162,6 @@ class Session:
         if target is not None:
             return desk.send(self.session_id, target, item, expected_turn_id=expected)
         return self._as_first_turn(item)
-
-    def interrupt(self, reason: str = "") -> str | None:
-        """Cancel the live turn; the next one begins. Returns its id, or None when none was live."""
-        live = self.live()
-        if live is None or self._client.cancel(self.session_id, live, reason) == "ended":
-            return None
-        return live
-
-    def compact(self) -> TurnHandle:
-        """Submit a turn that replaces the session's older messages by a summary; it asks the model nothing else."""
-        return self._client.submit(self.session_id, "compact", kind="compact")
 
     def _newest_begun(self) -> str | None:
         """The turn whose settings an input that becomes a turn takes over."""

@@ -10,7 +10,7 @@ from brainq.contracts.hold import StandingHold
 from brainq.contracts.ids import BOUNCED
 from brainq.contracts.mailbox import Receipt, ReceiptState, TurnInput
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import StaleTurn, TurnNotFound
+from brainq.errors import MailboxFull, StaleTurn, TurnNotFound
 from brainq.observe.logs import logger
 
 log = logger("brainq.people")
@@ -140,13 +140,17 @@ class InputDesk:
         """Put input into a turn's mailbox, or, where that is sealed, make a turn of it.
 
         The same client_message_id again gives the receipt of the first. Raises StaleTurn when `expected_turn_id` is not
-        the live turn, SubmitConflict when the id was used for other input.
+        the live turn, MailboxFull, SubmitConflict when the id was used for other input.
         """
         known = self._inputs.get(session_id, item.client_message_id)
         if expected_turn_id is not None and known is None:
             self._expect(session_id, expected_turn_id)
         row = self._inputs.accept(session_id, turn_id, item)
-        return self._deliver(row, expected_turn_id)
+        try:
+            return self._deliver(row, expected_turn_id)
+        except MailboxFull:
+            self._inputs.refused(session_id, item.client_message_id, redact=self._redact)
+            raise
 
     def receipt(self, session_id: str, client_message_id: str) -> Receipt:
         """What became of an input. Raises TurnNotFound when nobody sent it."""
@@ -178,6 +182,8 @@ class InputDesk:
             for row in rows:
                 try:
                     healed += self._deliver(row, None).state != "accepted"
+                except MailboxFull:
+                    pass  # it is put there once a step has read some of what is
                 except Exception as failure:
                     log.error("input not healed", failure=failure, turn_id=row.turn_id)
             after_row = rows[-1].row
@@ -193,6 +199,8 @@ class InputDesk:
             case "ACCEPTED":
                 self._lift_readiness(row)
                 return _receipt(row)
+            case "FULL":
+                raise MailboxFull(row.turn_id, int(told), int(state))
             case "ALREADY" if told.startswith("consumed"):
                 step = int(told.split()[1])
                 self._inputs.consumed(row.session_id, {row.client_message_id: step})

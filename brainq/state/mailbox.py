@@ -8,6 +8,11 @@ from brainq.contracts.mailbox import TurnInput
 from brainq.state.keys import Keys
 from brainq.state.scripts import Scripts
 
+MOST_UNREAD = 200
+MOST_UNREAD_BYTES = (
+    1_000_000  # what is unread goes to the model as a whole; a mailbox that is empty takes any one
+)
+
 
 class RedisMailbox:
     """Puts input into mailboxes, and reads what became of it. A step's begin consumes it, a turn's end bounces it."""
@@ -17,17 +22,19 @@ class RedisMailbox:
         self._keys = keys
 
     def put(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[str, str, str]:
-        """(`ACCEPTED`, "", ""), (`ALREADY`, its receipt, the turn's state), (`SEALED`, the turn's state, "") or
-        (`GONE`, "", "")."""
+        """(`ACCEPTED`, "", ""), (`ALREADY`, its receipt, the turn's state), (`SEALED`, the turn's state, ""),
+        (`FULL`, inputs, bytes that no step has read) or (`GONE`, "", "")."""
         reply = self._run.mailbox_put.on(
             self._keys,
             session_id,
             turn_id,
             message_id=item.client_message_id,
             item=item.model_dump_json(exclude_defaults=True),
+            most=MOST_UNREAD,
+            most_bytes=MOST_UNREAD_BYTES,
         )
         word, first, second = (*reply, "", "")[:3]
-        return word, first, second
+        return word, str(first), str(second)
 
     def receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None:
         """`accepted`, `consumed STEP` or `bounced`; None when Redis does not know the input."""

@@ -128,6 +128,7 @@ _USUAL: dict[str, Any] = {
     "policy": "deny",
     "flag": "f1",
     "message_id": "m1",
+    "most_bytes": 1_000_000,
     "most_lost": 2,
     "process": "@h-1",
     "how": "was killed by signal 9",

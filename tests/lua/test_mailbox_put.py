@@ -33,3 +33,22 @@ def test_the_same_input_again_gets_its_receipt_after_the_end(rig: Rig) -> None:
     rig.run("mailbox_put", item=ITEM)
     rig.run("turn_end", stop_reason="max_steps")
     assert rig.run("mailbox_put", item=ITEM) == ["ALREADY", "bounced", "closing"]
+
+
+def test_a_mailbox_takes_so_many_inputs_that_nobody_has_read(rig: Rig) -> None:
+    rig.owned()
+    for number in range(2):
+        assert rig.run("mailbox_put", message_id=f"m{number}", item='{"client_message_id":"m"}', most=2) == [
+            "ACCEPTED"
+        ]
+    assert rig.run("mailbox_put", message_id="m2", item="{}", most=2) == ["FULL", 2, 50]
+    assert rig.run("mailbox_put", message_id="m1", item="{}", most=2) == ["ALREADY", "accepted", "active"]
+    rig.run("step_begin", drain=1)
+    assert rig.turn()["mail_bytes"] == "25"
+    assert rig.run("mailbox_put", message_id="m2", item="{}", most=2) == ["ACCEPTED"]
+
+
+def test_a_mailbox_takes_so_many_bytes_and_any_one_input(rig: Rig) -> None:
+    rig.owned()
+    assert rig.run("mailbox_put", message_id="m1", item="x" * 100, most_bytes=50) == ["ACCEPTED"]
+    assert rig.run("mailbox_put", message_id="m2", item="x", most_bytes=50) == ["FULL", 1, 100]

@@ -1,9 +1,10 @@
 --[[
 Put input into a turn's mailbox, once for each client_message_id. SEALED: the turn is over; it becomes a turn of its own.
+FULL: so much waits there (inputs, bytes) that no step has read; an empty mailbox takes any one.
 
 KEYS   turn events mailbox receipts
-ARGV   message_id item
-REPLY  ACCEPTED | ALREADY receipt state | SEALED state | GONE
+ARGV   message_id item most:n most_bytes:n
+REPLY  ACCEPTED | FULL inputs bytes | ALREADY receipt state | SEALED state | GONE
 ]]
 -- @include lib/event
 local state = redis.call('HGET', turn, 'state')
@@ -11,7 +12,10 @@ if not state then return {'GONE'} end
 local known = redis.call('HGET', receipts, message_id)
 if known then return {'ALREADY', known, state} end
 if state ~= 'queued' and state ~= 'active' and state ~= 'parked' then return {'SEALED', state} end
+local waiting, bytes = redis.call('LLEN', mailbox), tonumber(redis.call('HGET', turn, 'mail_bytes') or 0)
+if waiting >= most or (waiting > 0 and bytes + #item > most_bytes) then return {'FULL', waiting, bytes} end
 redis.call('RPUSH', mailbox, item)
+redis.call('HSET', turn, 'mail_bytes', bytes + #item)
 redis.call('HSET', receipts, message_id, 'accepted')
 emit(turn, events, 'input.accepted', {input = message_id})
 return {'ACCEPTED'}

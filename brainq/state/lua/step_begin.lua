@@ -38,7 +38,9 @@ if shown ~= '' then redis.call('HSETNX', turn, 'shown', shown) end
 redis.call('HSET', turn, 'thinking_step', step, 'thinking', '1', 'attempt', attempt, 'estimate', estimate, 'estimate_usd', estimate_usd,
   'asked', asked, 'aside_open', '')
 for i = 1, drain do
-  local input = cjson.decode(redis.call('LPOP', mailbox)).client_message_id
+  local item = redis.call('LPOP', mailbox)
+  redis.call('HINCRBY', turn, 'mail_bytes', -#item)
+  local input = cjson.decode(item).client_message_id
   redis.call('HSET', receipts, input, 'consumed ' .. step)
   emit(turn, events, 'input.consumed', {input = input, step = step})
 end

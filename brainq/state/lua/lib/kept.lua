@@ -28,6 +28,7 @@ local function give_back(kept)
   if next(holds) then redis.call('HSET', turn, 'holds', cjson.encode(holds)) end
   for _, input in ipairs(kept.inputs) do
     redis.call('RPUSH', mailbox, input.item)
+    redis.call('HINCRBY', turn, 'mail_bytes', #input.item)
     redis.call('HSET', receipts, input.id, 'accepted')
     emit(turn, events, 'input.accepted', {input = input.id})
   end
