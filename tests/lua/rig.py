@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from typing import Any, cast
 
 from brainq.broker.names import ALL_QUEUES, FINALIZE_QUEUE, later_key, queue_key
 from brainq.settings import Settings
 from brainq.state.connection import make_client
 from brainq.state.keys import Keys
-from brainq.state.scripts import Scripts
+from brainq.state.scripts import Script, Scripts
 from brainq.wiring import doorbells
 from tests.support.model.scripts import CLOCK, DIGEST, by_model_clock
 
@@ -18,6 +19,20 @@ SID = "s1"
 TID = "t01"
 LEASE_MS = 10_000
 TIMEOUT_MS = 60_000
+LATER_MS = 40
+# What they do is to say when something ends, or is due: later means later.
+RENEWS = frozenset(
+    {
+        "turn_beat",
+        "call_beat",
+        "finalize_beat",
+        "lane_beat",
+        "lane_take",
+        "lane_lapse",
+        "index_put",
+        "index_take",
+    }
+)
 
 _OF_SESSION = ("session", "waiting", "history", "notices", "flags", "readiness")
 _OF_TURN = (
@@ -160,7 +175,7 @@ class Rig:
         self.client.hset(CLOCK, mapping={"s": self.now_ms // 1000, "us": self.now_ms % 1000 * 1000})
 
     def run(self, name: str, *, tid: str = TID, **given: Any) -> list[Any]:
-        """The first reply, as text. Fails when a second run with the same arguments changes anything."""
+        """The first reply, as text. Fails when a second run with the same arguments, at once or later, changes anything."""
         script = getattr(self.scripts, name)
         signature = script.signature
         known = {
@@ -172,11 +187,37 @@ class Rig:
         }
         named = (*signature.keys, *signature.args, signature.more_keys, signature.more_args)
         chosen = {word: known[word] for word in named if word}
+        before = self.client.eval(DIGEST, 0)
         reply = script(**chosen)
-        once = self.client.eval(DIGEST, 0)
+        began = time.monotonic()
+        once, lifetimes = self.client.eval(DIGEST, 0), self.lifetimes()
         script(**chosen)
         assert self.client.eval(DIGEST, 0) == once, f"{name} changed something when it ran again"
+        again = self.lifetimes()
+        passed_ms = (time.monotonic() - began) * 1000 + 1
+        for key, left_ms in again.items():
+            before_ms = lifetimes[key]
+            same = (
+                left_ms == before_ms if min(left_ms, before_ms) < 0 else abs(left_ms - before_ms) <= passed_ms
+            )
+            assert same, f"{name} changed how long {key} lives when it ran again: {before_ms} to {left_ms} ms"
+        # What had nothing to do yet may have it later.
+        if name not in RENEWS and once != before:
+            self._run_later(script, chosen, name)
         return reply
+
+    def _run_later(self, script: Script, chosen: dict[str, Any], name: str) -> None:
+        """A caller whose reply was lost tries again after a while: that, too, changes nothing."""
+        self.pass_ms(LATER_MS)
+        once = self.client.eval(DIGEST, 0)
+        script(**chosen)
+        assert self.client.eval(DIGEST, 0) == once, f"{name} changed something when it ran again later"
+        self.pass_ms(-LATER_MS)
+
+    def lifetimes(self) -> dict[str, int]:
+        """How long each key lives still, in ms; -1 for one that has no end."""
+        keys: list[str] = self.client.keys("*")
+        return {key: self.client.pttl(key) for key in keys}
 
     def names(self, tid: str) -> dict[str, str]:
         turn = self.keys.turn(SID, tid)

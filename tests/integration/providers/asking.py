@@ -32,10 +32,11 @@ def vendor(name: WireName, base_url: str, retry: RetryPolicy = QUICK) -> VendorP
 
 
 def ask(provider: VendorProvider, asked: ModelRequest, *, streamed: bool) -> ModelReply:
-    """The reply; a stream's deltas must join to its text."""
+    """The reply; a stream's deltas, between which it may tell of retries, must join to its text."""
     if not streamed:
         return provider.generate(asked)
-    *deltas, last = provider.generate_stream(asked)
+    *said, last = provider.generate_stream(asked)
+    deltas = [chunk for chunk in said if chunk.retry is None]
     assert all(delta.text and delta.reply is None for delta in deltas)
     assert last.reply is not None
     assert "".join(delta.text for delta in deltas) == last.reply.text

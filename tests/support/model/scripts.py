@@ -30,7 +30,13 @@ local read = {
   list = function(key) return redis.call('LRANGE', key, 0, -1) end,
   set = function(key) return in_order(redis.call('SMEMBERS', key)) end,
   zset = function(key) return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end,
-  stream = function(key) return {redis.call('XLEN', key)} end,
+  stream = function(key)
+    local flat = {}
+    for _, entry in ipairs(redis.call('XRANGE', key, '-', '+')) do
+      flat[#flat + 1] = entry[1] .. '=' .. table.concat(entry[2], '=')
+    end
+    return flat
+  end,
   hash = function(key)
     local flat, fields = redis.call('HGETALL', key), {}
     for i = 1, #flat, 2 do fields[#fields + 1] = flat[i] .. '=' .. flat[i + 1] end
