@@ -175,7 +175,7 @@ class Rig:
         self.client.hset(CLOCK, mapping={"s": self.now_ms // 1000, "us": self.now_ms % 1000 * 1000})
 
     def run(self, name: str, *, tid: str = TID, **given: Any) -> list[Any]:
-        """The first reply, as text. Fails when a second run with the same arguments, at once or later, changes anything."""
+        """The first reply, as text. Fails when the same again, at once or later, changes anything."""
         script = getattr(self.scripts, name)
         signature = script.signature
         known = {

@@ -21,9 +21,14 @@ def directory() -> Path:
     return Path(os.environ[DIRECTORY])
 
 
+def now() -> float:
+    """The clock of `at`: CLOCK_MONOTONIC, the same for all processes of the machine."""
+    return time.monotonic()
+
+
 def note(what: str, **facts: Any) -> None:
-    """Append one line; `at` is CLOCK_MONOTONIC, the same for all processes of the machine."""
-    row = {"at": time.monotonic(), "pid": os.getpid(), "what": what, **facts}
+    """Append one line; `at` is when."""
+    row = {"at": now(), "pid": os.getpid(), "what": what, **facts}
     line = (json.dumps(row) + "\n").encode()
     handle = os.open(directory() / "diary", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
