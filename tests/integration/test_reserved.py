@@ -92,3 +92,20 @@ def test_a_first_step_that_could_cost_too_much_is_never_asked(pumps: Callable[..
         StopReason.MAX_COST,
         0,
     )
+
+
+@pytest.mark.usefixtures("price_list")
+def test_a_turn_whose_bells_all_come_twice_pays_once_and_keeps_its_limit(
+    pumps: Callable[..., Pump],
+) -> None:
+    model = Counter()
+    pump = pumps(model.brain(max_cost_usd=26, max_output_tokens=1_000))
+    handle = pump.submit("s1", "Look around.")
+    while bell := pump.take():
+        pump.answer(bell)
+        pump.answer(bell)
+    result = pump.finish(handle)
+    # Each step costs 5 dollars and could cost over 11: after three of them the fourth is not asked.
+    assert (result.stop_reason, model.asked) == (StopReason.MAX_COST, 3)
+    assert result.cost_usd == pytest.approx(3 * 500 * CENT)  # pyright: ignore[reportUnknownMemberType]
+    assert [spend.kind for spend in result.spends] == ["step"] * 3
