@@ -52,7 +52,7 @@ class Selection:
               ToolRanker of your own
     """
 
-    max_tools_per_turn: int = 40
+    max_tools_per_turn: int = 64
     pinned: tuple[str, ...] = ()
     ranking: ToolRanker | Literal["bm25", "embedding"] = "bm25"
 
