@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import sysconfig
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, overload
@@ -40,14 +38,14 @@ from brainq.contracts.prompt import PromptTemplate
 from brainq.contracts.reflection import ThinkLevel, ThinkWord
 from brainq.contracts.tool import Isolation
 from brainq.errors import BrainNotLoaded, InvalidInput
+from brainq.observe.place import where_raised
+from brainq.observe.raises import users_traceback
 from brainq.providers.base import Provider
 from brainq.tools.registry import ToolRegistry
 from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule, Tool, make_tool
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_ATTR = "brain"
-_NOT_SHOWN = ("<frozen", os.path.join(os.path.dirname(__file__), ""), importlib.__file__)
-_NOT_THE_USERS = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 DEFAULT_CONTEXT = Context()
 DEFAULT_SELECTION = Selection()
 DEFAULT_APPROVALS = Approvals()
@@ -276,16 +274,10 @@ def load_brain(reference: str) -> Brain:
 
 def _failed(reference: str, error: Exception) -> BrainNotLoaded:
     """Where the user's own code failed: the frames of brainq and of the import system say nothing about it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    path = [frame for frame in frames if not frame.filename.startswith(_NOT_SHOWN)]
-    own = [frame for frame in path if not frame.filename.startswith(_NOT_THE_USERS)] or path
-    said = f"{type(error).__name__}: {error}"
+    said, where = f"{type(error).__name__}: {error}", where_raised(error)
     if isinstance(error, SyntaxError):
-        said, where = f"{type(error).__name__}: {error.msg}", f"{error.filename}, line {error.lineno}"
-    else:
-        where = f"{own[-1].filename}, line {own[-1].lineno}" if own else "the module"
-    shown = "".join([*traceback.format_list(path), *traceback.format_exception_only(error)])
+        said, where = f"{type(error).__name__}: {error.msg}", f"{error.filename}:{error.lineno}"
     return BrainNotLoaded(
         f"BRAINQ_APP={reference!r} could not be imported: {where}: {said}",
-        f"Traceback (most recent call last):\n{shown}",
+        users_traceback(error),
     )

@@ -14,6 +14,7 @@ from brainq.calls.ended import Ended, plain_child
 from brainq.calls.raised import outcome_of_raise
 from brainq.calls.values import jsonable, one_line
 from brainq.contracts.outcome import ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.observe.raises import tell_raise
 from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
@@ -76,6 +77,8 @@ class Attempt:
     def raised(self, error: BaseException) -> None:
         """The function raised. After the deadline that is how a tool that watches its token gives up."""
         self.error = error
+        if not isinstance(error, ToolError | OutcomeUnknown | asyncio.CancelledError):
+            tell_raise(error, f"call {self._context.call_id} of turn {self._context.turn_id} raised")
         outcome = outcome_of_raise(error, self.elapsed_ms, block_tool=self._context.outputs().block_tool)
         if self._token.is_expired and not isinstance(error, ToolError | OutcomeUnknown):
             # At least 1 ms: 0 says that it was never started.

@@ -22,6 +22,7 @@ from brainq.devserver.instance import only_one
 from brainq.devserver.probe import require_free_port
 from brainq.devserver.resolve import resolve_redis
 from brainq.devserver.stopping import StopSignals
+from brainq.observe.raises import TRACEBACK
 from brainq.observe.urls import without_password
 from brainq.settings import Settings, load_settings
 
@@ -65,6 +66,7 @@ def _run(
     url = stack.enter_context(resolve_redis(settings))
     logs = settings.data_dir.absolute() / "logs"
     environment = {"BRAINQ_REDIS_URL": url, "BRAINQ_APP": settings.app, "PYTHONUNBUFFERED": "1"}
+    environment[TRACEBACK] = "1"  # what your tools raise is shown in full
     fleet = Fleet(logs, environment, log_level=log_level)
     follower = LogFollower(fleet, console)
     others: list[FlowerChild] = []

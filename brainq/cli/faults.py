@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 
 from brainq.cli.codes import Exit
+from brainq.observe.raises import TRACEBACK
 
-TRACEBACK = "BRAINQ_TRACEBACK"
 _SERVICES = ("redis", "kombu", "sqlalchemy", "psycopg", "sqlite3")
 _FILES = {
     errno.ENOSPC,

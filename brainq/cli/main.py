@@ -33,9 +33,10 @@ from brainq.cli import (
     worker,
 )
 from brainq.cli.codes import Exit
-from brainq.cli.faults import TRACEBACK, said_of
+from brainq.cli.faults import said_of
 from brainq.cli.options import App
 from brainq.errors import BrainqError
+from brainq.observe.raises import TRACEBACK
 
 app = typer.Typer(
     name="brainq",

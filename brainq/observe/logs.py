@@ -7,6 +7,7 @@ import traceback
 from typing import Any
 
 from brainq.observe.failures import keep_content_out, stack
+from brainq.observe.raises import tell_raise
 
 
 class EventLogger:
@@ -35,6 +36,7 @@ class EventLogger:
         failure = fields.pop("failure", None)
         if isinstance(failure, BaseException):
             fields = {**fields, "why": type(failure).__name__, "where": _place(failure)}
+            tell_raise(failure, event)
             if self._log.isEnabledFor(logging.DEBUG):
                 self._log.debug("%s\n%s", event, stack(failure))
         if self._log.isEnabledFor(level):

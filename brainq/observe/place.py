@@ -20,6 +20,11 @@ def where_raised(failure: BaseException) -> str:
     if not frames:
         return ""
     ours = [found for found in frames if found[0].startswith(_BRAINQ)]
-    own = [found for found in frames if not found[0].startswith((_BRAINQ, *_LIBRARIES))]
+    own = [found for found in frames if is_users(found[0])]
     file, line = (own or ours or frames)[-1]
     return f"{file.removeprefix(os.getcwd() + os.sep)}:{line}"
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is the user's own: not brainq's, not a library's, not made while Python runs."""
+    return not file.startswith(("<", _BRAINQ, *_LIBRARIES))

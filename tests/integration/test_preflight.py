@@ -102,7 +102,7 @@ def test_a_brain_that_fails_to_import_names_its_file_and_line_and_keeps_the_path
     )
     with pytest.raises(BrainNotLoaded) as refused:
         require_start(settings, redis_url="redis://127.0.0.1:1/0")
-    assert f"{here}/pre_broken.py, line 4: ZeroDivisionError: division by zero" in str(refused.value)
+    assert "pre_broken.py:4: ZeroDivisionError: division by zero" in str(refused.value)
     assert "redis: " in str(refused.value), "the rest is said, too"
     shown = refused.value.shown_traceback
     assert "price()" in shown
@@ -112,13 +112,13 @@ def test_a_brain_that_fails_to_import_names_its_file_and_line_and_keeps_the_path
 
 def test_a_syntax_error_names_its_line(here: Path) -> None:
     settings = settings_of(here, "pre_syntax", "from brainq import Brain\n\nbrain = (\n")
-    with pytest.raises(BrainNotLoaded, match=r"pre_syntax\.py, line 3: SyntaxError"):
+    with pytest.raises(BrainNotLoaded, match=r"pre_syntax\.py:3: SyntaxError"):
         require_start(settings, redis_url=None)
 
 
 def test_a_module_of_the_brain_that_is_missing_is_not_taken_for_the_brain_itself(here: Path) -> None:
     settings = settings_of(here, "pre_import", "import no_such_thing_at_all\n")
-    with pytest.raises(BrainNotLoaded, match=r"pre_import\.py, line 1: ModuleNotFoundError"):
+    with pytest.raises(BrainNotLoaded, match=r"pre_import\.py:1: ModuleNotFoundError"):
         require_start(settings, redis_url=None)
 
 

@@ -14,7 +14,9 @@ import pytest
 
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.outcome import ToolFailure, ToolSuccess
+from brainq.observe.raises import TRACEBACK
 from brainq.tools.context import RunContext
+from brainq.tools.errors import ToolError
 from brainq.tools.tool import make_tool
 from tests.support.wait import wait_until
 from tests.unit.calls.support import run
@@ -156,3 +158,23 @@ def test_a_result_without_json_form_is_a_failure(executor: BoundedToolExecutor) 
     outcome = run(executor, make_tool(circle))
     assert isinstance(outcome, ToolFailure)
     assert "JSON" in outcome.error
+
+
+def test_what_a_tool_raises_is_shown_in_full_where_it_is_wanted_and_nowhere_else(
+    executor: BoundedToolExecutor, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(TRACEBACK, raising=False)
+    run(executor, make_tool(raise_plain))
+    assert capfd.readouterr().err == ""
+    monkeypatch.setenv(TRACEBACK, "1")
+    run(executor, make_tool(raise_plain))
+    said = capfd.readouterr().err
+    assert "raised\nTraceback (most recent call last):\n" in said
+    assert "in raise_plain" in said
+    assert "brainq/calls" not in said, "the way there is brainq's own"
+    run(executor, make_tool(raise_own_words))
+    assert capfd.readouterr().err == "", "a ToolError is the tool's answer, not its fault"
+
+
+def raise_own_words() -> None:
+    raise ToolError("no such item")
