@@ -76,3 +76,23 @@ def test_only_a_repeat_that_can_bring_nothing_new_is_denied(pumps: Callable[...,
     assert kept == {entry.call_id: entry.effect for entry in trace}
     told = pump.wiring.runtime.results("s1", handle.turn_id)
     assert "no tool has changed anything since" in told["c3-0"]
+
+
+def test_an_answer_shows_at_most_eight_sources_of_each_kind_the_first_ones(
+    pumps: Callable[..., Pump],
+) -> None:
+    brain = Brain("sources", ScriptedProvider([calls(("look", ONE)), says("done")]), show_citations=True)
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def look(n: int, ctx: RunContext) -> None:  # pyright: ignore[reportUnusedFunction]
+        for number in (*range(12), *range(3)):
+            ctx.cite_local(f"note-{number}.md")
+            ctx.cite_web(f"https://example.org/{number}")
+
+    pump = pumps(brain)
+    ended = pump.finish(pump.submit("s1", "Go."))
+    assert [citation.source for citation in ended.local_citations] == [f"note-{n}.md" for n in range(8)]
+    assert [citation.source for citation in ended.web_citations] == [
+        f"https://example.org/{n}" for n in range(8)
+    ]
+    assert ("note-7.md" in ended.text, "note-8.md" in ended.text) == (True, False)

@@ -132,3 +132,45 @@ def test_what_a_worker_reads_of_a_call() -> None:
     }
     assert call.fingerprint == fingerprint("pay", arguments)
     assert call.lanes == ("session:s1",)
+
+
+def library(**given: Any) -> Brain:
+    brain = Brain("library", "openai:x", **given)
+
+    @brain.tool(effect=Effect.READ_ONLY, resources=("shelf:{shelf}",))
+    def look(shelf: int) -> None: ...
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def ask(word: str) -> None: ...
+
+    @brain.tool(effect=Effect.LOCAL_WRITE, resources=("shelf:{shelf}",))
+    def tidy(shelf: int) -> None: ...
+
+    return brain
+
+
+LOOKS: list[tuple[str, dict[str, Any] | str]] = [
+    ("look", {"shelf": 1}),
+    ("look", {"shelf": 2}),
+    ("ask", {"word": "a"}),
+]
+
+
+def waves(made: Plan) -> list[int]:
+    return [call.wave for call in made.calls]
+
+
+def test_reads_of_one_reply_go_side_by_side_unless_the_brain_says_one_at_a_time() -> None:
+    assert waves(plan(library(), *LOOKS)) == [1, 1, 1]
+    assert waves(plan(library(parallel_tools=False), *LOOKS)) == [1, 2, 3]
+
+
+def test_reads_that_share_a_resource_are_kept_in_separate_waves() -> None:
+    again: tuple[str, dict[str, Any] | str] = ("look", {"shelf": 1})
+    assert waves(plan(library(), *LOOKS[:2], again, LOOKS[2])) == [1, 1, 2, 2]
+    # What a change names keeps nothing apart: it is alone in its wave anyway.
+    assert waves(plan(library(), LOOKS[0], ("tidy", {"shelf": 1}), LOOKS[0])) == [1, 2, 3]
+    assert [call.lanes for call in plan(library(), LOOKS[0], ("tidy", {"shelf": 1})).calls] == [
+        (),
+        ("shelf:1",),
+    ]
