@@ -13,6 +13,7 @@ from brainq.contracts.limits import Limits
 from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.turn import LimitsOverride, TurnRequest
 from brainq.errors import InvalidInput, SessionBusy
+from brainq.tools.output import checked_schema
 
 HAD_WRITTEN = "Redis lost this turn after it had begun to write; see its calls for what was started"
 
@@ -69,6 +70,8 @@ class Inputs(Protocol):
 def read_request(fields: dict[str, Any]) -> TurnRequest:
     """A TurnRequest from what a producer sent. Raises InvalidInput naming the first wrong field."""
     given = {"turn_id": new_turn_id(), **{name: value for name, value in fields.items() if value is not None}}
+    if "output_schema" in given:
+        given["output_schema"] = checked_schema("output_schema", given["output_schema"])
     try:
         return TurnRequest.model_validate(given)
     except ValidationError as failure:

@@ -17,6 +17,7 @@ from brainq.brain_fields import (
     checked_model,
     checked_part,
     checked_prompt,
+    checked_prompt_id,
     read_callbacks,
 )
 from brainq.contracts.callbacks import (
@@ -37,10 +38,12 @@ from brainq.contracts.parts import Approvals, Children, Context, Memory, Selecti
 from brainq.contracts.prompt import PromptTemplate
 from brainq.contracts.reflection import ThinkLevel, ThinkWord
 from brainq.contracts.tool import Isolation
+from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainNotLoaded, InvalidInput
 from brainq.observe.place import where_raised
 from brainq.observe.raises import users_traceback
 from brainq.providers.base import Provider
+from brainq.tools.output import OutputSchema, checked_schema
 from brainq.tools.registry import ToolRegistry
 from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule, Tool, make_tool
 
@@ -73,6 +76,9 @@ class Brain:
     aside_model      what reflects, summarises, extracts and judges; by default the brain's model
     approvals        which effects need a person's approval in all tools, and how long a call waits for one
     children         how many turns in other sessions a turn may start, and how deep
+    prompt_id        the template of `prompts` for turns that name none and bring no system prompt of their own
+    output_schema    what answers have to fit where a submit names none: a JSON schema, or a pydantic model class.
+                     Not for child turns, reviews and compactions
     final_steps      finalizer steps of your own (`FinalStep`), run before the turn-end callback
 
     Raises InvalidInput naming the field, or ToolSchemaError naming the tool.
@@ -99,6 +105,8 @@ class Brain:
         aside_model: str | Provider | None = None,
         approvals: Approvals = DEFAULT_APPROVALS,
         children: Children = DEFAULT_CHILDREN,
+        prompt_id: str | None = None,
+        output_schema: OutputSchema | None = None,
         final_steps: Iterable[Any] = (),
     ) -> None:
         self.name = check_id("name", name)
@@ -119,7 +127,19 @@ class Brain:
         self.aside_model = None if aside_model is None else checked_model(aside_model)
         self.approvals = checked_part("approvals", approvals, Approvals)
         self.children = checked_part("children", children, Children)
+        self.prompt_id = checked_prompt_id(prompt_id, self.prompts)
+        self.output_schema = None if output_schema is None else checked_schema("output_schema", output_schema)
         self.final_steps = tuple(final_steps)
+
+    def complete(self, request: TurnRequest) -> TurnRequest:
+        """The request with what the brain says where it says nothing."""
+        added: dict[str, Any] = {}
+        if self.prompt_id and request.prompt_id is None and request.system_prompt is None:
+            added["prompt_id"] = self.prompt_id
+        own = request.kind == "chat" and request.parent is None
+        if self.output_schema is not None and request.output_schema is None and own:
+            added["output_schema"] = self.output_schema
+        return request.model_copy(update=added) if added else request
 
     @overload
     def tool(self, function: F, /) -> F: ...

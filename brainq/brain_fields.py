@@ -23,6 +23,15 @@ def checked_part(field: str, given: object, kind: type[V]) -> V:
     return given
 
 
+def checked_prompt_id(prompt_id: object, prompts: Mapping[str, object]) -> str | None:
+    if prompt_id is None:
+        return None
+    if not isinstance(prompt_id, str) or prompt_id not in prompts:
+        known = f"they are {', '.join(sorted(prompts))}" if prompts else "there are none"
+        raise InvalidInput("prompt_id", f"{prompt_id!r} is none of the brain's prompts; {known}")
+    return prompt_id
+
+
 def checked_model(model: object) -> str | Provider:
     if isinstance(model, str):
         if not model.strip():

@@ -5,6 +5,7 @@ BrainqError
 ├─ TurnNotFound          no turn has this id, in Redis or in SQL
 ├─ ContentNotKept        a turn's messages were kept out of SQL (redact_logs), and it has ended
 ├─ TurnRejected          a foreign submit was refused; carries the reason kept in SQL
+├─ NoParsedOutput        `result.parsed_as(...)`: the turn has no answer that fits an output schema
 ├─ ResultTimeout         `handle.result(timeout_s=...)` ran out; the turn itself goes on
 ├─ SessionBusy           on_busy="reject": the session has a live turn; names it
 ├─ MailboxFull           a turn has too much input that no step has read; wait, or submit a turn
@@ -50,6 +51,17 @@ class ContentNotKept(BrainqError, LookupError):
 
 class TurnRejected(BrainqError):
     """The turn was refused at acceptance; `str(error)` is the reason kept in its SQL row."""
+
+
+class NoParsedOutput(BrainqError):
+    """The turn has no answer that fits an output schema: it had none, or `stop_reason` says why."""
+
+    def __init__(self, turn_id: str, stop_reason: str) -> None:
+        super().__init__(
+            f"turn {turn_id!r} has no parsed output: its stop reason is {stop_reason!r}; submit it with "
+            "output_schema=..., and look at result.stop_reason first"
+        )
+        self.stop_reason = stop_reason
 
 
 class ResultTimeout(BrainqError, TimeoutError):

@@ -157,7 +157,7 @@ class Timeline:
             Text(f"{count} {effect}", style=EFFECT_STYLES.get(effect, ""))
             for effect, count in effects.items()
         ]
-        problem: Details = [Text(f"not whole: {data['problem']}", "yellow")] if data.get("problem") else []
+        problem: Details = [Text(f"not acted on: {data['problem']}", "yellow")] if data.get("problem") else []
         tokens = f"{data.get('input_tokens', 0)} in, {data.get('output_tokens', 0)} out tokens"
         return Text("asks"), [
             counted(data.get("calls", 0), "call"),

@@ -21,6 +21,7 @@ from brainq.errors import InvalidInput, SessionBusy, TurnNotFound
 from brainq.people.outside import Taken
 from brainq.settings import Settings, load_settings
 from brainq.tools.errors import OutcomeUnknown, ToolError
+from brainq.tools.output import OutputSchema
 from brainq.turn.runtime_state import TurnRuntimeState
 from brainq.wiring import Wiring
 
@@ -53,7 +54,7 @@ class Client:
         provider: str | None = None,
         system_prompt: str | None = None,
         skill_context: str | None = None,
-        output_schema: dict[str, Any] | None = None,
+        output_schema: OutputSchema | None = None,
         cwd: str | None = None,
         limits: Limits | LimitsOverride | LimitsFields | None = None,
         show_citations: bool | None = None,
@@ -77,6 +78,9 @@ class Client:
         kind          `review`: a turn with a history of its own, which only its outcome leaves; `compact`: the
                       session's older messages are replaced by a summary
         seed          what a review begins with: the `session`'s conversation so far, or `empty`
+        output_schema a JSON schema, or a pydantic model class, that the answer has to fit: `result.parsed` and
+                      `result.parsed_as(Model)` hold it. The model is asked again where it does not fit, at most
+                      twice; then the turn ends as `invalid_output`
         readiness     False: no call that changes something starts before `handle.steer(..., readiness=True)`, or
                       the hold is released; True: the turn is ready, whatever flags the session has. In a turn
                       that the message goes into it lifts or sets that turn's readiness hold

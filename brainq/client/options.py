@@ -6,6 +6,7 @@ from typing import Any, Literal, TypedDict
 
 from brainq.contracts.limits import Limits
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
+from brainq.tools.output import OutputSchema
 
 Cancelled = Literal["cancelled", "requested", "ended"]
 """What a cancel did: the turn had not begun, it was asked to stop, or there was nothing to cancel."""
@@ -20,7 +21,7 @@ class SubmitOptions(TypedDict, total=False):
     provider: str | None
     system_prompt: str | None
     skill_context: str | None
-    output_schema: dict[str, Any] | None
+    output_schema: OutputSchema | None
     cwd: str | None
     limits: Limits | LimitsOverride | LimitsFields | None
     show_citations: bool | None

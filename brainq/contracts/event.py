@@ -21,7 +21,7 @@ class EventKind(StrEnum):
     )
     TEXT_DELTA = "text.delta"  # step, attempt, text
     # step, calls, plan (call, tool, effect of each), input_tokens, output_tokens; problem, where the reply could not be
-    # acted on: length, filtered or broken
+    # acted on: length, filtered, broken or output
     STEP_ENDED = "step.ended"
     CALL_WAITING = "call.waiting"  # call: for its lanes
     CALL_DISPATCHED = "call.dispatched"  # call, attempt

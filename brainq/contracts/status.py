@@ -58,6 +58,7 @@ class StopReason(StrEnum):
     EMPTY_REPLY = "empty_reply"
     LENGTH = "length"  # the model's last reply was cut off, and stands as far as it came
     FILTERED = "filtered"  # a content filter stopped it, or the model refused
+    INVALID_OUTPUT = "invalid_output"  # it does not fit the output schema, however often the model was asked
     MAX_STEPS = "max_steps"
     MAX_TOTAL_TOKENS = "max_total_tokens"
     MAX_COST = "max_cost"
@@ -69,7 +70,13 @@ class StopReason(StrEnum):
 
 
 ENDS_OF_A_REPLY = frozenset(
-    {StopReason.ANSWERED, StopReason.EMPTY_REPLY, StopReason.LENGTH, StopReason.FILTERED}
+    {
+        StopReason.ANSWERED,
+        StopReason.EMPTY_REPLY,
+        StopReason.LENGTH,
+        StopReason.FILTERED,
+        StopReason.INVALID_OUTPUT,
+    }
 )
 """Of a turn whose last reply ended it: that reply is a step, too."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, TypeVar
 
-from pydantic import Field, JsonValue, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, JsonValue, ValidationInfo, field_validator
 
 from brainq.contracts.base import Wire
 from brainq.contracts.ids import check_id, check_turn_id
@@ -12,6 +12,9 @@ from brainq.contracts.limits import Limits
 from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Spend
+from brainq.errors import NoParsedOutput
+
+M = TypeVar("M", bound=BaseModel)
 
 MAX_MESSAGE_CHARS = 1_000_000
 MAX_EXTRA_CHARS = 1_000_000
@@ -157,6 +160,8 @@ class TurnResult(Wire):
     last_agent_message       the last the model said, where that is not `text`: a turn that was cut off
     diff                     one unified diff of all changes the tools reported; None where there were none
     parked_ms                how long the turn waited for people and outside results; no part of its time limit
+    parsed                   the answer as JSON, where the turn had an `output_schema` and the answer fits it; else
+                             None. `parsed_as(Model)` gives it as a pydantic model
     """
 
     turn_id: str
@@ -182,3 +187,17 @@ class TurnResult(Wire):
     last_agent_message: str | None = None
     diff: str | None = None
     parked_ms: int = 0
+    parsed: JsonValue = None
+
+    def parsed_as(self, model: type[M]) -> M:
+        """The answer as `model`: usually the class that was given as `output_schema`.
+
+        A result crosses processes as JSON and may be read by one that did not submit it, so no handle can know its
+        type. The type is named here instead, where it is used: `result.parsed_as(Order)` is an `Order` to every type
+        checker, however the result was come by.
+
+        Raises NoParsedOutput where there is none, and pydantic's ValidationError for one that does not fit `model`.
+        """
+        if self.parsed is None:
+            raise NoParsedOutput(self.turn_id, self.stop_reason.value)
+        return model.model_validate(self.parsed)

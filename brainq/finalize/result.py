@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from brainq.contracts.status import Ending
+from pydantic import JsonValue
+
+from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation, TurnResult
 from brainq.contracts.view import EndedTurn
 from brainq.finalize.warnings import warnings_of
+from brainq.tools.output import read_output
 
 MAX_CITATIONS = 8  # of each kind, in the text and in the result
 
@@ -48,7 +51,15 @@ def result_of(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
         last_agent_message=turn.last_agent_message,
         diff=turn.diff,
         parked_ms=turn.parked_ms,
+        parsed=_parsed(turn),
     )
+
+
+def _parsed(turn: EndedTurn) -> JsonValue:
+    schema = turn.request.output_schema
+    if schema is None or turn.stop_reason is not StopReason.ANSWERED:
+        return None
+    return read_output(schema, turn.text)[0]
 
 
 def with_citations(text: str, local: tuple[Citation, ...], web: tuple[Citation, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from brainq.contracts.view import EndedTurn
 
+OUTPUT = "output"
 _PROBLEMS = {
     "length": "cut off at the length limit",
     "filtered": "stopped by a content filter",
@@ -13,10 +14,13 @@ _PROBLEMS = {
 
 def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
     """In the order of the words they are about."""
-    return tuple(
+    wrong = turn.problems.get(OUTPUT, 0)
+    asked = (f"{_counted(wrong)} of the model did not fit the output schema",) if wrong else ()
+    return asked + tuple(
         f"{_counted(count)} of the model {'was' if count == 1 else 'were'} {_PROBLEMS[problem]}; no call of "
         f"{'it' if count == 1 else 'them'} ran"
         for problem, count in sorted(turn.problems.items())
+        if problem in _PROBLEMS
     )
 
 

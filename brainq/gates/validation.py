@@ -91,7 +91,7 @@ class ToolArgValidator:
                     return text.model_copy(update={"repairs": repairs})
                 errors = list(compiled.validator.iter_errors(arguments))
         if errors:
-            return _denied(spec, _explained(errors)).model_copy(update={"repairs": repairs})
+            return _denied(spec, explained(errors)).model_copy(update={"repairs": repairs})
         return ValidArguments(arguments, text, repairs)
 
     def _compile(self, spec: ToolSpec) -> _Compiled:
@@ -176,7 +176,8 @@ def _depth(value: object) -> int:
     return depth
 
 
-def _explained(errors: Sequence[ValidationError]) -> str:
+def explained(errors: Sequence[ValidationError]) -> str:
+    """What is wrong, and where: the first five of the errors, in one line."""
     found: dict[str, None] = {}
     for error in leaves(errors):
         found.setdefault(f"{error.json_path}: {_explain(error)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import cast
 
 from brainq.contracts.claim import StepClaim
@@ -34,11 +35,20 @@ class RedisFinals:
     """The finalizer operations over one Redis, each one script. Fits `finalize.ports.Chain`."""
 
     def __init__(
-        self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float, keep_turn_s: float
+        self,
+        scripts: Scripts,
+        keys: Keys,
+        outbox: Outbox,
+        *,
+        lease_s: float,
+        keep_turn_s: float,
+        complete: Callable[[TurnRequest], TurnRequest] = lambda request: request,
     ) -> None:
+        """`complete` adds to a request what the brain says where it says nothing."""
         self._run = scripts
         self._keys = keys
         self._outbox = outbox
+        self._complete = complete
         self._lease_ms = int(lease_s * 1000)
         self._keep_ms = int(keep_turn_s * 1000)
 
@@ -109,7 +119,7 @@ class RedisFinals:
         ]
         started = int(turn.get("active_at") or turn["created_at"])
         return EndedTurn(
-            request=TurnRequest.model_validate_json(spec),
+            request=self._complete(TurnRequest.model_validate_json(spec)),
             ending=Ending(turn["ending"]),
             stop_reason=StopReason(turn["stop_reason"]),
             text=turn.get("text", ""),

@@ -22,6 +22,7 @@ def redacted_result(result: TurnResult) -> TurnResult:
             "context_pack_json": None,
             "last_agent_message": None,
             "diff": None,
+            "parsed": None,
             "error": result.stop_reason.value if result.error else result.error,
             "warnings": (
                 *result.warnings,

@@ -70,21 +70,35 @@ def _listed(names: list[str]) -> str:
 
 
 def _check_words(tool: str, schema: dict[str, Any]) -> None:
+    if problem := wrong_words(schema):
+        raise ToolSchemaError(f"tool {tool!r}: its parameters are no JSON schema: {problem}")
+
+
+def _check_references(tool: str, schema: dict[str, Any]) -> None:
+    if reference := lost_reference(schema):
+        raise ToolSchemaError(
+            f"tool {tool!r}: its parameters refer to {reference!r}, which is not in them; "
+            "put it under $defs and refer to '#/$defs/name'"
+        )
+
+
+def wrong_words(schema: dict[str, Any]) -> str:
+    """Why this is no JSON schema, and where; "" for one that is."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        raise ToolSchemaError(
-            f"tool {tool!r}: its parameters are no JSON schema: {error.message} at {error.json_path}"
-        ) from error
+        return f"{error.message} at {error.json_path}"
+    return ""
 
 
-def _check_references(tool: str, schema: dict[str, Any]) -> None:
+def lost_reference(schema: dict[str, Any]) -> str:
+    """The first `$ref` to something that is not in the schema; "" for none."""
     references = dict.fromkeys(_references(schema))
     if not references:
-        return
+        return ""
     from referencing import Registry, Resource
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import DRAFT202012
@@ -95,11 +109,9 @@ def _check_references(tool: str, schema: dict[str, Any]) -> None:
     for reference in references:
         try:
             resolver.lookup(reference)
-        except Unresolvable as error:
-            raise ToolSchemaError(
-                f"tool {tool!r}: its parameters refer to {reference!r}, which is not in them; "
-                "put it under $defs and refer to '#/$defs/name'"
-            ) from error
+        except Unresolvable:
+            return reference
+    return ""
 
 
 def _references(part: object) -> Iterator[str]:

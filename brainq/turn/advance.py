@@ -111,6 +111,7 @@ class Coordinator:
             self._stops.watch(claim.session_id, claim.turn_id, ownership.hear),
         ):
             view = self._turns.look(claim)
+            view = replace(view, request=self._brain.complete(view.request))
             trying = self._patience.of(view)
             try:
                 return self._act(claim, view, ownership, trying)

@@ -20,6 +20,7 @@ FALLBACK_TEXTS = {
     StopReason.EMPTY_REPLY: "I could not produce a response.",
     StopReason.LENGTH: "My reply was cut off before it said anything.",
     StopReason.FILTERED: "A content filter stopped my reply.",
+    StopReason.INVALID_OUTPUT: "I could not give my answer in the form that was asked for.",
     StopReason.CANCELLED: "",
     StopReason.MODEL_ERROR: "",
     StopReason.LOST: "",

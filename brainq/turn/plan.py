@@ -22,6 +22,7 @@ from brainq.tools.lanes import lanes_of, resource_keys_of
 from brainq.tools.outcome_text import outcome_text
 from brainq.turn.approval import ask_for
 from brainq.turn.scheduler import Schedulable, ToolScheduler
+from brainq.turn.whole import TellModel
 
 MAX_CALLS_A_REPLY = 128
 
@@ -76,8 +77,8 @@ def _in_order(calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, session
     )
 
 
-def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, text: str) -> Plan:
-    """The calls of a reply that is not whole: none runs, each is told `text`."""
+def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tell: TellModel) -> Plan:
+    """The calls of a reply that is not whole: none runs, each is told why."""
     turn_id = view.request.turn_id
     denied = [
         Denied(
@@ -90,7 +91,7 @@ def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tex
                     "arguments": {} if isinstance(call.arguments, str) else call.arguments,
                 }
             ),
-            ToolDenied(reason="cut", message=f"Not run. {text}"),
+            ToolDenied(reason="cut", message=f"Not run. {tell.text}"),
         )
         for index, call in enumerate(reply.calls[:MAX_CALLS_A_REPLY])
     ]
@@ -100,7 +101,7 @@ def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tex
         calls=tuple(verdict.call for verdict in denied),
         turn=turn_id,
         step=step,
-        extra={"problem": reply.finish.value},
+        extra={"problem": tell.problem},
     )
     return Plan(message, tuple(_denied(brain, verdict, turn_id, step) for verdict in denied), ())
 

@@ -18,7 +18,7 @@ from brainq.turn.decide import End
 from brainq.turn.patience import Trying
 from brainq.turn.plan import Plan, plan_calls, refuse_calls
 from brainq.turn.ports import Approvals, ToolCallBudget, Turns
-from brainq.turn.whole import TellModel, judge_whole, told
+from brainq.turn.whole import TellModel, judge_output, judge_whole, told
 
 log = logger("brainq.turn")
 
@@ -44,6 +44,9 @@ class Replies:
     ) -> Asked:
         """`tail` is the text that readers were not told yet. None: the turn was lost."""
         judged = judge_whole(view, step, reply)
+        schema = view.request.output_schema
+        if judged is None and schema is not None and not reply.calls:
+            judged = judge_output(view, step, reply.text, schema)
         if isinstance(judged, TellModel):
             return self._tell(claim, view, step, reply, spend, tail, judged, trying)
         if isinstance(judged, End) or not reply.calls:
@@ -81,12 +84,12 @@ class Replies:
         trying: Trying,
     ) -> Asked:
         """Nothing of the reply is acted on; the next step reads why."""
-        log.info("reply not whole", turn_id=claim.turn_id, step=step, why=tell.problem.value)
-        plan = refuse_calls(self._brain, view, step, reply, tell.text)
+        log.info("reply not acted on", turn_id=claim.turn_id, step=step, why=tell.problem)
+        plan = refuse_calls(self._brain, view, step, reply, tell)
         notes = () if plan.calls else (told(tell, claim.turn_id, step),)
         wants = trying(
             lambda: self._turns.commit_calls(
-                claim, step, plan.message, plan.calls, spend, tail, (), tell.problem.value, notes
+                claim, step, plan.message, plan.calls, spend, tail, (), tell.problem, notes
             )
         )
         return None if wants is None else Calls(wants)

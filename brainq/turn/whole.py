@@ -1,17 +1,24 @@
-"""What becomes of a reply that is not whole: none of its calls runs, the model is told, or the turn ends. Pure."""
+"""What becomes of a reply that cannot be acted on: one that is not whole, or an answer that does not fit its schema.
+None of its calls runs; the model is told, or the turn ends. Pure."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 from brainq.contracts.finish import Finish
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
+from brainq.tools.output import read_output
 from brainq.turn.decide import End
 
 MAX_CUT_REPLIES = 3  # of a turn, each one paid for; the next one ends it
+MAX_WRONG_OUTPUTS = 2  # likewise
+OUTPUT = "output"  # the problem of an answer that does not fit its schema
+MAX_SCHEMA_CHARS = 8_000  # of it are shown: not every service holds its model to it
 
 _REMEDIES = {
     Finish.LENGTH: "Write less at once: make fewer calls in one reply, and spread long arguments over several calls.",
@@ -29,7 +36,7 @@ _ENDS = {
 class TellModel:
     """Run no call of the reply, and ask again. `text` tells the model why; `problem` is the word for events."""
 
-    problem: Finish
+    problem: str
     text: str
 
 
@@ -44,13 +51,33 @@ def judge_whole(view: TurnView, step: int, reply: ModelReply) -> TellModel | End
         return None
     again = bool(reply.calls) or finish is Finish.BROKEN
     if again and step < view.steps_max and cut_replies(view) < MAX_CUT_REPLIES:
-        return TellModel(finish, _told(finish, reply))
+        return TellModel(finish.value, _told(finish, reply))
     return _ENDS[finish]
+
+
+def judge_output(view: TurnView, step: int, text: str, schema: dict[str, Any]) -> TellModel | End | None:
+    """What to do with the answer of `step`; None: it fits the schema."""
+    _, problem = read_output(schema, text)
+    if not problem:
+        return None
+    if step < view.steps_max and _count(view, {OUTPUT}) < MAX_WRONG_OUTPUTS:
+        shown = json.dumps(schema, ensure_ascii=False)
+        asked = f" The schema: {shown}" if len(shown) <= MAX_SCHEMA_CHARS else ""
+        return TellModel(
+            OUTPUT,
+            f"Your answer does not fit the output schema: {problem}. Answer again, with JSON that fits it and nothing "
+            f"else.{asked}",
+        )
+    return End(Ending.COMPLETED, StopReason.INVALID_OUTPUT, f"the answer does not fit its schema: {problem}")
 
 
 def cut_replies(view: TurnView) -> int:
     """How many replies of this turn were not whole, as far as its history still holds them."""
-    return sum((message.extra or {}).get("problem") in set(Finish) for message in view.own)
+    return _count(view, {finish.value for finish in Finish})
+
+
+def _count(view: TurnView, problems: set[str]) -> int:
+    return sum((message.extra or {}).get("problem") in problems for message in view.own)
 
 
 def told(tell: TellModel, turn_id: str, step: int) -> Message:

@@ -144,6 +144,7 @@ class Services:
             self.outbox,
             lease_s=self.settings.lease_s,
             keep_turn_s=self.settings.keep_turn_s,
+            complete=self.brain.complete,
         )
 
     @cached_property

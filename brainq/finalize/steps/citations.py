@@ -23,8 +23,8 @@ class AppendCitations:
         wanted = turn.request.show_citations
         if not (context.brain.show_citations if wanted is None else wanted):
             return
-        if turn.ending is not Ending.COMPLETED:
-            return
+        if turn.ending is not Ending.COMPLETED or turn.request.output_schema is not None:
+            return  # what is to be read as JSON has nothing under it
         text = with_citations(turn.text, citations(turn, "local"), citations(turn, "web"))
         if text != turn.text:
             context.chain.set_text(context.claim.session_id, context.claim.turn_id, text)

@@ -72,7 +72,7 @@ def test_calls_of_a_reply_that_is_not_whole_are_told_why(finish: str, words: str
     tell = judge_whole(view(), 2, reply)
 
     assert isinstance(tell, TellModel)
-    assert tell.problem is finish_of(finish)
+    assert tell.problem == finish_of(finish).value
     assert tell.text.startswith(words)
 
 
@@ -124,7 +124,7 @@ def test_each_call_gets_its_message_and_none_keeps_half_an_argument() -> None:
         view(),
         2,
         CUT.model_copy(update={"calls": (*CUT.calls, *nameless)}),
-        "It was cut.",
+        TellModel("length", "It was cut."),
     )
 
     assert [(call.id, call.tool, call.denied, call.wave) for call in plan.calls] == [
