@@ -13,6 +13,7 @@ import base64
 import json
 import logging
 import time
+from collections import deque
 from itertools import count
 from queue import Empty
 from typing import Any, Literal, cast
@@ -32,6 +33,11 @@ KEPT_ITEMS = 1000
 KEPT_MS = 7 * 86400 * 1000
 KEPT_BYTES = 16_384
 MAX_NAME = 256
+KEEP_AGAIN_S = 1.0
+
+# What is quarantined and not written down yet: one process has one event loop, which is all that touches it.
+_unkept: deque[str] = deque(maxlen=KEPT_ITEMS)
+_tried_at = 0.0
 
 _tags = count()
 _tag_prefix = uuid4().hex
@@ -127,6 +133,8 @@ class _Checked:
                 self._admit_and_deliver(text, queue)
             return True
         finally:
+            if _unkept and time.monotonic() - _tried_at > KEEP_AGAIN_S:
+                self._keep()
             self._in_poll = None
             self._flush_brpop_reauth()
 
@@ -160,15 +168,27 @@ class _Checked:
         logger.error("an item on %s was quarantined: %s", queue, reason)
         text = item.decode(errors="replace") if isinstance(item, bytes) else item
         note = {"reason": reason, "queue": queue, "at": round(time.time(), 3), "item": text[:KEPT_BYTES]}
+        _unkept.append(json.dumps(note))
+        self._keep()
+
+    def _keep(self: Any) -> None:
+        """Write down what was quarantined. While Redis refuses (it is full), this process has it."""
+        global _tried_at
+        _tried_at = time.monotonic()
+        kept = list(_unkept)
         try:
             with self.conn_or_acquire() as client, client.pipeline() as pipe:
-                pipe.lpush(POISON_LIST, json.dumps(note))
+                pipe.lpush(POISON_LIST, *kept)
                 # kombu's client puts the key prefix before some commands' keys; LTRIM is not among them.
                 pipe.ltrim(self.global_keyprefix + POISON_LIST, 0, KEPT_ITEMS - 1)
                 pipe.pexpire(POISON_LIST, KEPT_MS)
                 pipe.execute()
-        except self.ResponseError:
-            logger.exception("the quarantined item could not be kept")
+        except self.ResponseError as refused:
+            why = type(refused).__name__
+            logger.error("%d quarantined items are not kept yet, Redis refuses: %s", len(kept), why)
+            return
+        for _ in kept:
+            _unkept.popleft()
 
 
 class Channel(_Checked, kombu_redis.Channel):

@@ -13,6 +13,7 @@ from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.state.approvals import asks_of
+from brainq.state.attention import look_within
 from brainq.state.connection import as_mapping
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
@@ -87,9 +88,10 @@ class RedisFinals:
         key = self._keys.turn(claim.session_id, claim.turn_id)
         after_ms = int(after_s * 1000)
         reply = self._run.finalize_retry(turn=key, fence=claim.fence, retry_ms=after_ms, failure=error)
-        member = f"{claim.session_id} {claim.turn_id}"
         # A long wait does not keep the sweeper from sending the result out in between.
-        self._run.index_put(index=self._keys.index, member=member, after_ms=min(after_ms, LOOK_AGAIN_MS) + 1)
+        look_within(
+            self._run, self._keys, claim.session_id, claim.turn_id, min(after_ms, LOOK_AGAIN_MS) / 1000
+        )
         return reply[0]
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:

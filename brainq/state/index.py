@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
+from brainq.state.attention import look_within
+from brainq.state.connection import Client
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.scripts import Scripts
+
+LONGEST_IN_RERINGS = 12  # as turn_sweep puts a look off at most
+LONGEST_MS = 60_000  # as anybody else does
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +23,16 @@ class Look:
     after_ms: int = 0
     fence: int = 0
     actions: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Turns to be looked at: (session, turn), and the mark they were taken with. `stepped` of them were put off by a
+    clock that has stepped back since."""
+
+    turns: tuple[tuple[str, str], ...] = ()
+    mark: str = ""
+    stepped: int = 0
 
 
 class RedisIndex:
@@ -33,7 +48,9 @@ class RedisIndex:
         failing_s: float,
         unserved_s: float,
         grace_s: float = 2.0,
+        lease_s: float = 10.0,
     ) -> None:
+        self._longest_lease_ms = int(lease_s * 1000)
         self._run = scripts
         self._keys = keys
         self._outbox = outbox
@@ -42,10 +59,16 @@ class RedisIndex:
         self._unserved_ms = int(unserved_s * 1000)
         self._grace_ms = int(grace_s * 1000)
 
-    def due(self, most: int, hold_s: float) -> list[tuple[str, str]]:
-        """Up to `most` (session, turn) that are due; no other sweeper gets them for `hold_s`."""
-        reply = self._run.index_take(index=self._keys.index, most=most, hold_ms=int(hold_s * 1000))
-        return [cast(tuple[str, str], tuple(member.split(" "))) for member in reply[2:]]
+    def due(self, most: int, hold_s: float) -> Due:
+        """Up to `most` turns that are due; no other sweeper gets them for `hold_s`."""
+        reply = self._run.index_take(
+            index=self._keys.index,
+            most=most,
+            hold_ms=int(hold_s * 1000),
+            longest_ms=max(self._rering_ms * LONGEST_IN_RERINGS, LONGEST_MS),
+        )
+        members = tuple(cast(tuple[str, str], tuple(member.split(" "))) for member in reply[3:])
+        return Due(members, reply[1], int(reply[2]))
 
     def look(self, session_id: str, turn_id: str) -> Look:
         """Look at one turn: lost bells are rung again by the script itself."""
@@ -60,6 +83,7 @@ class RedisIndex:
             failing_ms=self._failing_ms,
             unserved_ms=self._unserved_ms,
             grace_ms=self._grace_ms,
+            longest_lease_ms=self._longest_lease_ms,
         )
         self._outbox.flush(session_id)
         if reply[0] != "LOOK":
@@ -67,8 +91,14 @@ class RedisIndex:
         actions = tuple(tuple(action.split()) for action in reply[3].split(",") if action)
         return Look("LOOK", int(reply[1]), int(reply[2]), actions)
 
-    def again(self, session_id: str, turn_id: str, after_ms: int) -> None:
-        self._run.index_put(index=self._keys.index, member=f"{session_id} {turn_id}", after_ms=after_ms)
+    def again(self, session_id: str, turn_id: str, mark: str, after_ms: int) -> None:
+        """The turn was looked at, and is in `after_ms` again; but sooner if somebody asked for that meanwhile."""
+        member = f"{session_id} {turn_id}"
+        self._run.index_again(index=self._keys.index, member=member, mark=mark, after_ms=after_ms)
+
+    def look_within(self, session_id: str, turn_id: str, after_s: float) -> None:
+        """The sweeper looks at the turn in `after_s` at the latest."""
+        look_within(self._run, self._keys, session_id, turn_id, after_s)
 
     def drop(self, session_id: str, turn_id: str) -> None:
         self._run.client.zrem(self._keys.index, f"{session_id} {turn_id}")
@@ -83,3 +113,10 @@ class RedisIndex:
     def take_comparing(self, for_s: float) -> bool:
         """One sweeper at a time compares SQL with Redis; True when it is this one, for `for_s`."""
         return bool(self._run.client.set(self._keys.sweeping, "1", nx=True, px=int(for_s * 1000)))
+
+
+def overdue_s(client: Client, keys: Keys) -> float:
+    """For how long the look that is due longest has been due; 0.0 when none is."""
+    found = cast("list[tuple[str, float]]", client.zrange(keys.index, 0, 0, withscores=True))
+    seconds, micros = client.time()
+    return max(0.0, seconds + micros / 1e6 - found[0][1] / 1000) if found else 0.0

@@ -52,7 +52,9 @@ class RedisLanes:
 
     def lapsed(self, most: int) -> tuple[str, list[CallRef]]:
         """Holders whose lease has lapsed, each handed to one sweeper for a lease's time, and the mark for `reap`."""
-        reply = self._run.lane_lapsed(leases=self._keys.lane_leases, most=most, hold_ms=self._lease_ms)
+        reply = self._run.lane_lapsed(
+            leases=self._keys.lane_leases, most=most, hold_ms=self._lease_ms, longest_lease_ms=self._lease_ms
+        )
         return reply[1], [CallRef.of_holder(holder) for holder in reply[2:]]
 
     def reap(self, ref: CallRef, mark: str) -> list[CallRef]:

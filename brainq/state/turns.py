@@ -66,7 +66,7 @@ class RedisTurns(TurnSteps):
         parent = request.parent
         # First the index, then the turn: a crash between the two leaves something the sweeper drops, not a
         # turn that no sweeper looks at.
-        self._run.index_put(index=self._keys.index, member=f"{sid} {tid}", after_ms=int(look_after_s * 1000))
+        look_within(self._run, self._keys, sid, tid, look_after_s)
         reply = self._run.turn_submit.on(
             self._keys,
             sid,

@@ -58,7 +58,7 @@ class Beside:
         word = trying(lambda: self._asides.open(claim, calls, opening_s))
         if word == "OPENED":
             # The sweeper looks when it is over, not only when it would have looked anyway.
-            self._attention.again(claim.session_id, claim.turn_id, int(opening_s * 1000) + 1)
+            self._attention.look_within(claim.session_id, claim.turn_id, opening_s)
         return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
 
     def reflect(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:

@@ -108,7 +108,7 @@ class Ender:
         for call_id in ended.freed:
             self._lanes.leave(CallRef(claim.session_id, claim.turn_id, call_id))
         if ended.next_turn:
-            self._attention.again(claim.session_id, ended.next_turn, 1000)
+            self._attention.look_within(claim.session_id, ended.next_turn, 1.0)
         try:
             if ended.bounced:
                 self._leftovers.bounce(claim.session_id, claim.turn_id, ended.bounced)

@@ -183,7 +183,7 @@ class Stops(Protocol):
 class Attention(Protocol):
     """Asks the sweeper to look at a turn soon."""
 
-    def again(self, session_id: str, turn_id: str, after_ms: int) -> None: ...
+    def look_within(self, session_id: str, turn_id: str, after_s: float) -> None: ...
 
 
 Price = Callable[[str, str, TokenUsage], float | None]

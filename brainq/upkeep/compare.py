@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from brainq.errors import SessionBusy
 from brainq.observe.logs import logger
 from brainq.upkeep.ports import Accepted, Admission, Index
@@ -9,6 +11,7 @@ from brainq.upkeep.ports import Accepted, Admission, Index
 log = logger("brainq.upkeep")
 
 PAGE = 500
+LIMIT_S = 1.0  # looks at lapsed leases wait meanwhile
 
 
 class Comparer:
@@ -18,26 +21,32 @@ class Comparer:
         self._index = index
         self._accepted = accepted
         self._admission = admission
+        self._after_row = 0
+        self._rebuilt: set[str] = set()
 
-    def compare(self) -> int:
-        """Queue what Redis does not know; how many that were."""
-        after_row, queued = 0, 0
-        rebuilt: set[str] = set()
-        while rows := self._accepted.unended(after_row, PAGE):
+    def compare(self, limit_s: float = LIMIT_S) -> int:
+        """Queue what Redis does not know; how many that were. After `limit_s` the rest is left to the next time."""
+        until = time.monotonic() + limit_s
+        queued = 0
+        while rows := self._accepted.unended(self._after_row, PAGE):
             known = self._index.known([(row.session_id, row.turn_id) for row in rows])
             for row, is_known in zip(rows, known, strict=True):
                 if is_known:
                     continue
                 try:
-                    if self._admit(row.turn_id, waits=row.session_id in rebuilt):
+                    if self._admit(row.turn_id, waits=row.session_id in self._rebuilt):
                         queued += 1
-                        rebuilt.add(row.session_id)
+                        self._rebuilt.add(row.session_id)
                 except Exception as failure:
                     # One row that cannot be queued must not keep those after it from being queued.
                     log.error("turn not queued from SQL", failure=failure, turn_id=row.turn_id)
-            after_row = rows[-1].row
+            self._after_row = rows[-1].row
             if len(rows) < PAGE:
                 break
+            if time.monotonic() > until:
+                return queued
+        self._after_row = 0
+        self._rebuilt.clear()
         return queued
 
     def readmit(self, turn_id: str) -> bool:
@@ -60,5 +69,6 @@ class Comparer:
             self._admission.queue_again(request)
         except SessionBusy:
             return 0  # its producer did not want it to wait, and is refused in SQL
-        log.warning("turn queued from SQL", turn_id=turn_id)
+        # Redis lost it, or its producer died, or is only slow: then there is nothing to warn of.
+        log.info("turn queued from SQL", turn_id=turn_id)
         return 1

@@ -161,6 +161,7 @@ class Services:
             failing_s=self.settings.result_after_failing_s,
             unserved_s=max(UNSERVED_S, self.settings.result_after_failing_s),
             grace_s=self.settings.cancel_grace_s,
+            lease_s=self.settings.lease_s,
         )
 
     @cached_property

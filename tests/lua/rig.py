@@ -145,6 +145,8 @@ _USUAL: dict[str, Any] = {
     "message_id": "m1",
     "most_bytes": 1_000_000,
     "most_lost": 2,
+    "longest_ms": 60_000,
+    "longest_lease_ms": LEASE_MS,
     "process": "@h-1",
     "how": "was killed by signal 9",
 }

@@ -6,7 +6,7 @@ from tests.lua.rig import Rig
 
 
 def test_a_look_comes_sooner_and_never_later(rig: Rig) -> None:
-    assert rig.run("index_put", member="s1 t01", after_ms=5_000) == ["OK"]
+    assert rig.run("index_hasten", member="s1 t01", after_ms=5_000) == ["OK"]
     assert rig.run("index_hasten", member="s1 t01", after_ms=9_000) == ["OK"]
     assert rig.client.zscore(rig.keys.index, "s1 t01") == rig.now_ms + 5_000
     rig.run("index_hasten", member="s1 t01", after_ms=1_000)

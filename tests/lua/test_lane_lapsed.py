@@ -10,8 +10,18 @@ def test_each_is_handed_to_one_sweeper(rig: Rig) -> None:
         rig.run("lane_take", holder=holder, lanes=[rig.keys.lane(holder)])
     assert rig.run("lane_lapsed")[2:] == []
     rig.pass_ms(LEASE_MS)
-    first = rig.scripts.lane_lapsed(leases=rig.keys.lane_leases, most=1, hold_ms=1000)
+    first = rig.scripts.lane_lapsed(
+        leases=rig.keys.lane_leases, most=1, hold_ms=1000, longest_lease_ms=LEASE_MS
+    )
     assert first == ["LAPSED", f"{rig.now_ms + 999}.5", "1"]
     assert rig.run("lane_lapsed")[2:] == ["2"]
     rig.pass_ms(1001)
     assert rig.run("lane_lapsed")[2:] == ["1", "2"]
+
+
+def test_a_lease_of_before_the_clock_stepped_back_lasts_one_lease_more(rig: Rig) -> None:
+    rig.run("lane_take", holder="1", lanes=[rig.keys.lane("1")])
+    rig.pass_ms(-3_600_000)
+    assert rig.run("lane_lapsed")[2:] == []
+    rig.pass_ms(LEASE_MS)
+    assert rig.run("lane_lapsed")[2:] == ["1"]

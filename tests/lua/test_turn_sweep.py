@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.lua.rig import LEASE_MS, TID, TIMEOUT_MS, WRITE, Rig, planned
+from tests.lua.rig import LEASE_MS, SID, TID, TIMEOUT_MS, WRITE, Rig, planned
 
 
 def actions(rig: Rig) -> str:
@@ -181,3 +181,38 @@ def test_a_hold_cancels_a_turn_that_thinks_too(rig: Rig) -> None:
     rig.pass_ms(400)
     assert rig.run("turn_sweep")[3] == "expire"
     assert rig.run("park_expire")[0] == "CANCEL"
+
+
+HOUR_MS = 3_600_000
+
+
+def test_a_lease_a_bell_and_a_deadline_do_not_outlast_a_clock_that_stepped_back(rig: Rig) -> None:
+    rig.owned()
+    rig.run("turn_sweep")
+    rig.pass_ms(-HOUR_MS)
+    rig.bells("brainq.turns")
+    rig.run("turn_sweep")
+    assert int(rig.turn()["lease_until"]) == rig.now_ms + LEASE_MS
+    assert int(rig.client.hget(rig.names(TID)["budget"], "deadline")) <= rig.now_ms + TIMEOUT_MS
+    rig.pass_ms(LEASE_MS)
+    rig.run("turn_sweep")
+    assert rig.bells("brainq.turns") == [[SID, TID, 1]]
+
+
+def test_so_are_calls_healed(rig: Rig) -> None:
+    rig.running()
+    rig.run("turn_sweep")
+    rig.pass_ms(-HOUR_MS)
+    assert "rescue" not in rig.run("turn_sweep")[3]
+    rig.pass_ms(LEASE_MS)
+    assert "rescue c1-0 1" in rig.run("turn_sweep")[3]
+
+
+def test_and_a_lost_bell_of_a_turn_that_was_never_looked_at_before(rig: Rig) -> None:
+    rig.active()
+    rig.bells("brainq.turns")
+    rig.pass_ms(-HOUR_MS)
+    rig.run("turn_sweep")
+    rig.pass_ms(5_000)
+    rig.run("turn_sweep")
+    assert rig.bells("brainq.turns") == [[SID, TID, 0]]

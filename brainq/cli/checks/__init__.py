@@ -9,6 +9,7 @@ from brainq.cli.checks.broker import check_broker
 from brainq.cli.checks.libraries import check_libraries
 from brainq.cli.checks.redis import check_redis
 from brainq.cli.checks.sql import check_sql
+from brainq.cli.checks.sweeper import check_sweeper
 from brainq.cli.reach import redis_url
 from brainq.errors import SetupError
 from brainq.preflight.check import Check, fail
@@ -36,4 +37,5 @@ def run_checks() -> Iterator[Check]:
     if settings.broker_url is not None:
         yield check_broker_answer(settings)
     if (yield from check_redis(url)):
+        yield check_sweeper(settings, url)
         yield from check_broker(settings, url)

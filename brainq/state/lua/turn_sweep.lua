@@ -3,16 +3,18 @@ Look at one turn and heal what a script alone can heal: ring again for bells tha
 than Redis comes back as actions: `end`, `skip`, `expire`, `rescue call attempt`, `lane call`, `deliver`, `parent`.
 
 KEYS   turn budget trace
-ARGV   sid tid rering_ms:n failing_ms:n unserved_ms:n grace_ms:n
+ARGV   sid tid rering_ms:n failing_ms:n unserved_ms:n grace_ms:n longest_lease_ms:n
 REPLY  LOOK after_ms fence actions | ENDED | GONE
 ]]
 -- @include lib/event
 -- @include lib/ring
 -- @include lib/lost
+-- @include lib/clock
+if redis.call('EXISTS', turn) == 0 then return {'GONE'} end
+mend_clock()
 local held = redis.call('HMGET', turn, 'state', 'awaits', 'owner', 'lease_until', 'rung_at', 'fence', 'cancel',
   'cancel_at', 'step', 'n_calls', 'opening_until', 'holds', 'parent')
 local state, fence, actions, after = held[1], tonumber(held[6] or 0), {}, rering_ms
-if not state then return {'GONE'} end
 local function soon(at) if at - now < after then after = math.max(at - now, 50) end end
 -- @include lib/sweep_parks
 -- @include lib/sweep_final

@@ -154,3 +154,18 @@ def test_a_reason_quotes_nothing_of_the_item(
     assert len(quarantined(redis_server, settings)) == 2
     assert caplog.text.count("was quarantined") == 2
     assert "canary-7d1f" not in caplog.text
+
+
+def test_what_redis_refuses_to_take_is_kept_until_it_takes_it(
+    redis_server: RedisServer, redis_url: str
+) -> None:
+    """Such as a Redis that is full; here its list cannot be written to."""
+    settings = settings_for(redis_url)
+    app, heard = listening_app(settings)
+    redis_server.command("SET", settings.prefix + POISON_LIST, "no list")
+    with running(app):
+        ring(redis_server, settings, "not json {", "[1, 2]", good(1))
+        wait_until(lambda: len(heard.bells) == 1, "the worker goes on")
+        redis_server.command("DEL", settings.prefix + POISON_LIST)
+        wait_until(lambda: len(quarantined(redis_server, settings)) == 2, "they were written down")
+    assert {note["item"] for note in quarantined(redis_server, settings)} == {"not json {", "[1, 2]"}

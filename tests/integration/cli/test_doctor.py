@@ -58,6 +58,16 @@ def test_quarantined_items_and_long_queues_are_seen(brainq: Brainq, redis_server
     assert "brainq worker coordinator" in found["queues"][1]
 
 
+def test_looks_that_nobody_makes_are_seen(brainq: Brainq, redis_server: RedisServer) -> None:
+    seconds = int(redis_server.command("TIME")[0])
+    redis_server.command("ZADD", "bq:index", str((seconds + 60) * 1000), "s1 later")
+    assert levels(brainq)[1]["sweeper"][0] == "ok"
+    redis_server.command("ZADD", "bq:index", str((seconds - 40) * 1000), "s1 now")
+    level, said = levels(brainq)[1]["sweeper"]
+    assert level == "warn"
+    assert "has been due for 4" in said
+
+
 def test_a_brain_that_does_not_load_and_a_redis_that_is_away_fail(
     brainq: Brainq, monkeypatch: pytest.MonkeyPatch
 ) -> None:

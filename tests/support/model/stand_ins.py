@@ -226,4 +226,5 @@ BRAIN: Any = SimpleNamespace(
     callbacks=SimpleNamespace(on_post_tool_use=None),
     redact_logs=True,
     thinking="high",
+    complete=lambda request: request,  # pyright: ignore[reportUnknownLambdaType]
 )
