@@ -17,6 +17,15 @@ def dev(
     flower: Annotated[
         bool, typer.Option("--flower", help="Start Flower too, on http://127.0.0.1:5555.")
     ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            min=1,
+            max=65535,
+            help="Let its own Redis listen on this port of 127.0.0.1, too, for producers without brainq.",
+        ),
+    ] = None,
     level: Annotated[str, typer.Option("-l", "--log-level", help="What the workers log.")] = "WARNING",
 ) -> None:
     """Run Redis, SQLite and all four pools here; Ctrl+C stops them, twice at once.
@@ -30,7 +39,8 @@ def dev(
       brainq dev
       brainq dev -A shop.agent:brain --reload
       BRAINQ_APP=shop.agent:brain brainq dev --flower
+      brainq dev --port 6379              docs/producers.md shows what can send then
     """
     from brainq.cli.dev_stack import run_dev
 
-    run_dev(flower=flower, log_level=level.upper(), reload=reload)
+    run_dev(flower=flower, log_level=level.upper(), reload=reload, port=port)

@@ -30,7 +30,7 @@ GRACE_S = 10.0
 STAND_IN = "offline:"
 
 
-def run_dev(*, flower: bool, log_level: str, reload: bool) -> None:
+def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = None) -> None:
     """Run until Ctrl+C or SIGTERM. Raises SetupError, before anything is started, when something is missing."""
     settings = load_settings()
     console = stdout()
@@ -41,12 +41,23 @@ def run_dev(*, flower: bool, log_level: str, reload: bool) -> None:
         stack.enter_context(only_one(settings.data_dir, POOLS, "brainq dev"))
         if flower:
             require_free_port(LOOPBACK, PORT, "Flower", "`brainq flower --port`")
+        if port is not None:
+            require_free_port(LOOPBACK, port, "Redis", "`brainq dev --port`")
         told = settings.redis_url.get_secret_value() if settings.redis_url else None
         brain = ready_to_start(settings, redis_url=told, writes=settings.data_dir)
         # From here on things run that have to be stopped; until here Ctrl+C just ends this process.
         stop = stack.enter_context(StopSignals())
         _run(
-            settings, brain, console, stack, stop, started, flower=flower, log_level=log_level, reload=reload
+            settings,
+            brain,
+            console,
+            stack,
+            stop,
+            started,
+            flower=flower,
+            log_level=log_level,
+            reload=reload,
+            port=port,
         )
     console.print("stopped; the data stays in " + str(settings.data_dir.absolute()), style="dim")
 
@@ -62,8 +73,9 @@ def _run(
     flower: bool,
     log_level: str,
     reload: bool,
+    port: int | None,
 ) -> None:
-    url = stack.enter_context(resolve_redis(settings))
+    url = stack.enter_context(resolve_redis(settings, port))
     logs = settings.data_dir.absolute() / "logs"
     environment = {"BRAINQ_REDIS_URL": url, "BRAINQ_APP": settings.app, "PYTHONUNBUFFERED": "1"}
     environment[TRACEBACK] = "1"  # what your tools raise is shown in full
@@ -74,7 +86,7 @@ def _run(
         others.append(FlowerChild(logs / "flower.log", environment))
         stack.callback(others[0].stop)
         others[0].launch()
-    _print_places(console, settings, brain, url, logs, flower=flower)
+    _print_places(console, settings, brain, url, logs, flower=flower, port=port)
     follower.skip()
     stack.callback(stop_all, fleet, console, stop, GRACE_S)
     with console.status("starting the workers") if console.is_terminal else nullcontext():
@@ -89,7 +101,14 @@ def _run(
 
 
 def _print_places(
-    console: Console, settings: Settings, brain: Brain, url: str, logs: Path, *, flower: bool
+    console: Console,
+    settings: Settings,
+    brain: Brain,
+    url: str,
+    logs: Path,
+    *,
+    flower: bool,
+    port: int | None,
 ) -> None:
     own = settings.redis_url is None
     effects: dict[str, int] = {}
@@ -106,12 +125,17 @@ def _print_places(
         "redis": Text(without_password(url)).append(
             "  from BRAINQ_REDIS_URL" if not own else "  its own", "dim"
         ),
+        **({"port": _port(port)} if port else {}),
         "sql": Text(without_password(settings.sql_url.get_secret_value())),
         "logs": Text(f"{logs}/*.log"),
         **({"flower": Text(f"http://{LOOPBACK}:{PORT}")} if flower else {}),
     }
     for name, value in rows.items():
         console.print(Text(f"  {name:<8}", "bold").append_text(value), soft_wrap=True)
+
+
+def _port(port: int) -> Text:
+    return Text(f"redis://{LOOPBACK}:{port}/0").append("  the same, for producers without brainq", "dim")
 
 
 def _model(brain: Brain) -> Text:

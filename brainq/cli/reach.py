@@ -93,7 +93,7 @@ def observer() -> Generator[Observed]:
     try:
         url = redis_url(settings)
         # Looking at turns asks nothing of a brain, so any will do.
-        client = Client(settings, Brain("observer", "none:none"), redis_url=url)
+        client = Client(settings, Brain("observer", "offline:rules"), redis_url=url)
         _require_answer(client.wiring, url)
     except SetupError as error:
         sqlite = sql_url.removeprefix("sqlite:///")

@@ -44,7 +44,7 @@ class ServerInUseError(SetupError):
 
 
 class EmbeddedServer:
-    """A server on loopback (a free port unless one is given) or on a unix socket.
+    """A server on loopback (a free port unless one is given) or on a unix socket; with a `port` then on that, too.
 
     Its data is kept in `data_dir` (append-only file, synced every second) and its log in
     `data_dir/redis.log`. `durable=False` keeps nothing, for tests. A second start on one data directory
@@ -123,7 +123,7 @@ class EmbeddedServer:
 
     def _start_on_some_port(self, binary: Path) -> None:
         for attempt in range(1, PORT_ATTEMPTS + 1):
-            port = 0 if self._socket else self._port or free_port()
+            port = self._port or (0 if self._socket else free_port())
             address = self._socket or ("127.0.0.1", port)
             log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
             self._keeper = self._launch(binary, port)

@@ -6,22 +6,28 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from brainq.devserver.embedded import EmbeddedServer, ServerInUseError, socket_in
+from brainq.errors import SetupError
 from brainq.settings import Settings
 
 
 @contextmanager
-def resolve_redis(settings: Settings) -> Generator[str]:
+def resolve_redis(settings: Settings, port: int | None = None) -> Generator[str]:
     """Yield the url of the Redis to use.
 
     BRAINQ_REDIS_URL if it is set. Else a server that another process already runs on
-    `settings.data_dir`, which is shared and left running. Else an embedded server, stopped on leaving.
+    `settings.data_dir`, which is shared and left running. Else an embedded server, stopped on leaving; it
+    listens on `port` of loopback, too, if one is given.
     Raises SetupError if no server can be found or started.
     """
+    if settings.redis_url is not None and port is not None:
+        raise SetupError(
+            "--port is for the Redis that brainq brings, and BRAINQ_REDIS_URL names another; leave one of them out"
+        )
     if settings.redis_url is not None:
         yield settings.redis_url.get_secret_value()
         return
     directory = settings.data_dir / "redis"
-    server = EmbeddedServer(directory, unix_socket=socket_in(directory))
+    server = EmbeddedServer(directory, unix_socket=socket_in(directory), port=port)
     try:
         url = server.start()
     except ServerInUseError as in_use:

@@ -16,6 +16,8 @@ import pytest
 
 from brainq.cli.codes import Exit
 from brainq.devserver.embedded import running_url
+from brainq.devserver.probe import free_port
+from tests.support.foreign import push_with_kombu
 from tests.support.wait import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -95,7 +97,11 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
 
     with (directory / "dev.out").open("wb") as output:
         process = subprocess.Popen(
-            [*brainq, "dev"], cwd=directory, env=environment, stdout=output, stderr=subprocess.STDOUT
+            [*brainq, "dev", "--port", str(free_port())],
+            cwd=directory,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
     running = Dev(directory, process, run)
     try:
@@ -179,6 +185,14 @@ def test_doctor_finds_all_four_workers(dev: Dev) -> None:
     found = {row["name"]: row for row in json.loads(dev.run("doctor", "--json").stdout)}
     assert found["workers"]["level"] == "ok", found["workers"]
     assert found["workers"]["said"].startswith("4 workers")
+
+
+def test_a_producer_without_brainq_sends_to_the_port_that_dev_prints(dev: Dev) -> None:
+    url = next(line.split()[1] for line in dev.output.splitlines() if line.split()[:1] == ["port"])
+    push_with_kombu(url, {"turn_id": "order-17", "session_id": "monday", "user_message": "hello"})
+    wait_until(
+        lambda: "order-17" in dev.run("list", "--json").stdout, "the turn is accepted", 20, every_s=0.2
+    )
 
 
 def test_a_second_dev_here_names_the_first_and_starts_nothing(dev: Dev) -> None:

@@ -22,7 +22,7 @@ from brainq.devserver import binary as binary_module
 from brainq.devserver import embedded as embedded_module
 from brainq.devserver.embedded import LOCK_FILE, running_url
 from brainq.devserver.fleet import Fleet
-from brainq.devserver.probe import ping
+from brainq.devserver.probe import free_port, ping
 from brainq.errors import SetupError
 from brainq.settings import Settings
 from tests.support.server import RedisServer
@@ -65,6 +65,16 @@ def test_a_unix_socket_is_for_its_user_only(redis_server: RedisServer) -> None:
         assert (server.directory / "s").stat().st_mode & 0o077 == 0
     finally:
         server.stop()
+
+
+def test_a_server_on_a_socket_can_listen_on_a_port_of_loopback_too(tmp_path: Path) -> None:
+    port = free_port()
+    with resolve_redis(Settings(data_dir=tmp_path, redis_url=None), port) as url:
+        assert url.startswith("unix://")
+        assert talk(f"redis://127.0.0.1:{port}/0", "PING") == b"+PONG\r\n"
+        assert b"127.0.0.1" in talk(f"redis://127.0.0.1:{port}/0", "CONFIG", "GET", "bind")
+    with pytest.raises(SetupError, match="--port"), resolve_redis(Settings(redis_url=SecretStr(url)), port):
+        pass
 
 
 def test_a_second_start_is_refused_and_names_the_first(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_submit_carries_every_field(brainq: Brainq, client: Client, tmp_path: 
     assert (request.kind, request.seed, request.metadata) == ("review", "empty", {"order": 17})
     assert (request.output_schema, request.system_prompt) == ({"type": "object"}, "Be brief.")
     assert (request.prompt_id, request.prompt_version, request.prompt_tags) == ("p", "2", ("a", "b"))
-    assert (request.skill_context, request.cwd, request.provider) == ("skill", "/srv", "scripted")
+    assert (request.skill_context, request.cwd, request.provider) == ("skill", "/srv", "offline")
     assert (request.show_citations, request.readiness) == (True, False)
     assert brainq("submit", "s1", "hi", "--metadata", "[1]").code == Exit.USAGE
     assert brainq("submit", "s1", "hi", "--kind", "odd").code == Exit.USAGE
