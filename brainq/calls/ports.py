@@ -35,6 +35,7 @@ class Calls(Protocol):
         message: Message,
         detail: str,
         latency_ms: int,
+        retryable: bool = False,
         sources: Sequence[Mapping[str, str]] = (),
         block_tool: bool = False,
         notice: Message | None = None,

@@ -89,10 +89,11 @@ class Report:
     status: TraceStatus
     message: Message
     detail: str
+    retryable: bool = False
 
 
 def report_of(claim: CallClaim, outcome: ToolOutcome) -> Report:
-    return Report(status_of(outcome), message_of(claim, outcome), detail_of(outcome))
+    return Report(status_of(outcome), message_of(claim, outcome), detail_of(outcome), outcome.retryable)
 
 
 def is_cut_by_cancel(outcome: ToolOutcome, token: DeadlineToken) -> bool:

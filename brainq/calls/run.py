@@ -267,6 +267,7 @@ class CallRunner:
             message=report.message,
             detail=report.detail,
             latency_ms=outcome.latency_ms,
+            retryable=report.retryable,
             sources=sources_of(outputs) if outputs else (),
             block_tool=asked_block or bool(outputs and outputs.block_tool),
             notice=notice_of(claim, outcome),

@@ -10,6 +10,8 @@ from brainq.contracts.status import TraceStatus
 class ToolTraceEntry(Wire):
     """One call's trace. Instants are Redis time in ms; 0 means not yet.
 
+    repairs     mends of the arguments that were tried, also of a call that was denied
+    retryable   its tool, or how it ended, says that it may be tried again
     park   what a parked call waits for: approval, hold, outside or child; empty for any other
     """
 
@@ -28,5 +30,6 @@ class ToolTraceEntry(Wire):
     latency_ms: int = 0
     owner: str = ""
     repairs: int = 0
+    retryable: bool = False
     detail: str = ""
     park: str = ""

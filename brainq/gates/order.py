@@ -133,11 +133,11 @@ def _judge(call: ToolCall, bench: _Bench) -> Verdict:
     final = asked if valid.canonical == canonical else hashes_of(spec.name, valid.canonical)
     # The hook or a repair may have turned the call into one that already succeeded.
     if spec.is_guarded and final != asked and (denied := bench.facts.replay.judge(final[1])):
-        return Denied(call, denied)
+        return Denied(call, denied.model_copy(update={"repairs": valid.repairs}))
     try:
         keys = () if bench.keys_of is None else bench.keys_of(spec, valid.arguments)
     except InvalidInput as error:
-        return Denied(call, ToolDenied(reason="validation", message=f"{error}."))
+        return Denied(call, ToolDenied(reason="validation", message=f"{error}.", repairs=valid.repairs))
     if valid.arguments is not call.arguments:
         call = call.model_copy(update={"arguments": valid.arguments})
     return Allowed(call, spec, final[0], final[1] if spec.is_guarded else "", valid.repairs, keys)

@@ -109,6 +109,7 @@ class OutsideDesk:
                 step=call.step,
             ),
             detail=_detail(outcome),
+            retryable=outcome.retryable,
             notice=None if call.effect.is_read else self._notice(call, text, is_error=is_error),
         )
         if reply.word not in ("SETTLED", "EARLY", "LATE"):

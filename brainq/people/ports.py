@@ -106,6 +106,7 @@ class OutsideCalls(Protocol):
         status: TraceStatus,
         message: Message,
         detail: str = "",
+        retryable: bool = False,
         notice: Message | None = None,
     ) -> SettleReply: ...
 

@@ -106,6 +106,7 @@ class RedisCalls:
         message: Message,
         detail: str,
         latency_ms: int,
+        retryable: bool = False,
         sources: Sequence[Mapping[str, str]] = (),
         block_tool: bool = False,
         notice: Message | None = None,
@@ -123,6 +124,7 @@ class RedisCalls:
             message=message.model_dump_json(exclude_defaults=True),
             detail=detail,
             latency_ms=latency_ms,
+            retryable="1" if retryable else "0",
             found=_rows(sources),
             block="1" if block_tool else "0",
             notice=notice.model_dump_json(exclude_defaults=True) if notice else "",
@@ -198,7 +200,14 @@ class RedisCalls:
         return reply[0]
 
     def give_up(
-        self, ref: CallRef, attempt: int, *, status: TraceStatus, message: Message, detail: str
+        self,
+        ref: CallRef,
+        attempt: int,
+        *,
+        status: TraceStatus,
+        message: Message,
+        detail: str,
+        retryable: bool = False,
     ) -> SettleReply:
         """Settle a call whose lease lapsed without running it again."""
         reply = self._run.call_give_up.on(
@@ -210,6 +219,7 @@ class RedisCalls:
             status=status.value,
             message=message.model_dump_json(exclude_defaults=True),
             detail=detail,
+            retryable="1" if retryable else "0",
         )
         self._outbox.flush(ref.session_id)
         wants = tuple(reply[1].split()) if reply[0] == "SETTLED" else ()

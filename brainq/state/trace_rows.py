@@ -37,6 +37,7 @@ def _entry(call: str, row: Mapping[str, str]) -> ToolTraceEntry:
         latency_ms=int(row.get("latency", 0)),
         owner=row.get("owner", ""),
         repairs=int(row.get("repairs", 0)),
+        retryable=row.get("retryable") == "1",
         detail=row.get("detail", ""),
         park=row.get("park", "") if row["status"] == TraceStatus.PARKED else "",
     )

@@ -113,7 +113,7 @@ def _within_budget(verdicts: Sequence[Verdict], claim: ClaimCalls) -> list[Verdi
         reason="budget", message="Not run: this turn has used up its tool calls. Answer with what is known."
     )
     return [
-        Denied(verdict.call, refused)
+        Denied(verdict.call, refused.model_copy(update={"repairs": verdict.repairs}))
         if isinstance(verdict, Allowed) and words[verdict.call.id] in ("SPENT", "EXPIRED")
         else verdict
         for verdict in verdicts

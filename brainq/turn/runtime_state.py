@@ -126,12 +126,17 @@ class TurnRuntimeState:
 
     @property
     def validation_repair_counts(self) -> dict[str, int]:
-        """Tool -> how many repairs its arguments needed."""
+        """Tool -> how many repairs the arguments of its calls needed, those of denied calls included."""
         counts: dict[str, int] = {}
         for entry in self.tool_trace:
             if entry.repairs:
                 counts[entry.tool] = counts.get(entry.tool, 0) + entry.repairs
         return counts
+
+    @property
+    def repairs_by_call(self) -> dict[str, int]:
+        """Call id -> how many repairs its arguments needed, or were tried before it was denied."""
+        return {entry.call_id: entry.repairs for entry in self.tool_trace if entry.repairs}
 
     @property
     def final_text(self) -> str:

@@ -49,7 +49,14 @@ class Calls(Protocol):
     def facts(self, ref: CallRef) -> tuple[str, str, Effect, int, bool, int] | None: ...
     def ask_again(self, ref: CallRef, attempt: int) -> str: ...
     def give_up(
-        self, ref: CallRef, attempt: int, *, status: TraceStatus, message: Message, detail: str
+        self,
+        ref: CallRef,
+        attempt: int,
+        *,
+        status: TraceStatus,
+        message: Message,
+        detail: str,
+        retryable: bool = False,
     ) -> SettleReply: ...
 
 

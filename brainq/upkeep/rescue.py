@@ -124,7 +124,14 @@ class Rescuer:
             step=step,
         )
         status = _status(outcome)
-        reply = self._calls.give_up(ref, attempt, status=status, message=message, detail="worker lost")
+        reply = self._calls.give_up(
+            ref,
+            attempt,
+            status=status,
+            message=message,
+            detail="worker lost",
+            retryable=outcome.retryable,
+        )
         if reply.word == "SETTLED":
             if not effect.is_read:
                 self._lanes.leave(ref)

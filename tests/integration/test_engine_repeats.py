@@ -18,7 +18,7 @@ def test_only_a_repeat_that_can_bring_nothing_new_is_denied(pumps: Callable[...,
         calls(("step_up", ONE), ("pay", ONE)),
         calls(("pay", ONE)),
         calls(("flaky", ONE), ("look", ONE)),
-        calls(("flaky", ONE), ("look", ONE), ("nobody_knows", ONE), ("look", {"n": "x"})),
+        calls(("flaky", ONE), ("look", {"n": "1"}), ("nobody_knows", ONE), ("look", {"n": "2", "m": "x"})),
         calls(("once_only", ONE)),
         calls(("once_only", {"n": 2})),
         says("done"),
@@ -44,7 +44,7 @@ def test_only_a_repeat_that_can_bring_nothing_new_is_denied(pumps: Callable[...,
         return "found"
 
     @brain.tool(effect=Effect.READ_ONLY)
-    def look(n: int) -> str:  # pyright: ignore[reportUnusedFunction]
+    def look(n: int, m: int = 0) -> str:  # pyright: ignore[reportUnusedFunction]
         ran.append("look")
         return "seen"
 
@@ -72,8 +72,12 @@ def test_only_a_repeat_that_can_bring_nothing_new_is_denied(pumps: Callable[...,
         ("look", "validation", Effect.READ_ONLY),
         ("once_only", "blocked", Effect.NETWORK),
     ]
-    kept = {entry.call_id: entry.effect for entry in pump.wiring.store.traces.of(handle.turn_id)}
-    assert kept == {entry.call_id: entry.effect for entry in trace}
+    rows = pump.wiring.store.traces.of(handle.turn_id)
+    kept = {entry.call_id: (entry.effect, entry.retryable, entry.repairs) for entry in rows}
+    assert kept == {entry.call_id: (entry.effect, entry.retryable, entry.repairs) for entry in trace}
+    assert [entry.call_id for entry in trace if entry.retryable] == ["c4-0"]
+    # A denied call counts what was tried to mend it.
+    assert pump.client.state("s1", handle.turn_id).repairs_by_call == {"c5-1": 1, "c5-3": 1}
     told = pump.wiring.runtime.results("s1", handle.turn_id)
     assert "no tool has changed anything since" in told["c3-0"]
 

@@ -184,6 +184,7 @@ class Rig:
             **_USUAL,
             **self.names(tid),
             "tid": tid,
+            "retryable": "0",
             "block": "0" if name in ("call_settle", "call_park") else "",
             **given,
         }

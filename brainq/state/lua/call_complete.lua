@@ -5,7 +5,7 @@ known to stand for the call; any other must be the one the call has given away. 
 JSON: it is paid by this turn.
 
 KEYS   turn budget trace history events guard sources blocked notices spends
-ARGV   sid tid call token known status message detail found notice spent
+ARGV   sid tid call token known status message detail retryable found notice spent
 REPLY  SETTLED wants | EARLY | LATE status | USED | BAD | GONE
 ]]
 -- @include lib/settle
@@ -40,6 +40,7 @@ local open = redis.call('HMGET', turn, 'state', 'gate')
 redis.call('HSET', trace, call .. ':completed_by', token)
 pay()
 if held[1] == 'parked' and (open[1] == 'active' or open[1] == 'parked') and open[2] ~= 'shut' then
+  note_retryable(call, retryable)
   return {'SETTLED', table.concat(
     settle(call, status, message, detail, now - tonumber(held[3] or now), found, '0'), ' ')}
 end

@@ -2,7 +2,7 @@
 Settle a call whose worker is gone and which must not run again: unknown, failed, or as SQL recorded its end.
 
 KEYS   turn budget trace history events guard sources blocked
-ARGV   sid tid call attempt:n status message detail
+ARGV   sid tid call attempt:n status message detail retryable
 REPLY  SETTLED wants | ALIVE | GONE status
 ]]
 -- @include lib/settle
@@ -11,4 +11,5 @@ if held[1] ~= 'running' or tonumber(held[2]) ~= attempt or redis.call('HGET', tu
   return {'GONE', held[1] or 'gone'}
 end
 if tonumber(held[3]) > now then return {'ALIVE'} end
+note_retryable(call, retryable)
 return {'SETTLED', table.concat(settle(call, status, message, detail, 0, '', '0'), ' ')}

@@ -4,7 +4,7 @@ enters a turn whose call has timed out or whose gate is closed. What comes too l
 timed_out -> timed_out_late; a late write leaves a notice that the model reads next.
 
 KEYS   turn budget trace history events guard sources blocked notices changes
-ARGV   sid tid owner call attempt:n status message detail latency_ms:n found block notice changed
+ARGV   sid tid owner call attempt:n status message detail latency_ms:n retryable found block notice changed
 REPLY  SETTLED wants | LATE status | LOST status
 ]]
 -- @include lib/settle
@@ -16,6 +16,7 @@ if not held[1] or tonumber(held[2]) ~= attempt or held[3] ~= owner then return {
 local open = redis.call('HMGET', turn, 'state', 'gate')
 if held[1] == 'running' and open[1] == 'active' and open[2] ~= 'shut' then
   add_changes(changed)
+  note_retryable(call, retryable)
   local wants = settle(call, status, message, detail, latency_ms, found, block)
   -- What came from outside for a call that was cut off before it could take it is told like what comes late. The
   -- status does not move by it: the function has not ended.

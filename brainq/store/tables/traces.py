@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Integer, PrimaryKeyConstraint, Table
+from sqlalchemy import BigInteger, Boolean, Column, Integer, PrimaryKeyConstraint, Table, false
 
 from brainq.store.tables.base import metadata
 from brainq.store.tables.types import IdText, SafeText
@@ -20,6 +20,7 @@ traces = Table(
     Column("status", IdText, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("repairs", Integer, nullable=False),
+    Column("retryable", Boolean, nullable=False, server_default=false()),
     Column("latency_ms", BigInteger, nullable=False),
     Column("dispatched_at_ms", BigInteger, nullable=False),  # Redis time; 0: never
     Column("started_at_ms", BigInteger, nullable=False),

@@ -178,6 +178,7 @@ class Outside:
         status: TraceStatus,
         message: Message,
         detail: str = "",
+        retryable: bool = False,
         notice: Message | None = None,
     ) -> SettleReply:
         self.messages.append(message)

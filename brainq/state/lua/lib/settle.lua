@@ -9,6 +9,11 @@ local function note_side(call, found, block)
   if block == '1' then redis.call('SADD', blocked, redis.call('HGET', trace, call .. ':tool')) end
 end
 
+-- `retryable` is 1 where whoever asked may well ask again.
+local function note_retryable(call, retryable)
+  if retryable == '1' then redis.call('HSET', trace, call .. ':retryable', '1') end
+end
+
 local function settle(call, status, message, detail, latency_ms, found, block)
   local held = redis.call('HMGET', trace, call .. ':effect', call .. ':fp')
   if held[1] ~= 'read_only' then redis.call('HINCRBY', turn, 'write_epoch', 1) end

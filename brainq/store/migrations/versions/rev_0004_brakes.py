@@ -1,4 +1,4 @@
-"""Brakes: holds, readiness flags, cancels."""
+"""Brakes: holds, readiness flags, cancels. Whether a call may be tried again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def upgrade() -> None:
         sqlite_where=sa.text("over_at IS NULL"),
         postgresql_where=sa.text("over_at IS NULL"),
     )
+    op.add_column("traces", sa.Column("retryable", sa.Boolean(), nullable=False, server_default=sa.false()))
 
 
 def downgrade() -> None:
+    op.drop_column("traces", "retryable")
     op.drop_table("brakes")
