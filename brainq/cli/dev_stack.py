@@ -94,7 +94,7 @@ def _run(
             return
     follower.skip()
     console.print(Text(f"ready in {duration((time.monotonic() - started) * 1000)}", style="bold green"))
-    _print_next(console, settings)
+    _print_next(console, settings, brain)
     reloader = Reloader(fleet, follower, console)
     with reloader.watching(Path.cwd()) if reload else nullcontext():
         keep_running(fleet, others, follower, console, stop, reloader.look)
@@ -150,7 +150,13 @@ def _model(brain: Brain) -> Text:
     )
 
 
-def _print_next(console: Console, settings: Settings) -> None:
+def _print_next(console: Console, settings: Settings, brain: Brain) -> None:
     app = "" if settings.app == "app:brain" else f" -A {settings.app}"
-    console.print(f'\nIn another terminal, here: brainq{app} submit s1 "Hello!" --follow')
+    console.print(f'\nIn another terminal, here: brainq{app} submit s1 "{_first_words(brain)}" --follow')
     console.print("Ctrl+C stops everything. What the workers warn of comes below.\n", style="dim")
+
+
+def _first_words(brain: Brain) -> str:
+    """The stand-in answers a greeting with a list of tools; the name of one has it say how to call that."""
+    stands_in = isinstance(brain.model, str) and brain.model.startswith(STAND_IN)
+    return next(iter(brain.tools.specs), "Hello!") if stands_in else "Hello!"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from rich.console import Console
+
 from brainq.cli.flower import LOOPBACK, PORT
 from brainq.cli.logs import LogFollower
 from brainq.cli.output import stdout
@@ -51,5 +53,21 @@ def run_up(wanted: list[str], *, log_level: str) -> None:
             stack.callback(other.stop)
             other.launch()
         for worker in fleet.workers:
+            follower.hush(worker)
             fleet.launch(worker)
-        keep_running(fleet, others, follower, console, stop)
+        keep_running(fleet, others, follower, console, stop, _ReadyOnce(fleet, console).look)
+    console.print("stopped", style="dim")
+
+
+class _ReadyOnce:
+    """Says once that all workers are ready."""
+
+    def __init__(self, fleet: Fleet, console: Console) -> None:
+        self._fleet = fleet
+        self._console = console
+        self._said = False
+
+    def look(self) -> None:
+        if not self._said and all(worker.is_ready for worker in self._fleet.workers):
+            self._said = True
+            self._console.print("ready", style="bold green")

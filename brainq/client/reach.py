@@ -33,7 +33,7 @@ def as_ours(failure: Exception, *, request_key: str = "", client_message_id: str
         return failure
     else:
         where, remedy = _where(failure)
-        ours = Unreachable(f"{where} does not answer ({type(failure).__name__}); {remedy}")
+        ours = Unreachable(f"{where} does not answer ({_why(failure)}); {remedy}")
     if request_key and not ours.request_key:
         return Unreachable(
             f"{ours}. Whether the turn was accepted is not known: submit it again with "
@@ -55,6 +55,12 @@ def _where(failure: Exception) -> tuple[str, str]:
     if away.is_sql_away(failure):
         return "SQL", "start it, or correct BRAINQ_SQL_URL; the same may be asked again when it is back"
     return "Redis, SQL or the disk", "`brainq doctor` says which; the same may be asked again when it is back"
+
+
+def _why(failure: Exception) -> str:
+    """SQLite says itself what is wrong, such as a full disk, and quotes nobody; of others the type."""
+    driver = getattr(failure, "orig", None)
+    return str(driver) if type(driver).__module__ == "sqlite3" else type(failure).__name__
 
 
 def _reaching(verb: Callable[..., Any]) -> Callable[..., Any]:

@@ -61,8 +61,12 @@ def _services(
 
 
 def _sentences(found: list[Check]) -> list[str]:
-    faults = {f"{check.name}: {check.said}; {check.remedy}": None for check in found if check.level == "FAIL"}
-    return list(faults)
+    """A line for each fault; one that two looks have met is said once."""
+    faults: dict[str, str] = {}
+    for check in found:
+        if check.level == "FAIL":
+            faults.setdefault(f"{check.said}; {check.remedy}", check.name)
+    return [f"{name}: {fault}" for fault, name in faults.items()]
 
 
 class _Looks:

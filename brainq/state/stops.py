@@ -18,6 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from brainq.observe.logs import logger
+from brainq.observe.outage import Outage
 from brainq.state.connection import keepalive_of
 
 log = logger("brainq.stops")
@@ -49,6 +50,7 @@ class RedisStops:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
+        self._outage = Outage(log, "listening for stops")
 
     @contextmanager
     def watch(self, session_id: str, turn_id: str, callback: Callback) -> Generator[None]:
@@ -87,7 +89,7 @@ class RedisStops:
                     break
                 # A connection that held for a while says nothing about the next one.
                 backoff_s = FIRST_BACKOFF_S if time.monotonic() - began > LONGEST_BACKOFF_S else backoff_s
-                log.warning("not listening for stops", failure=failure, again_in_s=backoff_s)
+                self._outage.failed(failure)
                 self._closed.wait(backoff_s)
                 backoff_s = min(backoff_s * 2, LONGEST_BACKOFF_S)
         client.close()
@@ -112,6 +114,7 @@ class RedisStops:
     def _take(self, message: dict[str, Any]) -> None:
         if message["type"] == "subscribe":
             # Only now is it sure that what comes is heard.
+            self._outage.worked()
             self._tell(self._on_gap)
         elif message["type"] == "message":
             with self._lock:

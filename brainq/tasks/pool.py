@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from celery import Celery
+from celery.exceptions import CPendingDeprecationWarning
 from celery.signals import task_failure, worker_ready
 
 from brainq.brain import load_brain
@@ -40,6 +42,8 @@ def pool_app(
     The brain is loaded at once, so that a worker with a broken BRAINQ_APP fails at its start and says so. The
     machines (connections, threads) are built when the first task comes, after any fork.
     """
+    # Said at each lost connection, of a setting that make_app makes on purpose.
+    warnings.filterwarnings("ignore", r"\s*In Celery 5\.1", CPendingDeprecationWarning)
     settings = load_settings()
     for name, meant in mistyped(os.environ):
         log.warning("no such setting", name=name, meant=meant)

@@ -239,6 +239,9 @@ def test_up_keeps_the_named_pools_running_until_it_is_told_to_stop(tmp_path: Pat
     assert second != first
     said = out.read_text()
     assert "running parallel" in said
+    assert "ready\n" in said
+    assert "celery@" not in said, "what a worker says while it starts is not shown"
+    assert said.endswith("stopped\n")
     assert "parallel ended (signal SIGKILL); starting it again now" in said
     assert "Traceback" not in said
 

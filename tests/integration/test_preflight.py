@@ -151,6 +151,14 @@ def test_a_place_that_takes_no_files_is_told_from_a_full_disk(
     assert "is on a disk that is full" in found.said
 
 
+def test_one_fault_that_two_looks_meet_is_said_once(here: Path) -> None:
+    (here / "data").touch()
+    settings = settings_of(here, "pre_once", APP.format(model="offline:rules"))
+    with pytest.raises(SetupError) as refused:
+        require_start(settings, redis_url=None, writes=settings.data_dir)
+    assert str(refused.value).count("set BRAINQ_DATA_DIR") == 1
+
+
 def test_a_redis_that_is_there_is_named_and_one_that_refuses_the_login_says_so(redis_url: str) -> None:
     assert check_redis(redis_url).level == "ok"
     refused = check_redis(redis_url.replace("redis://", "redis://nobody:wrong@"))

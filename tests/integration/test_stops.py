@@ -183,7 +183,7 @@ def test_a_server_that_is_away_is_waited_for(gaps: Gaps, caplog: pytest.LogCaptu
         stops = RedisStops(f"unix://{where / 's'}?db=0", CHANNEL, gaps)
         try:
             with stops.watch("s", "turn", lambda _: None):
-                wait_until(lambda: "not listening for stops" in caplog.text, "it says so")
+                wait_until(lambda: "listening for stops failed" in caplog.text, "it says so")
                 assert gaps.count == 0
                 server.start()
                 wait_until(lambda: gaps.count == 1, "it listens")
