@@ -13,10 +13,6 @@ from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import SideOutputs
 from brainq.tools.pending import Pending
 
-KEEP_TOKEN_S = (
-    3_600.0  # after the wait: a result that comes a little late is told so, not that nobody knows it
-)
-
 
 class Parker:
     """Parks calls. A worker that lacks what a tool asks for says so in the call's result.

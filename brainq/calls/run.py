@@ -11,6 +11,7 @@ from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.lanes import LaneKeeper
+from brainq.calls.loop import stop_tool_loop
 from brainq.calls.memory import memory_tool
 from brainq.calls.parking import Parker
 from brainq.calls.ports import Brakes, Budgets, Calls, Children, Holds, Intents, Lanes, Outside, Stops
@@ -93,6 +94,11 @@ class CallRunner:
         self._parker = Parker(calls, outside, children)
         self._memory = None if retriever is None else memory_tool(retriever)
 
+    def close(self) -> None:
+        """End what the process keeps for its tools: threads, child processes, the event loop."""
+        self._executor.close()
+        stop_tool_loop()
+
     def run(self, session_id: str, turn_id: str, call_id: str, attempt: int) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
         ref = CallRef(session_id, turn_id, call_id)
@@ -125,7 +131,7 @@ class CallRunner:
             report = report_of(claim, outcome)
             self._leave_after(claim, self._settle(claim, None, outcome, None, report))
             return _did("not loaded", report)
-        token = DeadlineToken(min(claim.cap_ms, claim.remaining_ms) / 1000)
+        token = DeadlineToken.from_budget(claim, claim.cap_ms / 1000)
         latch.guard(token)
         held.enter_context(self._beats.hold(lambda: self._calls.beat(claim), token.cancel))
         if not claim.effect.is_read and not self._may_start(claim):

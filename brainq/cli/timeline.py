@@ -137,7 +137,7 @@ class Timeline:
                 return (
                     "notice",
                     Text("note", style="yellow"),
-                    [clean(str(value), lines=False) for value in data.values()],
+                    [f"the context is {data['context_full']} % full at step {data['step']}"],
                 )
             case _:
                 return str(data.get("call", "")), *self._call(kind, data)

@@ -41,7 +41,7 @@ class EventKind(StrEnum):
     BUDGET = "budget"  # spent: steps, tokens or cost
     REFLECTION = "reflection"  # step, stub: why there was none
     COMPACTION = "compaction"  # dropped, method, tokens_before, tokens_after
-    NOTICE = "notice"  # a warning about the turn, such as a late write
+    NOTICE = "notice"  # context_full, step: how much of the context a step fills, in per cent, from 70 on; once a turn
     TURN_DIFF = "turn.diff"  # diff: one unified diff of all changes; once, before the ending
     TURN_CLOSING = "turn.closing"  # ending, stop_reason
     RESULT = "result"  # the one final event; after it nothing comes

@@ -30,6 +30,7 @@ class TurnSnapshot(Wire):
 
     awaits      who is to act: coordinator, calls, people, outside (both: it is parked), finalizer, nobody
     parked_ms   how long it has waited for people and outside results so far
+    text        the turn's answer; while it lives the newest text of its model, as far as readers were told of it
     """
 
     turn_id: str

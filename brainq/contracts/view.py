@@ -95,6 +95,7 @@ class EndedTurn:
 
     notes      warnings that its result went out with before
     problems   what was wrong with replies on which the turn could not act -> how many those were
+    context_full   how much of the context a step filled at most, in per cent, where that is worth a warning; else 0
     """
 
     request: TurnRequest
@@ -115,6 +116,7 @@ class EndedTurn:
     failing_error: str
     notes: tuple[str, ...] = ()
     problems: Mapping[str, int] = field(default_factory=dict[str, int])
+    context_full: int = 0
     spends: tuple[Spend, ...] = ()
     context_pack_json: str | None = None
     last_agent_message: str | None = None

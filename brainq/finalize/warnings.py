@@ -13,15 +13,21 @@ _PROBLEMS = {
 
 
 def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
-    """In the order of the words they are about."""
+    """The context first, then replies, in the order of the words they are about."""
     wrong = turn.problems.get(OUTPUT, 0)
     asked = (f"{_counted(wrong)} of the model did not fit the output schema",) if wrong else ()
-    return asked + tuple(
+    return (*_of_context(turn.context_full), *asked) + tuple(
         f"{_counted(count)} of the model {'was' if count == 1 else 'were'} {_PROBLEMS[problem]}; no call of "
         f"{'it' if count == 1 else 'them'} ran"
         for problem, count in sorted(turn.problems.items())
         if problem in _PROBLEMS
     )
+
+
+def _of_context(full: int) -> tuple[str, ...]:
+    if not full:
+        return ()
+    return (f"the model's context was {full} % full; from 85 % on older messages are summarised or left out",)
 
 
 def _counted(count: int) -> str:

@@ -42,7 +42,12 @@ class RedisBudgets:
 
     def claim(self, session_id: str, turn_id: str, kind: str, ids: Sequence[str]) -> list[str]:
         """One word an id, in order: `CLAIMED`, `ALREADY` or `SPENT`; `EXPIRED` for all past the deadline."""
-        reply = self._run.budget_claim(budget=self._key(session_id, turn_id), kind=kind, ids=ids)
+        reply = self._run.budget_claim(
+            turn=self._keys.turn(session_id, turn_id),
+            budget=self._key(session_id, turn_id),
+            kind=kind,
+            ids=ids,
+        )
         return ["EXPIRED"] * len(ids) if reply[0] == "EXPIRED" else reply[1:]
 
     def spend(
@@ -65,12 +70,20 @@ class RedisBudgets:
         pipe = self._run.client.pipeline(transaction=False)
         pipe.time()
         pipe.hgetall(self._key(session_id, turn_id))
-        clock, row = cast(tuple[tuple[int, int], dict[str, Any]], pipe.execute())
+        pipe.hmget(self._keys.turn(session_id, turn_id), "state", "parked_at")
+        clock, row, parked = cast(
+            tuple[tuple[int, int], dict[str, Any], tuple[str | None, str | None]], pipe.execute()
+        )
         if not row:
             raise TurnNotFound(
                 f"turn {turn_id!r} of session {session_id!r} has no budget in Redis; it may have expired"
             )
-        return budget_snapshot(row, clock[0] * 1000 + clock[1] // 1000)
+        return budget_snapshot(row, budget_now_ms(clock[0] * 1000 + clock[1] // 1000, *parked))
+
+
+def budget_now_ms(now_ms: int, state: str | None, parked_at: str | None) -> int:
+    """What a turn's deadline is compared with: while it is parked, when that began, for its time stands still."""
+    return int(parked_at) if state == "parked" and parked_at else now_ms
 
 
 def budget_snapshot(row: dict[str, Any], now_ms: int) -> BudgetSnapshot:

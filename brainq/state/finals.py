@@ -142,6 +142,7 @@ class RedisFinals:
                 for field, count in turn.items()
                 if field.startswith(PROBLEM)
             },
+            context_full=int(turn.get("context_full") or 0),
             spends=tuple(Spend.model_validate_json(spend) for spend in spends),
             context_pack_json=opened_pack(opening_of(opening)),
             last_agent_message=turn.get("last_agent_message"),

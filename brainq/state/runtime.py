@@ -7,9 +7,11 @@ from typing import Any, cast
 
 from brainq.contracts.message import Message
 from brainq.contracts.usage import TokenUsage
+from brainq.errors import TurnNotFound
+from brainq.state.connection import as_mapping
 from brainq.state.keys import Keys
 from brainq.state.scripts import Scripts
-from brainq.state.turn_view import usage_of
+from brainq.state.turn_view import read_newest_text, usage_of
 
 
 class RedisRuntime:
@@ -20,34 +22,54 @@ class RedisRuntime:
         self._keys = keys
 
     def fields(self, session_id: str, turn_id: str) -> dict[str, str]:
-        """The turn's hash, empty when Redis does not know it."""
-        return cast(dict[str, str], self._run.client.hgetall(self._keys.turn(session_id, turn_id)))
+        """The turn's hash. Raises TurnNotFound when Redis does not know it, or knows it no more."""
+        return as_mapping(self._of(session_id, turn_id, ("HGETALL", self._keys.turn(session_id, turn_id))))
 
     def usage(self, session_id: str, turn_id: str) -> TokenUsage:
-        row = cast(dict[str, Any], self._run.client.hgetall(self._keys.turn(session_id, turn_id) + ":budget"))
-        return usage_of(row)
+        key = self._keys.named("budget", session_id, turn_id)
+        return usage_of(as_mapping(self._of(session_id, turn_id, ("HGETALL", key))))
 
     def sources(self, session_id: str, turn_id: str) -> list[dict[str, str]]:
         """Citations and rendered paths, as tools left them."""
-        key = self._keys.turn(session_id, turn_id) + ":sources"
-        return [json.loads(row) for row in cast(list[str], self._run.client.lrange(key, 0, -1))]
+        key = self._keys.named("sources", session_id, turn_id)
+        return [json.loads(row) for row in self._of(session_id, turn_id, ("LRANGE", key, "0", "-1"))]
 
     def blocked(self, session_id: str, turn_id: str) -> frozenset[str]:
-        key = self._keys.turn(session_id, turn_id) + ":blocked"
-        return frozenset(cast(set[str], self._run.client.smembers(key)))
+        key = self._keys.named("blocked", session_id, turn_id)
+        return frozenset(self._of(session_id, turn_id, ("SMEMBERS", key)))
 
     def results(self, session_id: str, turn_id: str) -> dict[str, str]:
         """Call id -> what the model read as its result, for the calls of this turn that have ended."""
-        rows = cast(list[str], self._run.client.lrange(self._keys.of_session(session_id, "history"), 0, -1))
+        turn = self.fields(session_id, turn_id)
+        of_turn = self._keys.turn(session_id, turn_id) + ":history"
+        history = of_turn if turn.get("isolated") == "1" else self._keys.of_session(session_id, "history")
+        rows = cast(list[str], self._run.client.lrange(history, 0, -1))
         told = (Message.model_validate_json(row) for row in rows)
         found = {item.call_id: item.content for item in told if item.role == "tool" and item.turn == turn_id}
-        trace = cast(
-            dict[str, str], self._run.client.hgetall(self._keys.turn(session_id, turn_id) + ":trace")
-        )
+        trace = cast(dict[str, str], self._run.client.hgetall(self._keys.named("trace", session_id, turn_id)))
         for field, value in trace.items():
             if field.endswith(":msg"):
                 found[field.removesuffix(":msg")] = Message.model_validate_json(value).content
         return found
+
+    def newest_text(self, session_id: str, turn_id: str) -> str:
+        """The newest text of the turn's model; of one that was cut off what it had said last."""
+        turn = self.fields(session_id, turn_id)
+        if "ending" in turn:
+            return turn.get("last_agent_message") or turn.get("text", "")
+        return read_newest_text(
+            self._run.client, self._keys, session_id, turn_id, turn.get("isolated") == "1"
+        )
+
+    def _of(self, session_id: str, turn_id: str, read: tuple[str, ...]) -> Any:
+        """The reply to a read of a turn that Redis knows: of one that it does not, all would be empty."""
+        known, reply = self._run.client.many([("EXISTS", self._keys.turn(session_id, turn_id)), read])
+        if not known:
+            raise TurnNotFound(
+                f"turn {turn_id!r} of session {session_id!r} is not in Redis; it may have expired there, and "
+                "`client.handle(turn_id).result()` still has its result"
+            )
+        return reply
 
     def shut_gate(self, session_id: str, turn_id: str, by: str) -> bool:
         """True when this shut it; False when it was shut before, or the turn is over."""

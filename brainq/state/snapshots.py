@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import redis
+from collections.abc import Mapping
 
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.status import Ending, StopReason, TurnState
-from brainq.state.budgets import budget_snapshot
+from brainq.state.budgets import budget_now_ms, budget_snapshot
 from brainq.state.calls import RedisCalls
+from brainq.state.connection import Client
 from brainq.state.keys import Keys
+from brainq.state.turn_view import read_newest_text
 
 
 class RedisSnapshots:
     """Whole-turn snapshots, read in one round trip plus the trace."""
 
-    def __init__(self, client: redis.Redis, keys: Keys, calls: RedisCalls) -> None:
+    def __init__(self, client: Client, keys: Keys, calls: RedisCalls) -> None:
         self._client = client
         self._keys = keys
         self._calls = calls
@@ -44,16 +46,20 @@ class RedisSnapshots:
             ending=Ending(turn["ending"]) if "ending" in turn else None,
             stop_reason=StopReason(turn["stop_reason"]) if "stop_reason" in turn else None,
             cancel_requested=turn.get("cancel") == "1",
-            # A parked turn's deadline stands still.
-            budget=budget_snapshot(budget, int(turn["parked_at"]) if turn["state"] == "parked" else now_ms),
+            budget=budget_snapshot(budget, budget_now_ms(now_ms, turn["state"], turn.get("parked_at"))),
             kind=turn.get("kind", "chat"),
             parked_ms=int(turn.get("parked_ms") or 0)
             + (now_ms - int(turn["parked_at"]) if turn["state"] == "parked" else 0),
             trace=self._calls.trace(session_id, turn_id),
             finalizer_step=turn.get("fin_step", ""),
             finalizer_tries=int(turn.get("fin_tries") or 0),
-            text=turn.get("text", ""),
+            text=self._text(session_id, turn_id, turn),
             waiting_behind=0 if ahead is None else ahead + 1,
             created_at_ms=int(turn["created_at"]),
             now_ms=now_ms,
         )
+
+    def _text(self, session_id: str, turn_id: str, turn: Mapping[str, str]) -> str:
+        if "ending" in turn or not turn.get("begun"):
+            return turn.get("text", "")
+        return read_newest_text(self._client, self._keys, session_id, turn_id, turn.get("isolated") == "1")

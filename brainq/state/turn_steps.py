@@ -58,6 +58,7 @@ class TurnSteps:
         inputs: Sequence[Message] = (),
         readiness: HoldSpec | str = "",
         mark: str = "",
+        full: int = 0,
     ) -> tuple[str, int, int] | str:
         """("GO", step, attempt), or what is spent (`steps`, `tokens`, `cost`), or `LOST`.
 
@@ -68,6 +69,7 @@ class TurnSteps:
         inputs           the messages they become in the history
         readiness        the newest word of theirs about it: `ready`, a hold, or "" for none
         mark             from `mark`: begun twice with the same one, the step is begun once
+        full             how much of the context it fills, in per cent, where that is worth a warning; else 0
         """
         reply = self._run.step_begin.on(
             self._keys,
@@ -82,6 +84,7 @@ class TurnSteps:
             estimate_usd="" if estimate_usd is None else repr(estimate_usd),
             drain=drain,
             ready=ready_word(readiness),
+            full=full,
             items=_json(inputs),
         )
         if reply[0] == "GO":

@@ -18,6 +18,7 @@ from brainq.state.keys import Keys
 
 MOST_INPUTS = 100  # read by one step; the next one reads what is left
 MOST_DELTAS = 5_000
+MOST_LOOKED_AT = 200  # messages, for the newest text of a model
 HISTORY_READ = 2000  # newest messages a step looks at; what fits the window of a model is chosen from them
 
 _TURN_FIELDS = [
@@ -125,9 +126,9 @@ def read_view(client: Client, keys: Keys, claim: TurnClaim) -> TurnView:
     )
 
 
-def read_said(client: Client, keys: Keys, claim: TurnClaim) -> str:
+def read_said(client: Client, keys: Keys, session_id: str, turn_id: str) -> str:
     """The text of the newest attempt at a step, as far as readers were told of it; "" once the step ended."""
-    events = keys.named("events", claim.session_id, claim.turn_id)
+    events = keys.named("events", session_id, turn_id)
     told: list[str] = []
     for _, fields in cast("list[tuple[str, dict[str, str]]]", client.xrevrange(events, count=MOST_DELTAS)):
         if fields["kind"] in ("step.started", "step.ended"):
@@ -135,6 +136,21 @@ def read_said(client: Client, keys: Keys, claim: TurnClaim) -> str:
         if fields["kind"] == "text.delta":
             told.append(json.loads(fields["data"])["text"])
     return "".join(reversed(told))
+
+
+def read_newest_text(client: Client, keys: Keys, session_id: str, turn_id: str, isolated: bool) -> str:
+    """The newest text of a live turn's model: of the reply that is being written, else of the last that had any."""
+    said = read_said(client, keys, session_id, turn_id)
+    if said:
+        return said
+    history = (
+        keys.turn(session_id, turn_id) + ":history" if isolated else keys.of_session(session_id, "history")
+    )
+    for item in reversed(cast(list[str], client.lrange(history, -MOST_LOOKED_AT, -1))):
+        message = Message.model_validate_json(item)
+        if message.role == "assistant" and message.turn == turn_id and message.content:
+            return message.content
+    return ""
 
 
 MOST_OPENING_CALLS = 2  # memory and the context pack

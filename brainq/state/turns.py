@@ -158,7 +158,7 @@ class RedisTurns(TurnSteps):
 
     def said_so_far(self, claim: TurnClaim) -> str:
         """The text that readers were told of the reply that was being written; "" when none was."""
-        return read_said(self._client, self._keys, claim)
+        return read_said(self._client, self._keys, claim.session_id, claim.turn_id)
 
     def changes(self, claim: TurnClaim) -> list[dict[str, str]]:
         """What the turn's calls changed, in the order they ended."""

@@ -51,6 +51,7 @@ class Asking:
     turn_number   which turn of its session this is, counted from 1
     drained       how many inputs of the mailbox it reads; `inputs` are their messages
     readiness     the newest word of theirs about it: `ready`, a hold, or "" for none
+    full          how much of the context it fills, in per cent, where that is worth a warning; else 0
     """
 
     provider: Provider
@@ -64,3 +65,4 @@ class Asking:
     drained: int = 0
     inputs: tuple[Message, ...] = ()
     readiness: HoldSpec | str = ""
+    full: int = 0

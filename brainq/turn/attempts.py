@@ -72,6 +72,7 @@ class Attempts:
                 inputs,
                 readiness,
                 self._turns.mark(claim),
+                asking.full,
             )
             step = trying(begin)
             drained, inputs, readiness = 0, (), ""  # read once, also when the step is attempted again

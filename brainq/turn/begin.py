@@ -43,11 +43,8 @@ class Beginner:
         template = self._brain.prompts.get(info.prompt_id) if info.prompt_id else None
         if template is not None:
             return render(template, info)
-        prompt = self._brain.system_prompt
-        if isinstance(prompt, str):
-            return prompt
         try:
-            return str(prompt(info))
+            return str(self._brain.prompt_for(info))
         except Exception as failure:
             raise InvalidInput(
                 "system_prompt", f"its function raised {type(failure).__name__}: {failure}"

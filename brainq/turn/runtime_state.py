@@ -20,13 +20,14 @@ from brainq.turn.budget import BudgetState, TurnBudget
 
 
 class RuntimeStore(Protocol):
-    """Reads of a turn's state, and its gate. See `state.runtime.RedisRuntime`."""
+    """Reads of a turn's state, and its gate. See `state.runtime.RedisRuntime`. Reads raise TurnNotFound."""
 
     def fields(self, session_id: str, turn_id: str) -> dict[str, str]: ...
     def usage(self, session_id: str, turn_id: str) -> TokenUsage: ...
     def sources(self, session_id: str, turn_id: str) -> list[dict[str, str]]: ...
     def blocked(self, session_id: str, turn_id: str) -> frozenset[str]: ...
     def results(self, session_id: str, turn_id: str) -> dict[str, str]: ...
+    def newest_text(self, session_id: str, turn_id: str) -> str: ...
     def shut_gate(self, session_id: str, turn_id: str, by: str) -> bool: ...
 
 
@@ -71,7 +72,11 @@ class CitationAccumulator:
 
 
 class TurnRuntimeState:
-    """Accounting, citations, trace and gate of one turn."""
+    """Accounting, citations, trace and gate of one turn.
+
+    Its moves are the workers' own, and its reads theirs or of what they wrote. Every read raises TurnNotFound for a
+    turn that Redis does not know, or knows no more.
+    """
 
     def __init__(
         self, session_id: str, turn_id: str, *, store: RuntimeStore, traces: TraceStore, budgets: BudgetState
@@ -113,6 +118,7 @@ class TurnRuntimeState:
     @property
     def tool_trace(self) -> tuple[ToolTraceEntry, ...]:
         """Every call, in the order the model made them."""
+        self._store.fields(self.session_id, self.turn_id)
         return self._traces.trace(self.session_id, self.turn_id)
 
     @property
@@ -141,6 +147,11 @@ class TurnRuntimeState:
     @property
     def final_text(self) -> str:
         return self._field("text")
+
+    @property
+    def last_agent_message(self) -> str:
+        """The newest text of the model: of the reply that is being written, else of the last that had any."""
+        return self._store.newest_text(self.session_id, self.turn_id)
 
     @property
     def timed_out(self) -> bool:

@@ -129,6 +129,7 @@ class Thinker:
             len(view.inputs),
             inputs,
             readiness_word(drain),
+            tracker.warns(estimate),
         )
         return self._attempts.make(claim, view, asking, lost, trying)
 

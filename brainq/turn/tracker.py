@@ -71,10 +71,9 @@ class ContextTracker:
         """The largest estimate that stays within so many tokens."""
         return max(0, math.floor(round(tokens / self.ratio, 6)))
 
-    def level(self, estimate: int) -> ContextLevel:
-        """How full the context would be with a request of this estimate."""
-        return level_of(self.tokens(estimate), self.max_context_tokens)
-
-    def reset(self) -> ContextTracker:
-        """After a compaction: the last report was of a context that is gone. How far estimates are off, is kept."""
-        return replace(self, reported=0, estimated=0)
+    def warns(self, estimate: int) -> int:
+        """How full the context is with a request of this estimate, in per cent, from 70 on; below that 0."""
+        tokens = self.tokens(estimate)
+        if level_of(tokens, self.max_context_tokens) == "ok":
+            return 0
+        return math.floor(100 * tokens / self.max_context_tokens)

@@ -245,6 +245,8 @@ class Wiring(People):
     def close(self) -> None:
         """Stop beating and close every connection that was opened."""
         built = self.__dict__
+        if "runner" in built:
+            self.runner.close()
         if "beats" in built:
             self.beats.stop()
         if "judge_beats" in built:

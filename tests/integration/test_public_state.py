@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,10 +11,13 @@ import pytest
 
 from brainq import AsyncClient, TurnBudget, TurnRuntimeState
 from brainq.contracts.message import Message
+from brainq.contracts.parts import Context
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.usage import TokenUsage
 from brainq.errors import ResultTimeout, SetupError, TurnNotFound
+from brainq.providers.scripted import calls, says
 from tests.support.brains.obedient import brain, script
+from tests.support.people import Pumps, Watched, brain_of, events, parked_since
 from tests.support.pump import Pump
 
 READ = ("read", {"name": "r"})
@@ -68,6 +72,8 @@ def test_a_tools_time_never_reaches_past_the_deadline(pump: Pump) -> None:
     short = TurnBudget.create(2.0, state=pump.wiring.budgets, session_id="s1", turn_id="b-2")
     assert 0 < short.per_tool_remaining_s(45) <= 2.0
     assert short.per_tool_remaining_s(0.5) == 0.5
+    assert 0 < short.tool_deadline(45) - time.monotonic() <= 2.0
+    assert 0 < short.tool_deadline(0.5) - time.monotonic() <= 0.5
     assert not short.is_expired
     with pytest.raises(TurnNotFound, match="b-3"):
         _ = TurnBudget(pump.wiring.budgets, "s1", "b-3").remaining_s
@@ -160,3 +166,85 @@ def test_the_async_client_submits_follows_and_cancels(pumps: Callable[..., Pump]
             assert (await other.result(timeout_s=60)).ending == "cancelled"
 
     asyncio.run(talk())
+
+
+def test_the_budget_of_a_parked_turn_stands_still_as_its_snapshot_does(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Watched(calls(("write", {"name": "b"})), says("done")), approval=True))
+    handle = pump.submit("s1", "Go.", limits={"timeout_s": 20})
+    pump.drain()
+    parked_since(pump, handle, 60.0)
+    budget = pump.client.state("s1", handle.turn_id).budget
+    seen = handle.snapshot()
+    assert seen is not None
+    assert not budget.is_expired
+    assert abs(budget.remaining_s - seen.budget.remaining_s) < 0.01
+    assert 0 < budget.per_tool_remaining_s(5.0) <= 5.0
+    assert budget.claim_reflection()
+
+
+READS: dict[str, Callable[[TurnRuntimeState], object]] = {
+    "usage": lambda state: state.usage,
+    "input_tokens": lambda state: state.input_tokens,
+    "citations": lambda state: state.citations,
+    "tool_trace": lambda state: state.tool_trace,
+    "tool_results": lambda state: state.tool_results,
+    "blocked_tool_names": lambda state: state.blocked_tool_names,
+    "validation_repair_counts": lambda state: state.validation_repair_counts,
+    "final_text": lambda state: state.final_text,
+    "last_agent_message": lambda state: state.last_agent_message,
+    "timed_out": lambda state: state.timed_out,
+    "prompt_render_hash": lambda state: state.prompt_render_hash,
+    "context_was_compacted": lambda state: state.context_was_compacted,
+    "is_accepting_writes": lambda state: state.is_accepting_writes,
+    "budget": lambda state: state.budget.snapshot(),
+}
+
+
+def test_every_property_of_a_turn_that_redis_does_not_know_says_so(pump: Pump) -> None:
+    names = {name for name, found in vars(TurnRuntimeState).items() if isinstance(found, property)}
+    assert names - READS.keys() == {"output_tokens", "cache_read_tokens", "cache_creation_tokens"}
+    for read in READS.values():
+        with pytest.raises(TurnNotFound):
+            read(state_of(pump, "nobody-1"))
+
+
+def test_the_newest_text_of_a_model_is_seen_while_its_turn_lives(pumps: Pumps) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def look() -> None:
+        snapshot = handle.snapshot()
+        assert snapshot is not None
+        seen.append((snapshot.text, pump.client.state("s1", handle.turn_id).last_agent_message))
+
+    first = says("I look first.").model_copy(update={"calls": calls(("look", {"name": "a"})).calls})
+    model = Watched(first, says("done"))
+    pump = pumps(brain_of(model))
+    handle = pump.submit("s1", "Go.")
+    look()
+    model.meanwhile[2] = look
+    pump.finish(handle)
+    look()
+    assert seen == [("", ""), ("I look first.",) * 2, ("done", "done")]
+
+
+def test_results_of_a_review_are_those_of_its_own_history(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Watched(calls(("look", {"name": "a"})), says("done"))))
+    handle = pump.submit("s1", "Look at it.", kind="review")
+    pump.finish(handle)
+    assert state_of(pump, handle.turn_id).tool_results == {"c1-0": "saw a"}
+
+
+def test_a_context_that_is_nearly_full_is_an_event_and_a_warning(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Watched(says("done")), context=Context(auto_compact=False)))
+    handle = pump.submit("s1", "x " * 2_000, limits={"max_context_tokens": 1_600})
+    result = pump.finish(handle)
+    (told,) = events(handle, "notice")
+    full = told.data["context_full"]
+    assert isinstance(full, int)
+    assert 70 <= full <= 100
+    assert result.warnings == (
+        f"the model's context was {full} % full; from 85 % on older messages are summarised or left out",
+    )
+    quiet = pump.submit("s2", "Go.", limits={"max_context_tokens": 100_000})
+    assert pump.finish(quiet).warnings == ()
+    assert not events(quiet, "notice")

@@ -122,6 +122,7 @@ _USUAL: dict[str, Any] = {
     "grace_ms": 2_000,
     "drain": 0,
     "ready": "",
+    "full": 0,
     "items": [],
     "outcome": "",
     "last": "",

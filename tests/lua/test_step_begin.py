@@ -80,3 +80,12 @@ def test_a_review_reads_into_its_own_history(rig: Rig) -> None:
     rig.run("step_begin", drain=1, items=['{"n":1}'])
     assert rig.history() == []
     assert rig.client.lrange(rig.names(TID)["turn"] + ":history", 0, -1) == ['{"n":1}']
+
+
+def test_a_context_that_fills_is_told_once_and_its_most_is_kept(rig: Rig) -> None:
+    rig.owned()
+    rig.run("step_begin", full=72)
+    rig.run("step_begin", asked="1:2", full=91)
+    rig.run("step_begin", asked="1:3", full=80)
+    assert rig.events().count("notice") == 1
+    assert rig.turn()["context_full"] == "91"

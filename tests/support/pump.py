@@ -149,9 +149,6 @@ class Pump:
 
     def close(self) -> None:
         self.client.close()
-        built = vars(self.wiring)
-        if "runner" in built:
-            self.wiring.runner._executor.close()  # pyright: ignore[reportPrivateUsage]
         self.wiring.close()
 
     def __enter__(self) -> Self:

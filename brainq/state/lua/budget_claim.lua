@@ -1,15 +1,17 @@
 --[[
 Claim units of one kind (steps, tool_calls, reflections): never more than its maximum, whoever asks. Ids are
-claimed in order, one unit each; an id claimed before pays nothing. Replies one word an id.
+claimed in order, one unit each; an id claimed before pays nothing. Replies one word an id. A parked turn's deadline stands
+still; a budget of its own has no turn.
 
-KEYS   budget
+KEYS   turn budget
 ARGV   kind ids...
 REPLY  DONE words... | EXPIRED
 ]]
 -- @include lib/now
 -- @include lib/budget
 local deadline = redis.call('HGET', budget, 'deadline')
-if deadline and tonumber(deadline) <= now then return {'EXPIRED'} end
+local held = redis.call('HMGET', turn, 'state', 'parked_at')
+if deadline and tonumber(deadline) <= (held[1] == 'parked' and tonumber(held[2]) or now) then return {'EXPIRED'} end
 local reply = {'DONE'}
 for i = 2, #ARGV do reply[i] = budget_take(budget, kind, ARGV[i], 1) end
 return reply

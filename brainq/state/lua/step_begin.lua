@@ -4,10 +4,11 @@ attempt of the same owner that broke off is charged as an estimate. `asked` is n
 asking twice with the same one is asking once. `estimate` is compared with what the step is billed for in the end;
 `tokens` is the most it is thought to take, and what the budget is held against.
 With the step the input it reads is consumed: the `drain` oldest of the mailbox, whose messages (`items`) enter the
-history. `ready` is the newest word about readiness: `ready`, or a hold as JSON with its id.
+history. `ready` is the newest word about readiness: `ready`, or a hold as JSON with its id. `full` is how much of the
+context this step fills, in per cent, where that is worth a warning, else 0: it is told once a turn.
 
 KEYS   turn budget history events spends mailbox receipts
-ARGV   owner fence:n asked estimate:n tokens:n estimate_usd shown drain:n ready items...
+ARGV   owner fence:n asked estimate:n tokens:n estimate_usd shown drain:n ready full:n items...
 REPLY  GO step attempt | SPENT what | LOST
 ]]
 -- @include lib/event
@@ -44,7 +45,12 @@ for i = 1, drain do
   redis.call('HSET', receipts, input, 'consumed ' .. step)
   emit(turn, events, 'input.consumed', {input = input, step = step})
 end
-for i = 10, #ARGV do redis.call('RPUSH', history, ARGV[i]) end
+for i = 11, #ARGV do redis.call('RPUSH', history, ARGV[i]) end
+if full > 0 then
+  local most = tonumber(redis.call('HGET', turn, 'context_full') or 0)
+  if most == 0 then emit(turn, events, 'notice', {context_full = full, step = step}) end
+  redis.call('HSET', turn, 'context_full', math.max(most, full))
+end
 if ready ~= '' then set_readiness(ready) end
 emit(turn, events, 'step.started', {step = step, attempt = attempt})
 return {'GO', step, attempt}

@@ -20,25 +20,20 @@ def test_levels(tokens: int, level: str) -> None:
 
 def test_without_a_report_the_estimate_counts() -> None:
     tracker = ContextTracker.of(1000, (0, 0))
-    assert (tracker.tokens(500), tracker.level(500), tracker.level(850)) == (500, "ok", "critical")
+    assert (tracker.tokens(500), tracker.warns(699), tracker.warns(850)) == (500, 0, 85)
     assert tracker.after(0, 500) == tracker.after(500, 0) == tracker
 
 
 def test_a_report_corrects_the_estimates_after_it() -> None:
     tracker = ContextTracker.of(10_000, (6000, 4000))
     assert (tracker.ratio, tracker.tokens(4000), tracker.tokens(5000)) == (1.5, 6000, 7500)
-    assert (tracker.level(4000), tracker.level(6000)) == ("ok", "critical")
+    assert (tracker.warns(4000), tracker.warns(6000)) == (0, 90)
     assert tracker.after(3000, 6000).tokens(6000) == 3000
 
 
 def test_a_wrong_report_is_believed_only_so_far() -> None:
     assert ContextTracker.of(1000, (3, 600)).tokens(600) == 300
     assert ContextTracker.of(1000, (90_000, 600)).tokens(200) == 600
-
-
-def test_a_reset_forgets_the_report_but_not_how_estimates_are_off() -> None:
-    fresh = ContextTracker.of(10_000, (6000, 4000)).reset()
-    assert (fresh.reported, fresh.estimated, fresh.tokens(100), fresh.level(100)) == (0, 0, 150, "ok")
 
 
 @unhurried
