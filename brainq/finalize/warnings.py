@@ -16,12 +16,13 @@ def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
     """The context first, then replies, in the order of the words they are about."""
     wrong = turn.problems.get(OUTPUT, 0)
     asked = (f"{_counted(wrong)} of the model did not fit the output schema",) if wrong else ()
-    return (*_of_context(turn.context_full), *asked) + tuple(
+    replies = (
         f"{_counted(count)} of the model {'was' if count == 1 else 'were'} {_PROBLEMS[problem]}; no call of "
         f"{'it' if count == 1 else 'them'} ran"
         for problem, count in sorted(turn.problems.items())
         if problem in _PROBLEMS
     )
+    return (*_of_context(turn.context_full), *asked, *replies)
 
 
 def _of_context(full: int) -> tuple[str, ...]:

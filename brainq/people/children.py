@@ -48,6 +48,7 @@ class Budgets(Protocol):
 
 
 class Calls(Protocol):
+    def give_token(self, claim: CallClaim, token: str) -> str: ...
     def facts(self, ref: CallRef) -> tuple[str, str, Effect, int, bool, int] | None: ...
 
 
@@ -132,6 +133,8 @@ class ChildDesk:
             return "REFUSED", f"this turn has started all the {self._limits.max_turns} child turns it may"
         try:
             request = self._request(claim, child, turn_id, depth)
+            # Should we die before the call parks: what the child brings, and costs, is the call's all the same.
+            self._calls.give_token(claim, turn_id)
             started = self._admission.admit(request).turn_id
         except SubmitConflict as conflict:
             if self._requests.request(turn_id) is None:

@@ -393,3 +393,33 @@ def test_parent_and_child_are_found_again_after_redis_lost_both(pumps: Pumps) ->
     assert result.ending is Ending.COMPLETED
     assert family.results(handle) == ["answer to leaf"]
     assert len(pump.wiring.store.turns.list()) == 2
+
+
+class Killed(BaseException): ...
+
+
+def test_a_child_is_paid_for_whose_worker_died_before_the_call_could_park(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call is `unknown` then, and waits for nothing; what it started has cost its turn all the same."""
+    family = Family(effect=Effect.LOCAL_WRITE)
+    pump = pumps(family.brain)
+    handle = pump.submit("s1", "ask:leaf")
+    pump.answer(_taken(pump))
+
+    def dies(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as dying:
+        dying.setattr(pump.wiring.calls, "park", dies)
+        with pytest.raises(Killed):
+            pump.answer(_taken(pump, "brainq.tools.local_write"))
+    swept_until(pump, lambda: statuses(pump, handle) == {"c1-0": "unknown"}, "the call is given up")
+    child = child_of(pump, handle)
+    while (bell := _taken(pump)).args[1] != child.turn_id:
+        assert bell.args[1] == handle.turn_id
+    pump.answer(bell)
+    pump.drain("brainq.finalize")
+    result = pump.finish(handle)
+    assert [spend.kind for spend in result.spends] == ["step", "child", "step"]
+    assert result.input_tokens == 300

@@ -190,6 +190,7 @@ READS: dict[str, Callable[[TurnRuntimeState], object]] = {
     "tool_results": lambda state: state.tool_results,
     "blocked_tool_names": lambda state: state.blocked_tool_names,
     "validation_repair_counts": lambda state: state.validation_repair_counts,
+    "repairs_by_call": lambda state: state.repairs_by_call,
     "final_text": lambda state: state.final_text,
     "last_agent_message": lambda state: state.last_agent_message,
     "timed_out": lambda state: state.timed_out,

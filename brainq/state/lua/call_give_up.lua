@@ -1,5 +1,6 @@
 --[[
-Settle a call whose worker is gone and which must not run again: unknown, failed, or as SQL recorded its end.
+Settle a call whose worker is gone and which must not run again: unknown, failed, or as SQL recorded its end. Where its
+result came from outside before the worker could park it, that is its end.
 
 KEYS   turn budget trace history events guard sources blocked
 ARGV   sid tid call attempt:n status message detail retryable
@@ -11,5 +12,11 @@ if held[1] ~= 'running' or tonumber(held[2]) ~= attempt or redis.call('HGET', tu
   return {'GONE', held[1] or 'gone'}
 end
 if tonumber(held[3]) > now then return {'ALIVE'} end
+local kept = redis.call('HGET', trace, call .. ':early')
+if kept then
+  local early = cjson.decode(kept)
+  redis.call('HSET', trace, call .. ':token', early.token, call .. ':completed_by', early.token)
+  return {'SETTLED', table.concat(settle(call, early.status, early.message, early.detail, 0, early.found, '0'), ' ')}
+end
 note_retryable(call, retryable)
 return {'SETTLED', table.concat(settle(call, status, message, detail, 0, '', '0'), ' ')}
