@@ -52,7 +52,7 @@ def dollars(cost: float) -> str:
 
 
 def cost_section(spends: Sequence[Spend]) -> PageTable:
-    """One line a model call, and their sum."""
+    """One line a model call, and their sum; `~` before tokens that the service did not count."""
     writes_cache = any(spend.cache_creation_tokens for spend in spends)
     numbers = ("in", "out", "cached", *(("to cache",) if writes_cache else ()))
     table = PageTable(
@@ -150,7 +150,8 @@ def _tokens(spends: Sequence[Spend], writes_cache: bool) -> list[str]:
     names = ["input_tokens", "output_tokens", "cache_read_tokens"]
     if writes_cache:
         names.append("cache_creation_tokens")
-    return [f"{sum(getattr(spend, name) for spend in spends):,}" for name in names]
+    about = "~" if any(spend.estimated for spend in spends) else ""
+    return [f"{about}{sum(getattr(spend, name) for spend in spends):,}" for name in names]
 
 
 def _judging_tokens(row: JudgementRow) -> Text:

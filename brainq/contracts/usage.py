@@ -10,12 +10,16 @@ SpendKind = Literal["step", "lost", "reflection", "compaction", "child"]
 
 
 class TokenUsage(Wire):
-    """Token counts of one reply, or a sum of several. `input_tokens` includes the cached ones."""
+    """Token counts of one reply, or a sum of several. `input_tokens` includes the cached ones.
+
+    estimated   some of it was not counted by the service
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_creation_tokens: int = 0
+    estimated: bool = False
 
     @property
     def total(self) -> int:
@@ -27,6 +31,7 @@ class TokenUsage(Wire):
             output_tokens=self.output_tokens + other.output_tokens,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
             cache_creation_tokens=self.cache_creation_tokens + other.cache_creation_tokens,
+            estimated=self.estimated or other.estimated,
         )
 
 
@@ -36,6 +41,7 @@ class Spend(Wire):
     kind       `step`; `lost`: an attempt that broke off, charged as an estimate; `child`: all of a child
                turn; or a call beside the steps
     cost_usd   None where the price of the model is not known
+    estimated  the service did not count the tokens of its reply
     """
 
     kind: SpendKind = "step"
@@ -46,6 +52,7 @@ class Spend(Wire):
     cache_read_tokens: int = 0
     cache_creation_tokens: int = 0
     cost_usd: float | None = None
+    estimated: bool = False
 
     @classmethod
     def of(cls, kind: SpendKind, step: int, model: str, usage: TokenUsage, cost_usd: float | None) -> Spend:
@@ -58,6 +65,7 @@ class Spend(Wire):
             cache_read_tokens=usage.cache_read_tokens,
             cache_creation_tokens=usage.cache_creation_tokens,
             cost_usd=cost_usd,
+            estimated=usage.estimated,
         )
 
     @property
@@ -67,4 +75,5 @@ class Spend(Wire):
             output_tokens=self.output_tokens,
             cache_read_tokens=self.cache_read_tokens,
             cache_creation_tokens=self.cache_creation_tokens,
+            estimated=self.estimated,
         )

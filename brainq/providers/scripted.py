@@ -176,7 +176,9 @@ class ScriptedProvider:
 def _finished(reply: ModelReply, request: ModelRequest) -> ModelReply:
     if not reply.model:
         reply = reply.model_copy(update={"model": request.model})
-    return with_usage(reply, request)
+    counted = with_usage(reply, request)
+    # Nobody bills for it, so what it is thought to have used is what it used.
+    return counted.model_copy(update={"usage": counted.usage.model_copy(update={"estimated": False})})
 
 
 def _error(failure: ScriptedFailure) -> ProviderError:

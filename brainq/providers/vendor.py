@@ -246,7 +246,7 @@ def _filled(reply: ModelReply, request: ModelRequest) -> ModelReply:
     """
     reply = with_usage(reply, request)
     if not reply.usage.input_tokens:
-        usage = reply.usage.model_copy(update={"input_tokens": estimate_request(request)})
+        usage = reply.usage.model_copy(update={"input_tokens": estimate_request(request), "estimated": True})
         reply = reply.model_copy(update={"usage": usage})
     return reply if reply.model else reply.model_copy(update={"model": request.model})
 

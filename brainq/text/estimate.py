@@ -73,7 +73,9 @@ def estimate_request(request: ModelRequest) -> int:
 def estimate_usage(request: ModelRequest, text: str = "", calls: Iterable[ToolCall] = ()) -> TokenUsage:
     """Usage of a request whose reply, so far as it came, was `text` and `calls`."""
     return TokenUsage(
-        input_tokens=estimate_request(request), output_tokens=estimate_text(text) + estimate_calls(calls)
+        input_tokens=estimate_request(request),
+        output_tokens=estimate_text(text) + estimate_calls(calls),
+        estimated=True,
     )
 
 

@@ -14,16 +14,7 @@ MAYBE_BILLED = frozenset({"timeout", "stream", "stalled", "malformed"})
 
 def spend_of(kind: SpendKind, step: int, aside: Aside, usage: TokenUsage, price: Price) -> Spend:
     """What a reply used."""
-    return Spend(
-        kind=kind,
-        step=step,
-        model=aside.model,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_creation_tokens=usage.cache_creation_tokens,
-        cost_usd=price(aside.provider.name, aside.model, usage),
-    )
+    return Spend.of(kind, step, aside.model, usage, price(aside.provider.name, aside.model, usage))
 
 
 def spend_of_failure(
@@ -52,6 +43,7 @@ def sum_of(spends: list[Spend]) -> Spend | None:
             "output_tokens": usage.output_tokens,
             "cache_read_tokens": usage.cache_read_tokens,
             "cache_creation_tokens": usage.cache_creation_tokens,
+            "estimated": usage.estimated,
             "cost_usd": sum(known) if len(known) == len(costs) else None,
         }
     )

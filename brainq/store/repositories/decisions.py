@@ -25,7 +25,7 @@ class Decisions:
     def write(self, connection: Connection, record: RuntimeDecisionRecord) -> bool:
         """Effect: keep the record; False if the turn has one."""
         values: dict[str, object] = record.model_dump(mode="python", exclude={"usage"})
-        values |= record.usage.model_dump()
+        values |= record.usage.model_dump(exclude={"estimated"})  # the spends say it
         values |= {
             "ending": record.ending.value,
             "stop_reason": record.stop_reason.value,
@@ -39,5 +39,5 @@ class Decisions:
         if found is None:
             return None
         values = {name: value for name, value in found.items() if name not in ("row", "created_at")}
-        usage = {name: values.pop(name) for name in TokenUsage.model_fields}
+        usage = {name: values.pop(name) for name in TokenUsage.model_fields if name in values}
         return RuntimeDecisionRecord.model_validate(values | {"usage": usage})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Float, Integer, PrimaryKeyConstraint, Table
+from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, PrimaryKeyConstraint, Table, false
 
 from brainq.store.tables.base import metadata
 from brainq.store.tables.types import IdText
@@ -23,6 +23,7 @@ spends = Table(
     Column("cache_read_tokens", BigInteger, nullable=False),
     Column("cache_creation_tokens", BigInteger, nullable=False),
     Column("cost_usd", Float),  # None where the model's price is not known
+    Column("estimated", Boolean, nullable=False, server_default=false()),  # the service counted no tokens
     PrimaryKeyConstraint("turn_id", "seq"),
     sqlite_with_rowid=False,
 )

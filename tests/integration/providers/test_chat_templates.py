@@ -160,7 +160,11 @@ def test_every_request_is_one_that_the_template_takes(
     model.replies = ["You are welcome."]
     result = pump.finish(fourth)
     assert result.text == "You are welcome."
-    assert result.input_tokens > 0, "estimated: the server counts nothing"
+    assert result.input_tokens > 0
+    assert "the service counted no tokens of 1 reply; they are estimated" in result.warnings
+    kept = pump.wiring.store.spends.of(first.turn_id)
+    assert {spend.kind for spend in kept} == {"step", "reflection"}
+    assert all(spend.estimated for spend in kept), "also in SQL"
 
     assert len(model.refused) == refusals, model.refused
     said = [str(messages) for messages in model.requests]

@@ -86,6 +86,7 @@ def test_missing_usage_is_estimated(wire: WireServer, openai: OpenAIProvider) ->
     *_, last = openai.generate_stream(request())
     assert last.reply is not None
     assert last.reply.usage.output_tokens == 100
+    assert last.reply.usage.estimated
     assert last.reply.usage.input_tokens > 0
 
 

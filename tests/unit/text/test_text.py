@@ -86,7 +86,7 @@ def test_estimated_tokens(text: str, tokens: int) -> None:
 
 def test_a_request_is_estimated_with_its_tools() -> None:
     bare = estimate_usage(request(user("x" * 400)), "y" * 40)
-    assert bare == TokenUsage(input_tokens=104, output_tokens=10)
+    assert bare == TokenUsage(input_tokens=104, output_tokens=10, estimated=True)
     with_tools = estimate_usage(
         request(user("x" * 400), tools=(WEATHER,)), "", [call("c1-0", {"city": "Oslo"})]
     )

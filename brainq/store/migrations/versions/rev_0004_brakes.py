@@ -1,4 +1,4 @@
-"""Brakes: holds, readiness flags, cancels. Whether a call may be tried again."""
+"""Brakes: holds, readiness flags, cancels. Whether a call may be tried again. Whether a spend is an estimate."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ def upgrade() -> None:
         postgresql_where=sa.text("over_at IS NULL"),
     )
     op.add_column("traces", sa.Column("retryable", sa.Boolean(), nullable=False, server_default=sa.false()))
+    op.add_column("spends", sa.Column("estimated", sa.Boolean(), nullable=False, server_default=sa.false()))
 
 
 def downgrade() -> None:
+    op.drop_column("spends", "estimated")
     op.drop_column("traces", "retryable")
     op.drop_table("brakes")
