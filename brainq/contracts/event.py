@@ -10,41 +10,71 @@ from brainq.contracts.base import Wire
 
 
 class EventKind(StrEnum):
-    """What an event tells. Behind each: the fields of its `data`."""
+    """What an event tells; `FIELDS` says what its `data` holds."""
 
     TURN_QUEUED = "turn.queued"
     TURN_ACTIVE = "turn.active"
-    TURN_OPENING = "turn.opening"  # plan (call, tool, effect of each): memory and the context pack are read
-    STEP_STARTED = "step.started"  # step, attempt: a higher attempt replaces the text of the lower
-    STEP_RETRIED = (
-        "step.retried"  # step, attempt, kind, wait_ms: the model failed and is asked again after the wait
-    )
-    TEXT_DELTA = "text.delta"  # step, attempt, text
-    # step, calls, plan (call, tool, effect of each), input_tokens, output_tokens; problem, where the reply could not be
-    # acted on: length, filtered, broken or output
-    STEP_ENDED = "step.ended"
-    CALL_WAITING = "call.waiting"  # call: for its lanes
-    CALL_DISPATCHED = "call.dispatched"  # call, attempt
-    CALL_RUNNING = "call.running"  # call, tool, attempt
-    CALL_PARKED = "call.parked"  # call, why: approval, hold, outside or child
-    CALL_ENDED = "call.ended"  # call, tool, status, latency_ms, detail
-    APPROVAL_REQUESTED = "approval.requested"  # call, tool, effect, reason, expires_in_ms
-    APPROVAL_DECIDED = "approval.decided"  # call, decision (approved, denied, expired), edited
-    HOLD_PLACED = "hold.placed"  # hold, reason, kind: hold or readiness
-    HOLD_RELEASED = "hold.released"  # hold
-    INPUT_ACCEPTED = "input.accepted"  # input
-    INPUT_CONSUMED = "input.consumed"  # input, step
-    INPUT_BOUNCED = "input.bounced"  # input
-    TURN_PARKED = "turn.parked"  # awaits: people or outside; the deadline stands still
-    TURN_RESUMED = "turn.resumed"  # parked_ms
+    TURN_OPENING = "turn.opening"  # memory and the context pack are read
+    STEP_STARTED = "step.started"  # a higher attempt replaces the text of the lower
+    STEP_RETRIED = "step.retried"  # the model failed, and is asked again after the wait
+    TEXT_DELTA = "text.delta"
+    STEP_ENDED = "step.ended"  # the reply asks for calls, or could not be acted on
+    CALL_WAITING = "call.waiting"  # for its lanes
+    CALL_DISPATCHED = "call.dispatched"
+    CALL_RUNNING = "call.running"
+    CALL_PARKED = "call.parked"
+    CALL_ENDED = "call.ended"
+    APPROVAL_REQUESTED = "approval.requested"
+    APPROVAL_DECIDED = "approval.decided"
+    HOLD_PLACED = "hold.placed"
+    HOLD_RELEASED = "hold.released"
+    INPUT_ACCEPTED = "input.accepted"
+    INPUT_CONSUMED = "input.consumed"
+    INPUT_BOUNCED = "input.bounced"
+    TURN_PARKED = "turn.parked"  # the deadline stands still
+    TURN_RESUMED = "turn.resumed"
     TURN_CANCELLING = "turn.cancelling"  # a cancel was asked for
-    BUDGET = "budget"  # spent: steps, tokens or cost
-    REFLECTION = "reflection"  # step, stub: why there was none
-    COMPACTION = "compaction"  # dropped, method, tokens_before, tokens_after
-    NOTICE = "notice"  # context_full, step: how much of the context a step fills, in per cent, from 70 on; once a turn
-    TURN_DIFF = "turn.diff"  # diff: one unified diff of all changes; once, before the ending
-    TURN_CLOSING = "turn.closing"  # ending, stop_reason
+    BUDGET = "budget"  # something of it is used up
+    REFLECTION = "reflection"
+    COMPACTION = "compaction"
+    NOTICE = "notice"  # once a turn: its context is nearly full
+    TURN_DIFF = "turn.diff"  # once, before the ending
+    TURN_CLOSING = "turn.closing"
     RESULT = "result"  # the one final event; after it nothing comes
+
+
+FIELDS: dict[EventKind, tuple[str, ...]] = {
+    EventKind.TURN_QUEUED: ("ahead",),
+    EventKind.TURN_ACTIVE: ("deadline_in_ms",),
+    EventKind.TURN_OPENING: ("plan",),
+    EventKind.STEP_STARTED: ("step", "attempt"),
+    EventKind.STEP_RETRIED: ("step", "attempt", "kind", "wait_ms"),
+    EventKind.TEXT_DELTA: ("step", "attempt", "text"),
+    EventKind.STEP_ENDED: ("step", "calls", "plan", "input_tokens", "output_tokens", "problem"),
+    EventKind.CALL_WAITING: ("call",),
+    EventKind.CALL_DISPATCHED: ("call", "attempt"),
+    EventKind.CALL_RUNNING: ("call", "tool", "attempt"),
+    EventKind.CALL_PARKED: ("call", "why"),
+    EventKind.CALL_ENDED: ("call", "tool", "status", "latency_ms", "detail"),
+    EventKind.APPROVAL_REQUESTED: ("call", "tool", "effect", "reason", "expires_in_ms"),
+    EventKind.APPROVAL_DECIDED: ("call", "decision", "edited"),
+    EventKind.HOLD_PLACED: ("hold", "reason", "kind"),
+    EventKind.HOLD_RELEASED: ("hold",),
+    EventKind.INPUT_ACCEPTED: ("input",),
+    EventKind.INPUT_CONSUMED: ("input", "step"),
+    EventKind.INPUT_BOUNCED: ("input",),
+    EventKind.TURN_PARKED: ("awaits",),
+    EventKind.TURN_RESUMED: ("parked_ms",),
+    EventKind.TURN_CANCELLING: ("reason",),
+    EventKind.BUDGET: ("spent",),
+    EventKind.REFLECTION: ("step", "stub"),
+    EventKind.COMPACTION: ("dropped", "method", "tokens_before", "tokens_after"),
+    EventKind.NOTICE: ("context_full", "step"),
+    EventKind.TURN_DIFF: ("diff",),
+    EventKind.TURN_CLOSING: ("ending", "stop_reason"),
+    EventKind.RESULT: ("ending", "stop_reason", "elapsed_ms"),
+}
+"""The fields of each kind's `data`; docs/events.md says what they mean."""
 
 
 class TurnEvent(Wire):

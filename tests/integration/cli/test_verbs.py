@@ -111,7 +111,9 @@ def test_a_submit_carries_every_field(brainq: Brainq, client: Client, tmp_path: 
             "--citations",
             "--not-ready",
             "--provider",
-            "scripted",
+            "offline",
+            "--model",
+            "rules",
         ),
     )
     request = client.wiring.store.turns.request(ran.out.strip())

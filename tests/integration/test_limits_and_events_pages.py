@@ -1,0 +1,111 @@
+"""docs/limits.md and docs/events.md say what the contracts and the scripts say, and their examples run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from brainq import Brain, Client, Effect, ScriptedProvider
+from brainq.contracts.event import FIELDS, EventKind
+from brainq.contracts.limits import Limits
+from brainq.contracts.turn import LimitsOverride
+from brainq.testing import calls, says
+from brainq.tools.tool import DEFAULT_TIMEOUT_S
+from tests.support.pump import Pump
+
+ROOT = Path(__file__).parents[2]
+LIMITS = (ROOT / "docs/limits.md").read_text()
+EVENTS = (ROOT / "docs/events.md").read_text()
+LUA = ROOT / "brainq/state/lua"
+_EMIT = re.compile(r"'([a-z]+\.[a-z]+|budget|notice)',\s*\{(.*?)\}\)", re.DOTALL)
+
+
+def rows(page: str, heads: str) -> dict[str, list[str]]:
+    """The cells of the table that begins with these heads, by their first cell."""
+    found: dict[str, list[str]] = {}
+    for line in page.split(heads)[1].splitlines()[2:]:
+        if not line.startswith("|"):
+            break
+        first, *others = [cell.strip() for cell in line.strip("|").split("|")]
+        found[first.strip("`")] = others
+    return found
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+
+
+def test_the_page_has_every_kind_of_event_with_its_fields() -> None:
+    told = rows(EVENTS, "| kind | fields of `data` | tells |")
+    assert {kind: tuple(cells[0].strip("`").split()) for kind, cells in told.items()} == {
+        kind.value: FIELDS[kind] for kind in EventKind
+    }
+
+
+def test_the_fields_are_those_the_scripts_tell() -> None:
+    told: dict[str, set[str]] = {}
+    for path in LUA.rglob("*.lua"):
+        for kind, body in _EMIT.findall(path.read_text()):
+            told.setdefault(kind, set()).update(re.findall(r"(\w+) = ", body))
+    assert len(told) > 20
+    assert {kind: set(FIELDS[EventKind(kind)]) for kind in told} == told
+
+
+def test_the_page_has_every_limit_with_its_default() -> None:
+    told = rows(LIMITS, "| limit | default | when it is used up |")
+    assert set(told) == set(Limits.model_fields) == set(LimitsOverride.model_fields)
+    for name, field in Limits.model_fields.items():
+        if field.default is not None:
+            assert told[name][0] == f"{field.default:g}", name
+        else:
+            assert told[name][0].startswith(("none", "as `max_steps`")), name
+    assert f"{DEFAULT_TIMEOUT_S:g} s by default" in LIMITS
+    assert f"takes {Limits().max_steps} steps by default" in LIMITS
+
+
+def test_the_examples_run(pumps: Callable[..., Pump], capsys: Any) -> None:
+    follow, stream, citations = blocks(EVENTS)
+    names: dict[str, Any] = {}
+    exec(compile("from __future__ import annotations\n" + follow, "events.md", "exec"), names)
+    exec(compile(stream, "events.md", "exec"), names)
+    exec(compile(citations, "events.md", "exec"), names)
+    brain: Brain = names["brain"]
+    asked = ScriptedProvider(
+        rules=lambda r: calls(("look_up", {"word": "tea"})) if r.step == 1 else says("A word.")
+    )
+    told = Brain("teller", asked, tools=list(brain.tools.values()), callbacks=brain.callbacks)
+    pump = pumps(told)
+    handle = pump.submit("s1", "What is tea?")
+    result = pump.finish(handle)
+    assert [citation.source for citation in result.local_citations] == ["dictionary.txt"]
+    assert [citation.source for citation in result.web_citations] == ["https://example.org/tea"]
+    streamed = [line.split(" ", 3) for line in capsys.readouterr().out.splitlines()]
+    assert "".join(piece for _, step, _, piece in streamed if step == "2") == "A word."
+    assert names["follow"](pump.client, handle.turn_id) == "A word."
+    assert "calls look_up" in capsys.readouterr().out
+    seen = [event.seq for event in handle.events()]
+    assert names["follow"](pump.client, handle.turn_id, after=seen[-2]) == ""
+    assert seen == list(range(1, len(seen) + 1))
+
+
+def test_the_limits_example_and_the_limit_of_steps(pumps: Callable[..., Pump]) -> None:
+    made, submitted = blocks(LIMITS)
+    names: dict[str, Any] = {}
+    exec(compile(made, "limits.md", "exec"), names)
+    assert names["brain"].limits.max_steps == 12
+    assert names["brain"].limits.max_cost_usd == 0.25
+    asked = ScriptedProvider(rules=lambda r: calls(("look", {"n": r.step})))
+    brain = Brain("digger", asked)
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def look(n: int) -> int:
+        """Look."""
+        return n
+
+    pump = pumps(brain)
+    result = pump.finish(pump.submit("s1", "Dig."))
+    assert (result.ending, result.stop_reason, result.steps) == ("completed", "max_steps", Limits().max_steps)
+    client: Client = pump.client
+    exec(compile(submitted, "limits.md", "exec"), {"client": client})
