@@ -120,7 +120,7 @@ def test_control_characters_and_markup_of_models_and_tools_are_not_obeyed() -> N
 @pytest.mark.parametrize("kind", [kind for kind in EventKind if kind is not EventKind.TEXT_DELTA])
 def test_every_kind_of_event_is_one_line(kind: EventKind) -> None:
     data: dict[str, Any] = {"step": 1, "call": "c1-0", "status": "failed", "ahead": 1, "deadline_in_ms": 1}
-    data |= {"plan": [], "tokens_before": 2, "tokens_after": 1, "method": "rules"}
+    data |= {"plan": [], "tokens_before": 2, "tokens_after": 1, "method": "rules", "context_full": 71}
     assert len(shown((kind.value, data)).splitlines()) == 1
 
 
