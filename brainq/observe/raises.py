@@ -10,18 +10,23 @@ import os
 import sys
 import traceback
 
+from brainq.errors import BrainqError
 from brainq.observe.place import is_users
 
 TRACEBACK = "BRAINQ_TRACEBACK"
 
 
 def users_traceback(failure: BaseException) -> str:
-    """From the first line of the user's code on, with the message; empty where none of it was run."""
+    """From the first line of the user's code on, with the message; empty where none of it was run.
+
+    What brainq refuses ends with the user's line that asked for it: how it was refused tells nothing.
+    """
     frames = traceback.extract_tb(failure.__traceback__)
-    first = next((index for index, frame in enumerate(frames) if is_users(frame.filename)), None)
-    if first is None and not isinstance(failure, SyntaxError):
+    users = [index for index, frame in enumerate(frames) if is_users(frame.filename)]
+    if not users and not isinstance(failure, SyntaxError):
         return ""
-    path = frames[first:] if first is not None else []
+    end = users[-1] + 1 if users and isinstance(failure, BrainqError) else len(frames)
+    path = frames[users[0] : end] if users else []
     lines = [*traceback.format_list(path), *traceback.format_exception_only(failure)]
     return "Traceback (most recent call last):\n" + "".join(lines)
 

@@ -36,10 +36,10 @@ def test_the_wheel_has_one_top_level_package_with_all_its_data(wheel: Path) -> N
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {name.partition("/")[0] for name in names} == {"brainq", "brainq-0.1.0.dist-info"}
     assert {f"brainq/workers/{pool}.py" for pool in POOLS} <= names
-    tracked = subprocess.run(
-        ["git", "ls-files", "brainq"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.split()
-    assert set(tracked) <= names
+    files = [
+        path for path in (ROOT / "brainq").rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
+    assert {str(path.relative_to(ROOT)) for path in files} <= names
     for needed in ("workers/flowerconfig.py", "cli/project/app.py", "cli/project/gitignore", "py.typed"):
         assert f"brainq/{needed}" in names
 

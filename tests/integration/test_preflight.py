@@ -110,6 +110,14 @@ def test_a_brain_that_fails_to_import_names_its_file_and_line_and_keeps_the_path
     assert "importlib" not in shown
 
 
+def test_what_brainq_refuses_in_the_brain_is_shown_up_to_the_line_that_asked_for_it(here: Path) -> None:
+    settings = settings_of(here, "pre_refused", APP.format(model="opnai:gpt-4.1"))
+    with pytest.raises(BrainNotLoaded, match=r"pre_refused\.py:3: InvalidInput: model: 'opnai'") as refused:
+        require_start(settings, redis_url=None)
+    assert refused.value.shown_traceback.count("File ") == 1
+    assert "pre_refused.py" in refused.value.shown_traceback
+
+
 def test_a_syntax_error_names_its_line(here: Path) -> None:
     settings = settings_of(here, "pre_syntax", "from brainq import Brain\n\nbrain = (\n")
     with pytest.raises(BrainNotLoaded, match=r"pre_syntax\.py:3: SyntaxError"):
