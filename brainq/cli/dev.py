@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli.options import App
+from brainq.cli.options import App, Level, LogLevel
 
 
 def dev(
@@ -26,7 +26,7 @@ def dev(
             help="Let its own Redis listen on this port of 127.0.0.1, too, for producers without brainq.",
         ),
     ] = None,
-    level: Annotated[str, typer.Option("-l", "--log-level", help="What the workers log.")] = "WARNING",
+    level: LogLevel = Level.WARNING,
 ) -> None:
     """Run Redis, SQLite and all four pools here; Ctrl+C stops them, twice at once.
 
@@ -43,4 +43,4 @@ def dev(
     """
     from brainq.cli.dev_stack import run_dev
 
-    run_dev(flower=flower, log_level=level.upper(), reload=reload, port=port)
+    run_dev(flower=flower, log_level=level.value, reload=reload, port=port)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -77,9 +78,14 @@ def _run(
 ) -> None:
     url = stack.enter_context(resolve_redis(settings, port))
     logs = settings.data_dir.absolute() / "logs"
-    environment = {"BRAINQ_REDIS_URL": url, "BRAINQ_APP": settings.app, "PYTHONUNBUFFERED": "1"}
+    environment = {
+        "BRAINQ_REDIS_URL": url,
+        "BRAINQ_APP": settings.app,
+        "BRAINQ_LOG_LEVEL": os.environ.get("BRAINQ_LOG_LEVEL") or log_level,
+        "PYTHONUNBUFFERED": "1",
+    }
     environment[TRACEBACK] = "1"  # what your tools raise is shown in full
-    fleet = Fleet(logs, environment, log_level=log_level)
+    fleet = Fleet(logs, environment, log_level=log_level.upper())
     follower = LogFollower(fleet, console)
     others: list[FlowerChild] = []
     if flower:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -20,6 +21,20 @@ def use_app(value: str) -> str:
 App = Annotated[
     str,
     typer.Option("-A", "--app", metavar="MODULE:BRAIN", callback=use_app, help="The brain; sets BRAINQ_APP."),
+]
+
+
+class Level(StrEnum):
+    """How much a worker logs, brainq's lines and Celery's."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+LogLevel = Annotated[
+    Level, typer.Option("-l", "--log-level", case_sensitive=False, help="What the workers log.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 

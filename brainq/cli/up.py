@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli.options import App
+from brainq.cli.options import App, Level, LogLevel
 
 
 def up(
@@ -14,7 +14,7 @@ def up(
         list[str] | None,
         typer.Argument(metavar="[POOL]...", help="coordinator, parallel, serial, finalizer, flower."),
     ] = None,
-    level: Annotated[str, typer.Option("-l", "--log-level", help="What the workers log.")] = "INFO",
+    level: LogLevel = Level.INFO,
     app: App = "",
 ) -> None:
     """Run pools here and keep them running: all four, or those named.
@@ -33,4 +33,4 @@ def up(
     """
     from brainq.cli.up_stack import run_up
 
-    run_up(pools or [], log_level=level.upper())
+    run_up(pools or [], log_level=level.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 
 from rich.console import Console
@@ -41,9 +42,14 @@ def run_up(wanted: list[str], *, log_level: str) -> None:
         ready_to_start(settings, redis_url=told, writes=settings.data_dir)
         stop = stack.enter_context(StopSignals())
         url = stack.enter_context(resolve_redis(settings))
-        environment = {"BRAINQ_REDIS_URL": url, "BRAINQ_APP": settings.app, "PYTHONUNBUFFERED": "1"}
+        environment = {
+            "BRAINQ_REDIS_URL": url,
+            "BRAINQ_APP": settings.app,
+            "BRAINQ_LOG_LEVEL": os.environ.get("BRAINQ_LOG_LEVEL") or log_level,
+            "PYTHONUNBUFFERED": "1",
+        }
         logs = settings.data_dir.absolute() / "logs"
-        fleet = Fleet(logs, environment, log_level=log_level, pools=pools)
+        fleet = Fleet(logs, environment, log_level=log_level.upper(), pools=pools)
         follower = LogFollower(fleet, console)
         follower.skip()
         others = [FlowerChild(logs / "flower.log", environment) for _ in flower]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli.options import App
+from brainq.cli.options import App, Level, LogLevel
 
 POOLS = ("coordinator", "parallel", "serial", "finalizer")
 
@@ -23,7 +23,7 @@ def worker(
     ] = "",
     concurrency: Annotated[int | None, typer.Option("-c", "--concurrency", min=1, help="Threads.")] = None,
     name: Annotated[str, typer.Option("-n", "--name", help="The worker's name; %h is the host.")] = "",
-    level: Annotated[str, typer.Option("-l", "--log-level", help="debug, info, warning or error.")] = "info",
+    level: LogLevel = Level.INFO,
     app: App = "",
 ) -> None:
     """Run a worker of one pool in the foreground.
@@ -44,6 +44,7 @@ def worker(
     from brainq.settings import load_settings
 
     ready_to_start(load_settings(), redis_url=share_redis())
+    os.environ.setdefault("BRAINQ_LOG_LEVEL", level.value)  # -l is Celery's; this is for brainq's own lines
     os.execv(sys.executable, command)
 
 

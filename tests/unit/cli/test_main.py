@@ -214,3 +214,10 @@ def test_flower_for_others_needs_a_login(address: str) -> None:
     with pytest.raises(InvalidInput, match="FLOWER_BASIC_AUTH"):
         require_login(address, {})
     require_login(address, {"FLOWER_BASIC_AUTH": "me:secret"})
+
+
+@pytest.mark.parametrize("command", [("dev",), ("up",), ("worker", "serial")])
+def test_a_level_that_is_none_is_wrong_usage(leaves: Leaves, command: tuple[str, ...]) -> None:
+    code, _, err = leaves(*command, "-l", "loud")
+    assert code == Exit.USAGE
+    assert "'warning'" in err
