@@ -66,6 +66,7 @@ class Client:
         kind: TurnKind = "chat",
         seed: Literal["session", "empty"] = "session",
         readiness: bool | None = None,
+        greeting: str | None = None,
     ) -> TurnHandle:
         """Accept a turn; returns once SQL has it.
 
@@ -84,6 +85,8 @@ class Client:
         readiness     False: no call that changes something starts before `handle.steer(..., readiness=True)`, or
                       the hold is released; True: the turn is ready, whatever flags the session has. In a turn
                       that the message goes into it lifts or sets that turn's readiness hold
+        greeting      what the assistant said before the user did, such as a chat page's first line; only the first
+                      turn of a session takes it
         The other arguments override the brain for this turn.
 
         Raises InvalidInput naming the field, before anything is stored; SubmitConflict when the
@@ -112,6 +115,7 @@ class Client:
                 "kind": kind,
                 "seed": seed,
                 "readiness": readiness,
+                "greeting": greeting,
             }
         )
         try:

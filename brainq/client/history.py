@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brainq.contracts.history import HistoryTurn
 from brainq.contracts.message import Message
-from brainq.contracts.turn import NOT_KEPT
+from brainq.contracts.turn import NOT_KEPT, TurnRequest
 from brainq.errors import ContentNotKept, TurnNotFound
 from brainq.store.rows import WholeTurn
 from brainq.wiring import Wiring
@@ -34,6 +34,13 @@ def turns_of(wiring: Wiring, session_id: str, limit: int, before: str | None) ->
     return tuple(_history_turn(wiring, turn) for turn in reversed(found))
 
 
+def _greeting(wiring: Wiring, request: TurnRequest) -> str:
+    """Only the first turn of a session takes one."""
+    if not request.greeting or wiring.store.turns.number(request.turn_id) != 1:
+        return ""
+    return request.greeting
+
+
 def _history_turn(wiring: Wiring, turn: WholeTurn) -> HistoryTurn:
     row, request, result = turn.row, turn.request, turn.result
     state, text = row.state, "" if result is None else result.text
@@ -46,6 +53,7 @@ def _history_turn(wiring: Wiring, turn: WholeTurn) -> HistoryTurn:
         kind=request.kind,
         state=state,
         stop_reason=row.stop_reason,
+        greeting=_greeting(wiring, request),
         user_message=request.user_message if is_kept else "",
         text=text if is_kept else "",
         is_kept=is_kept,

@@ -33,3 +33,4 @@ class SubmitOptions(TypedDict, total=False):
     kind: TurnKind
     seed: Literal["session", "empty"]
     readiness: bool | None
+    greeting: str | None

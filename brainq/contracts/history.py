@@ -14,6 +14,7 @@ class HistoryTurn(Wire):
 
     state         as `brainq list` shows it: queued, active, parked, closing, or the ending; `accepted` where only SQL
                   knows the turn yet
+    greeting      what the assistant said before the user did, where this is the session's first turn
     user_message  what the user said
     text          the answer; of a live turn what the model said last
     is_kept       False: the brain keeps content out of SQL (`redact_logs`), and both texts are empty
@@ -24,6 +25,7 @@ class HistoryTurn(Wire):
     kind: TurnKind = "chat"
     state: str
     stop_reason: StopReason | None = None
+    greeting: str = ""
     user_message: str = ""
     text: str = ""
     is_kept: bool = True

@@ -12,7 +12,7 @@ from brainq.contracts.limits import Limits
 from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Spend
-from brainq.errors import NoParsedOutput
+from brainq.errors import InvalidInput, NoParsedOutput
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -90,11 +90,12 @@ class TurnRequest(Wire):
     parent         the call that started this turn, for a child turn
     readiness      False: a readiness hold stands on the turn from its beginning; True: it is ready, and takes no flag
                    of its session; None: it takes the oldest flag. As input of another turn: see `TurnInput`
+    greeting       what the assistant said before the user did; only the first turn of a session takes it
     """
 
     turn_id: str
     session_id: str
-    user_message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
+    user_message: str = Field(max_length=MAX_MESSAGE_CHARS)
     request_key: str = ""
     model: str | None = None
     provider: str | None = None
@@ -113,6 +114,14 @@ class TurnRequest(Wire):
     seed: Literal["session", "empty"] = "session"
     parent: ParentCall | None = None
     readiness: bool | None = None
+    greeting: str | None = Field(default=None, min_length=1, max_length=MAX_MESSAGE_CHARS)
+
+    @field_validator("user_message", mode="before")
+    @classmethod
+    def _says_something(cls, value: object) -> object:
+        if isinstance(value, str) and not value.strip():
+            raise InvalidInput("user_message", "it is empty, and a turn answers what was said; send a text")
+        return value
 
     @field_validator("output_schema", "metadata", mode="before")
     @classmethod

@@ -103,6 +103,7 @@ def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
             "seed",
             "output_schema",
             "readiness",
+            "greeting",
         }
     )
     turn_id = bounced_turn_id(sent_to.session_id, item.client_message_id)

@@ -8,6 +8,7 @@ from brainq.brain import Brain
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.message import Message
+from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
 from brainq.observe.logs import logger
@@ -22,6 +23,7 @@ EARLIER = "earlier-"  # begins the turn ids of messages that were read back from
 READY_SAID_EVERY_S = (
     60.0  # that turns begin ready for want of flags; a busy process would say it all the time
 )
+OPENED = "[The user opened the conversation and has not said anything yet.]"
 TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its history go
 
 
@@ -70,7 +72,7 @@ class Beginner:
             if not view.flag:
                 self._say_ready(claim.turn_id)
         self._call_back(info)
-        before = [] if _is_known(view) else trying(lambda: self._from_sql(claim))
+        before = [] if _is_known(view) else trying(lambda: self._from_sql(claim, request))
         if request.kind == "review":
             # Its history is its own: what it begins with is copied into it.
             before = [*view.history, *before] if request.seed == "session" else []
@@ -94,15 +96,28 @@ class Beginner:
         except Exception as failure:
             log.error("on_turn_start raised", failure=failure, turn_id=info.turn_id)
 
-    def _from_sql(self, claim: TurnClaim) -> list[Message]:
-        """A session that Redis no longer holds goes on from what SQL kept of it."""
+    def _from_sql(self, claim: TurnClaim, request: TurnRequest) -> list[Message]:
+        """A session that Redis no longer holds goes on from what SQL kept of it; a new one begins with its greeting."""
         pairs = self._remembered.history(claim.session_id, claim.turn_id, TURNS_FROM_SQL)
-        return [
+        said = [
             Message(role=role, content=text, turn=f"{EARLIER}{number}")
             for number, pair in enumerate(pairs)
             for role, text in zip(("user", "assistant"), pair, strict=True)
             if text
         ]
+        if len(pairs) >= TURNS_FROM_SQL:
+            return said
+        greeting = self._remembered.greeting(claim.session_id) if pairs else request.greeting
+        return [*_greeted(greeting), *said] if greeting else said
+
+
+def _greeted(greeting: str) -> tuple[Message, Message]:
+    """An answer to nobody: services and templates want a user's message before each of the assistant's."""
+    turn = f"{EARLIER}greeting"
+    return (
+        Message(role="user", content=OPENED, turn=turn, extra={"note": "greeting"}),
+        Message(role="assistant", content=greeting, turn=turn),
+    )
 
 
 def _is_known(view: TurnView) -> bool:

@@ -63,6 +63,12 @@ _UNENDED = (
     .order_by(_T.row)
     .limit(bindparam("limit"))
 )
+_FIRST = (
+    select(_T.request_json)
+    .where(_T.session_id == bindparam("session"), _T.state != "rejected")
+    .order_by(_T.row)
+    .limit(1)
+)
 _NUMBER = select(func.coalesce(_T.turn_number, POSITION).label("number")).where(
     _T.turn_id == bindparam("turn"), _T.state != "rejected"
 )
@@ -192,6 +198,12 @@ class Turns:
         """The turn's position among its session's accepted turns, from 1; 0 for a turn SQL does not know."""
         found = self._db.first(_NUMBER, {"turn": turn_id})
         return 0 if found is None else int(found["number"])
+
+    def greeting(self, session_id: str) -> str:
+        """What the assistant said before the session's first turn; "" for nothing, or where it is not kept."""
+        found = self._db.first(_FIRST, {"session": session_id})
+        request = None if found is None else TurnRequest.model_validate_json(found["request_json"])
+        return "" if request is None else request.greeting or ""
 
     def history(self, session_id: str, before_turn_id: str, limit_turns: int) -> Sequence[tuple[str, str]]:
         """(user, assistant) texts of the session's last turns before this one, oldest first.
