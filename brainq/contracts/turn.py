@@ -40,6 +40,8 @@ class LimitsFields(TypedDict, total=False):
     """The fields of LimitsOverride, for callers that write a dict."""
 
     timeout_s: float
+    first_token_s: float
+    idle_s: float
     max_steps: int
     max_tool_calls: int
     max_reflections: int
