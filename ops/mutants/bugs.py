@@ -88,8 +88,8 @@ BUGS = (
     Bug(
         "an endless stream of a user's own provider is not cut",
         "brainq/providers/watched.py",
-        "if pace.deadline.passed:",
-        "if False:",
+        "    return _read_apart(provider, request)",
+        "    return provider.generate_stream(request)",
         ("tests/integration/providers/test_stalls.py::test_an_endless_foreign_stream_is_cut",),
     ),
     Bug(
@@ -105,5 +105,19 @@ BUGS = (
         'BEGUN_AGAIN = frozenset({"stream", "stalled"})',
         'BEGUN_AGAIN = frozenset({"stream"})',
         ("tests/integration/providers/test_stalls.py::test_a_turn_asks_again",),
+    ),
+    Bug(
+        "neighbours of one role are two messages",
+        "brainq/providers/chat_roles.py",
+        "    said = _merged(said)\n",
+        "",
+        ("tests/unit/providers/test_chat_roles.py",),
+    ),
+    Bug(
+        "a user's message stands right behind a tool's",
+        "brainq/providers/chat_roles.py",
+        'if roles != "all":',
+        "if False:",
+        ("tests/unit/providers/test_chat_roles.py",),
     ),
 )
