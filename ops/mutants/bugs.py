@@ -7,7 +7,152 @@ from ops.mutants.bug import Bug
 DECIDE = ("tests/unit/turn/test_decide.py",)
 RESERVED = ("tests/integration/test_reserved.py",)
 
+PLAN = ("tests/unit/turn/test_plan.py", "tests/unit/turn/test_scheduler.py")
+RESCUE = ("tests/unit/upkeep/test_rescue.py",)
+REPORT = ("tests/unit/calls/test_report.py",)
+RETRY = ("tests/unit/providers/test_retry.py",)
+
 BUGS = (
+    Bug(
+        "reads that share a resource run side by side",
+        "brainq/turn/scheduler.py",
+        "call.effect.is_read and not (call.resources & used)",
+        "call.effect.is_read",
+        PLAN,
+    ),
+    Bug(
+        "a read joins the wave of a write",
+        "brainq/turn/scheduler.py",
+        "open_reads = call.effect.is_read",
+        "open_reads = True",
+        PLAN,
+    ),
+    Bug(
+        "parallel_tools=False is not heard",
+        "brainq/turn/scheduler.py",
+        "joins = self._parallel and open_reads",
+        "joins = open_reads",
+        PLAN,
+    ),
+    Bug(
+        "a blocked tool runs on",
+        "brainq/gates/blocked.py",
+        "if tool not in blocked:",
+        "if tool not in blocked or len(blocked) == 1:",
+        ("tests/unit/gates/test_order.py",),
+    ),
+    Bug(
+        "the guard forgets that the world has changed",
+        "brainq/gates/replay.py",
+        "if self.succeeded.get(fingerprint) != self.write_epoch:",
+        "if fingerprint not in self.succeeded:",
+        ("tests/unit/gates/test_order.py",),
+    ),
+    Bug(
+        "a whole number is made of 3.5",
+        "brainq/gates/repair.py",
+        "if exact == exact.to_integral_value() and abs(exact) < _MAX_WHOLE:",
+        "if abs(exact) < _MAX_WHOLE:",
+        ("tests/unit/gates/test_validation.py",),
+    ),
+    Bug(
+        "a call over the budget runs",
+        "brainq/turn/plan.py",
+        'words[verdict.call.id] in ("SPENT", "EXPIRED")',
+        'words[verdict.call.id] == "EXPIRED"',
+        PLAN,
+    ),
+    Bug(
+        "more calls a reply than are taken",
+        "brainq/turn/plan.py",
+        "for index, call in enumerate(reply.calls[:MAX_CALLS_A_REPLY])\n    ]\n    facts",
+        "for index, call in enumerate(reply.calls)\n    ]\n    facts",
+        PLAN,
+    ),
+    Bug(
+        "a started write is asked for again",
+        "brainq/upkeep/rescue.py",
+        'surely_without_effect = effect.is_read or (started == "void" and not idempotent)',
+        "surely_without_effect = True",
+        RESCUE,
+    ),
+    Bug(
+        "a rescue asks again without end",
+        "brainq/upkeep/rescue.py",
+        "if attempt < max_attempts and (",
+        "if attempt <= max_attempts and (",
+        RESCUE,
+    ),
+    Bug(
+        "an abandoned write's timeout is taken for its end",
+        "brainq/upkeep/rescue.py",
+        "if isinstance(outcome, ToolTimeout) and outcome.after_ms > 0:",
+        "if False:",
+        RESCUE,
+    ),
+    Bug(
+        "a write that a cancel cut off counts as cancelled",
+        "brainq/calls/report.py",
+        "    if claim.effect.is_read:\n        return outcome, _cancelled",
+        "    if True:\n        return outcome, _cancelled",
+        REPORT,
+    ),
+    Bug(
+        "a write stopped at its deadline has timed out",
+        "brainq/calls/report.py",
+        "if outcome.still_running or outcome.after_ms == 0:",
+        "if True:",
+        REPORT,
+    ),
+    Bug(
+        "late reads are told to the model",
+        "brainq/calls/report.py",
+        "if claim.effect.is_read or not isinstance(outcome, ToolSuccess | ToolFailure):",
+        "if not isinstance(outcome, ToolSuccess | ToolFailure):",
+        REPORT,
+    ),
+    Bug(
+        "what must not be retried is retried",
+        "brainq/providers/retry.py",
+        'if not error.retryable or error.kind == "stalled":',
+        'if error.kind == "stalled":',
+        RETRY,
+    ),
+    Bug(
+        "a retry waits past the deadline",
+        "brainq/providers/retry.py",
+        "or wait_s >= self._deadline.remaining_s():",
+        "or wait_s < 0:",
+        RETRY,
+    ),
+    Bug(
+        "a service is asked again sooner than it said",
+        "brainq/providers/retry.py",
+        "return asked_s + self.draw() * min(asked_s * 0.1, 1.0)",
+        "return asked_s * self.draw()",
+        RETRY,
+    ),
+    Bug(
+        "a cancelled token has time left",
+        "brainq/tools/deadline.py",
+        "return 0.0 if self._cancelled.is_set() else max(0.0, self._ends_at - time.monotonic())",
+        "return max(0.0, self._ends_at - time.monotonic())",
+        ("tests/unit/tools/test_deadline.py",),
+    ),
+    Bug(
+        "a redacted result keeps its text",
+        "brainq/store/redaction.py",
+        '"text": "",',
+        "",
+        ("tests/unit/store/test_redaction.py",),
+    ),
+    Bug(
+        "equal arguments in another order are other arguments",
+        "brainq/gates/canonical.py",
+        "sort_keys=True",
+        "sort_keys=False",
+        ("tests/unit/gates/test_canonical.py",),
+    ),
     Bug(
         "a cancelled turn goes on",
         "brainq/turn/decide.py",

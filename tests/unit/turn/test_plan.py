@@ -18,7 +18,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.gates.canonical import args_hash, fingerprint
-from brainq.turn.plan import Plan, plan_calls
+from brainq.turn.plan import MAX_CALLS_A_REPLY, Plan, plan_calls
 
 REQUEST = TurnRequest(turn_id="t-1", session_id="s1", user_message="Pay it.", cwd="/w", metadata={"k": 1})
 
@@ -174,3 +174,13 @@ def test_reads_that_share_a_resource_are_kept_in_separate_waves() -> None:
         (),
         ("shelf:1",),
     ]
+
+
+def test_calls_that_the_budget_refuses_are_denied_and_the_others_run() -> None:
+    found = plan(bank(), ("balance", {}), ("pay", {"amount": 1}), words=("CLAIMED", "SPENT"))
+    assert [(call.tool, call.denied) for call in found.calls] == [("balance", ""), ("pay", "budget")]
+
+
+def test_a_reply_of_more_calls_than_are_taken_is_cut() -> None:
+    found = plan(bank(), *[("pay", {"amount": number}) for number in range(MAX_CALLS_A_REPLY + 2)])
+    assert len(found.calls) == len(found.message.calls) == MAX_CALLS_A_REPLY
