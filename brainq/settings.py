@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from brainq.errors import SetupError
+from brainq.sentinel import sentinels_of
 
 ENV_PREFIX = "BRAINQ_"
 _KEY_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}:", re.ASCII)
@@ -185,4 +186,9 @@ def _sentence(problem: dict[str, Any]) -> str:
 def _with_scheme(value: SecretStr | None, schemes: tuple[str, ...]) -> SecretStr | None:
     if value is not None and not value.get_secret_value().startswith(schemes):
         raise ValueError(f"must begin with one of {', '.join(schemes)}")
+    if value is not None and value.get_secret_value().startswith("sentinel://"):
+        try:
+            sentinels_of(value.get_secret_value())
+        except SetupError as wrong:
+            raise ValueError(str(wrong)) from None
     return value

@@ -14,6 +14,7 @@ from kombu.entity import Exchange, Queue
 from brainq.broker import names
 from brainq.broker.poison import CHECKED_TRANSPORTS
 from brainq.errors import SetupError
+from brainq.sentinel import sentinels_of
 from brainq.settings import Settings
 from brainq.sockets import KEEPALIVE
 
@@ -60,7 +61,8 @@ def make_app(
     unknown = sorted(set(queues) - set(names.ALL_QUEUES))
     if unknown:
         raise SetupError(f"no such queue: {', '.join(unknown)}; the queues are {', '.join(names.ALL_QUEUES)}")
-    url = celery_url(broker_url or _configured_url(settings))
+    given = broker_url or _configured_url(settings)
+    url = celery_url(given)
     app = _App(name, set_as_current=False, amqp=_DirectAMQP)
     conf = cast("Any", app.conf)
     # CELERY_RESULT_BACKEND and CELERY_BROKER_URL may be set for the user's own app in the same environment;
@@ -70,7 +72,7 @@ def make_app(
     conf.broker_write_url = url
     conf.update(
         broker_url=url,
-        broker_transport_options=_transport_options(settings, url),
+        broker_transport_options=_transport_options(settings, given),
         task_queues=[Queue(queue, _DEFAULT_EXCHANGE, routing_key=queue) for queue in names.ALL_QUEUES],
         worker_concurrency=concurrency,
         worker_send_task_events=settings.task_events,
@@ -84,7 +86,9 @@ def make_app(
 
 
 def celery_url(url: str) -> str:
-    """`url` as kombu writes it: a unix socket is `redis+socket://<path>?virtual_host=<db>` there."""
+    """`url` as kombu writes it: a unix socket is `redis+socket://<path>?virtual_host=<db>` there, sentinels a list."""
+    if url.startswith("sentinel://"):
+        return sentinels_of(url).celery_url
     if not url.startswith("unix://"):
         return url
     parts = urlsplit(url)
@@ -153,7 +157,7 @@ def _configured_url(settings: Settings) -> str:
 
 
 def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
-    if not url.startswith(("redis", "sentinel")):
+    if not url.startswith(("redis", "unix", "sentinel")):
         return {}
     options: dict[str, Any] = {
         "ack_emulation": False,
@@ -170,6 +174,8 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
         "retry_on_timeout": False,
         "client_name": "brainq",
     }
+    if url.startswith("sentinel://"):
+        options["master_name"] = sentinels_of(url).master
     return options
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from brainq.observe.urls import without_password
 from brainq.preflight.check import Check, fail, ok
+from brainq.sentinel import FORM
 from brainq.settings import Settings
 from brainq.state.connection import make_client
 
@@ -38,6 +39,12 @@ def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_
     server = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {spoken}"
     if tuple(int(part) for part in re.findall(r"\d+", spoken)[:2]) < OLDEST:
         return fail(name, f"{server} at {shown} is too old", "brainq needs Redis 6.2 or newer, or Valkey")
+    if str(info.get("cluster_enabled")) == "1":
+        return fail(
+            name,
+            f"{shown} is a Redis Cluster, which brainq does not work on",
+            f"put one primary into {variable}; Sentinel may watch it: {FORM}",
+        )
     if info.get("role") == "slave":
         return fail(
             name,
@@ -51,7 +58,7 @@ def check_broker(settings: Settings) -> Check:
     """Whether BRAINQ_BROKER_URL, where it is set, leads somewhere."""
     url = settings.broker_url.get_secret_value() if settings.broker_url else ""
     scheme = urlsplit(url).scheme
-    if scheme in ("redis", "rediss", "unix"):
+    if scheme in ("redis", "rediss", "unix", "sentinel"):
         return check_redis(url, name="broker", variable="BRAINQ_BROKER_URL")
     if scheme not in _AMQP_PORTS:
         return ok("broker", without_password(url) or "the same Redis")

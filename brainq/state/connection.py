@@ -11,7 +11,9 @@ from typing import Any
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+from redis.sentinel import Sentinel, SentinelConnectionPool
 
+from brainq.sentinel import sentinels_of
 from brainq.sockets import KEEPALIVE
 
 # redis-py 8 repeats a command up to ten times when a reply is lost. Our scripts may be run twice without harm,
@@ -20,6 +22,7 @@ NO_BLIND_RETRY = 0
 
 SOCKET_TIMEOUT_S = 10.0  # longer than the longest blocking read (events, 2 s)
 CHECK_AFTER_IDLE_S = 5.0
+SENTINEL_S = 2.0  # to wait for one sentinel, before the next is asked
 
 AWAY = (redis.ConnectionError, redis.TimeoutError, OSError)  # what is raised while Redis does not answer
 
@@ -34,6 +37,11 @@ class Line:
 
     connection: Any = None
     used: float = 0.0
+    is_open: bool = False
+
+    def close(self) -> None:
+        self.connection.disconnect()
+        self.is_open = False
 
 
 class Client(redis.Redis):
@@ -67,7 +75,7 @@ class Client(redis.Redis):
                 raise  # an answer like any other: the connection is good
             except BaseException as error:
                 # Half a reply may be left in the socket; nobody may read it as the next one.
-                connection.disconnect()
+                line.close()
                 self._note_broken(error)
                 raise
             line.used = time.monotonic()
@@ -85,7 +93,7 @@ class Client(redis.Redis):
                 # All are read before any is raised: a reply left in the socket would answer the next command.
                 replies = [self._reply(connection) for _ in commands]
             except BaseException as error:
-                connection.disconnect()
+                line.close()
                 self._note_broken(error)
                 raise
             line.used = time.monotonic()
@@ -107,18 +115,22 @@ class Client(redis.Redis):
         """Close the scripts' connections and the pool's."""
         for line in self._all_lines:
             if line.connection is not None:
-                line.connection.disconnect()
+                line.close()
         super().close()
 
     def _open(self, line: Line) -> Any:
         if line.connection is None:
             pool: Any = self.connection_pool
             line.connection = pool.connection_class(**pool.connection_kwargs)
-            line.connection.connect()
-        elif line.used < self._broken_at or (
-            time.monotonic() - line.used > CHECK_AFTER_IDLE_S and _is_over(line.connection)
+        elif line.is_open and (
+            line.used < self._broken_at
+            or (time.monotonic() - line.used > CHECK_AFTER_IDLE_S and _is_over(line.connection))
         ):
-            line.connection.disconnect()
+            line.close()
+        if not line.is_open:
+            # Not left to the next command: only this asks sentinels who the primary is now.
+            line.connection.connect()
+            line.is_open = True
         return line.connection
 
     def _note_broken(self, error: BaseException) -> None:
@@ -148,12 +160,21 @@ def keepalive_of(url: str) -> dict[str, Any]:
     return {} if local else {"socket_keepalive": True, "socket_keepalive_options": KEEPALIVE}
 
 
+def pool_of(url: str, **options: Any) -> redis.ConnectionPool:
+    """Connections to the server at `url`, or to the primary that its sentinels name."""
+    if not url.startswith("sentinel://"):
+        return redis.BlockingConnectionPool.from_url(url, timeout=SOCKET_TIMEOUT_S, **options)
+    at = sentinels_of(url)
+    asking = {"socket_timeout": SENTINEL_S, "socket_connect_timeout": SENTINEL_S}
+    login = {"username": at.username, "password": at.password, "db": at.database}
+    return SentinelConnectionPool(at.master, Sentinel(at.hosts, sentinel_kwargs=asking), **login, **options)
+
+
 def make_client(url: str, *, max_connections: int = 512) -> Client:
     """A client that decodes to str, never repeats a command by itself, and survives broken text."""
-    pool = redis.BlockingConnectionPool.from_url(
+    pool = pool_of(
         url,
         max_connections=max_connections,
-        timeout=SOCKET_TIMEOUT_S,
         decode_responses=True,
         # A lone surrogate from a model's stream must not make a whole turn unstorable.
         encoding_errors="replace",

@@ -19,7 +19,7 @@ from redis.retry import Retry
 
 from brainq.observe.logs import logger
 from brainq.observe.outage import Outage
-from brainq.state.connection import keepalive_of
+from brainq.state.connection import keepalive_of, pool_of
 
 log = logger("brainq.stops")
 
@@ -132,7 +132,7 @@ class RedisStops:
 def _client(url: str) -> redis.Redis:
     # Not the factory of `connection.py`: its settings are for commands that are answered at once. Nothing is repeated
     # here either: after any failure this module connects anew, and says that there was a gap.
-    return redis.Redis.from_url(
+    pool = pool_of(
         url,
         decode_responses=True,
         encoding_errors="replace",
@@ -144,3 +144,4 @@ def _client(url: str) -> redis.Redis:
         client_name="brainq-stops",
         **keepalive_of(url),
     )
+    return redis.Redis(connection_pool=pool)

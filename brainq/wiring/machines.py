@@ -8,7 +8,7 @@ from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.run import CallRunner
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.usage import TokenUsage
-from brainq.errors import BrainqError, Unreachable
+from brainq.errors import BrainqError, SetupError, Unreachable
 from brainq.finalize.again import StepRetrier
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.judging import JudgeRunner
@@ -227,6 +227,10 @@ class Wiring(People):
         Raises Unreachable when one of them does not answer, SetupError for what is wrong.
         """
         self.look(sql=False)
+        if self.client.info("cluster").get("cluster_enabled"):
+            raise SetupError(
+                "Redis is a Cluster, which brainq does not work on; put one primary into BRAINQ_REDIS_URL"
+            )
         _ = self.store
         cost_usd("openai", "warm-up", TokenUsage(input_tokens=1))
         provider, _model = resolve_model(self.brain.model)

@@ -91,7 +91,7 @@ def test_without_a_broker_the_error_names_the_variable() -> None:
         ("redis://h:1/0", Transport),
         ("rediss://h:1/0", Transport),
         ("unix:///tmp/x.sock?db=2", Transport),
-        ("sentinel://h:1;sentinel://h:2", SentinelTransport),
+        ("sentinel://h:1,h:2/m", SentinelTransport),
     ],
 )
 def test_every_redis_url_gets_a_checked_transport(url: str, transport: type) -> None:

@@ -1,0 +1,102 @@
+"""A Redis that Sentinel watches holds state and broker; Redis Cluster is refused with a sentence."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from brainq.devserver.binary import find_server
+from brainq.devserver.probe import free_port
+from brainq.errors import SetupError, Unreachable
+from brainq.preflight import check_redis
+from brainq.sentinel import sentinels_of
+from brainq.settings import load_settings
+from brainq.wiring import Wiring
+from tests.integration.broker.worker import listening_app, running, settings_for
+from tests.support.brains import diary, obedient
+from tests.support.brains.obedient import script
+from tests.support.pump import Pump, sqlite_url
+from tests.support.sentinels import MASTER, SentinelDeployment
+from tests.support.wait import wait_until
+
+
+@pytest.fixture
+def deployment() -> Iterator[SentinelDeployment]:
+    made = SentinelDeployment()
+    try:
+        yield made.start()
+    finally:
+        made.stop()
+
+
+def test_an_address_names_sentinels_a_master_and_a_login() -> None:
+    found = sentinels_of("sentinel://me:p%40ss@a:1,b,[::1]:3/mymaster/2")
+    assert found.hosts == (("a", 1), ("b", 26379), ("::1", 3))
+    assert (found.master, found.database, found.username, found.password) == ("mymaster", 2, "me", "p@ss")
+    assert sentinels_of("sentinel://a:1,b:2/m").celery_url == "sentinel://a:1/0;sentinel://b:2/0"
+
+
+@pytest.mark.parametrize("url", ["sentinel://a:1", "sentinel://a:x/m", "sentinel://:secret@a:1/"])
+def test_any_other_is_refused_without_being_shown(url: str) -> None:
+    with pytest.raises(SetupError, match="has the form sentinel://") as refused:
+        load_settings(redis_url=url)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.full
+def test_turns_and_doorbells_go_on_after_a_failover(
+    deployment: SentinelDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(diary.DIRECTORY, str(tmp_path))
+    assert check_redis(deployment.url).level == "ok"
+    sql_url = sqlite_url(tmp_path)
+    app, heard = listening_app(settings_for(deployment.url))
+    with Pump(obedient.brain, deployment.url, sql_url) as pump:
+        with running(app):
+            pump.submit("heard1", script())
+            wait_until(lambda: len(heard.bells) == 1, "a worker takes the doorbell", 20)
+            deployment.fail_over()
+
+            def submitted() -> bool:
+                try:
+                    pump.submit("heard2", script())  # a new one each time: no sweeper queues what SQL has
+                except Unreachable:
+                    return False
+                return True
+
+            wait_until(submitted, "the client found the new primary", 30)
+            wait_until(lambda: len(heard.bells) == 2, "and so did the worker", 60)
+        result = pump.finish(pump.submit("s1", script([("write", {"name": "w"})], final="after")), 30)
+    assert result.text == "after"
+
+
+def test_redis_cluster_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    port = next(port for port in iter(free_port, 0) if port < 55_000)  # its bus has that port and 10,000
+    command = [str(find_server()), "--port", str(port), "--cluster-enabled", "yes", "--dir", str(tmp_path)]
+    server = subprocess.Popen([*command, "--save", ""], stdout=subprocess.DEVNULL)
+    url = f"redis://127.0.0.1:{port}/0"
+    try:
+        with redis.Redis(port=port) as client:
+
+            def up() -> bool:
+                try:
+                    return bool(client.ping())
+                except redis.ConnectionError:
+                    return False
+
+            wait_until(up, "it is up", 30)
+        found = check_redis(url)
+        wiring = Wiring(load_settings(redis_url=url, sql_url=sqlite_url(tmp_path)), obedient.brain)
+        with pytest.raises(SetupError, match="Redis is a Cluster"):
+            wiring.warm_up()
+        wiring.close()
+    finally:
+        server.kill()
+        server.wait()
+    assert found.level == "FAIL"
+    assert "is a Redis Cluster" in found.said
+    assert MASTER not in found.said

@@ -1,0 +1,113 @@
+"""A primary, a replica and a sentinel: real processes, in a temporary directory."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import redis
+
+from brainq.devserver.binary import find_server
+from brainq.devserver.probe import free_port
+from tests.support.wait import wait_until
+
+MASTER = "themaster"
+
+
+class SentinelDeployment:
+    """`url` is as BRAINQ_REDIS_URL takes it."""
+
+    def __init__(self) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="bq-sent-"))
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self.sentinel_port = free_port()
+        self.url = f"sentinel://127.0.0.1:{self.sentinel_port}/{MASTER}/0"
+
+    def start(self) -> Self:
+        first, second = free_port(), free_port()
+        self._serve(first)
+        self._serve(second, f"replicaof 127.0.0.1 {first}")
+        config = self._write(
+            self.sentinel_port,
+            f"sentinel monitor {MASTER} 127.0.0.1 {first} 1",
+            f"sentinel down-after-milliseconds {MASTER} 800",
+            f"sentinel failover-timeout {MASTER} 3000",
+        )
+        self._run(self.sentinel_port, str(config), "--sentinel")
+        self._until_up(self.sentinel_port)
+        wait_until(lambda: self._ask("replicas"), "the sentinel knows the replica", 30)
+        wait_until(lambda: self._in_sync(second), "the replica follows", 30)
+        return self
+
+    @property
+    def primary_port(self) -> int:
+        return int(self._ask("get-master-addr-by-name")[1])
+
+    def fail_over(self) -> None:
+        """SIGKILL the primary, and wait until the replica is it."""
+        old = self.primary_port
+        killed = self._processes.pop(old)
+        killed.kill()
+        killed.wait()
+        wait_until(lambda: self.primary_port != old, "the sentinel promotes the replica", 60)
+        wait_until(lambda: self._role(self.primary_port) == "master", "it is the primary", 30)
+
+    def stop(self) -> None:
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _serve(self, port: int, *lines: str) -> None:
+        config = self._write(port, "save ''", "appendonly no", "repl-diskless-sync-delay 0", *lines)
+        self._run(port, str(config))
+        self._until_up(port)
+
+    def _write(self, port: int, *lines: str) -> Path:
+        folder = self._directory / str(port)
+        folder.mkdir()
+        path = folder / "conf"
+        path.write_text("\n".join([f"port {port}", "bind 127.0.0.1", f"dir {folder}", *lines, ""]))
+        return path
+
+    def _run(self, port: int, *arguments: str) -> None:
+        with (self._directory / f"{port}.log").open("wb") as log:
+            self._processes[port] = subprocess.Popen([find_server(), *arguments], stdout=log, stderr=log)
+
+    def _until_up(self, port: int) -> None:
+        def up() -> bool:
+            assert self._processes[port].poll() is None, (self._directory / f"{port}.log").read_text()
+            try:
+                with redis.Redis(port=port) as client:
+                    return bool(client.ping())
+            except redis.ConnectionError:
+                return False
+
+        wait_until(up, "the server is up", 30)
+
+    def _ask(self, what: str) -> list[Any]:
+        with redis.Redis(port=self.sentinel_port, decode_responses=True) as client:
+            reply: Any = client.execute_command("SENTINEL", what.upper(), MASTER)
+            return list(reply)
+
+    @staticmethod
+    def _role(port: int) -> str:
+        with redis.Redis(port=port, decode_responses=True) as client:
+            return str(client.info("replication")["role"])
+
+    @staticmethod
+    def _in_sync(port: int) -> bool:
+        with redis.Redis(port=port, decode_responses=True) as client:
+            return client.info("replication").get("master_link_status") == "up"
