@@ -28,7 +28,9 @@ def check_json(field: str, value: object) -> object:
     except UnicodeEncodeError:
         raise InvalidInput(field, "it holds half of a surrogate pair; send whole characters") from None
     except (TypeError, ValueError) as error:
-        raise InvalidInput(field, f"it is not JSON: {error}") from None
+        raise InvalidInput(
+            field, f"it is not JSON ({error}); use None, bool, int, float, str, and lists and dicts of them"
+        ) from None
     if len(text) > MAX_JSON_CHARS:
         raise InvalidInput(field, f"it is {len(text):,} characters of JSON; send at most {MAX_JSON_CHARS:,}")
     return value

@@ -5,6 +5,11 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 DECIDE = ("tests/unit/turn/test_decide.py",)
+START = ("tests/unit/calls/test_run_start.py",)
+MAILBOX = (
+    "tests/integration/test_people_mailbox.py::test_input_that_is_sent_again_after_it_was_read_names_the_step_that_read_it",
+)
+INPUT = ("tests/integration/test_engine_input.py",)
 RESERVED = ("tests/integration/test_reserved.py",)
 
 PLAN = ("tests/unit/turn/test_plan.py", "tests/unit/turn/test_scheduler.py")
@@ -264,5 +269,80 @@ BUGS = (
         'if roles != "all":',
         "if False:",
         ("tests/unit/providers/test_chat_roles.py",),
+        "lanes are not looked at between the intent and the start",
+        "brainq/calls/run.py",
+        'kept = not claim.lanes or self._lanes.beat(_ref(claim)) == "OK"',
+        "kept = True",
+        START,
+    ),
+    Bug(
+        "nobody writes down that a call never started while Redis is away",
+        "brainq/calls/run.py",
+        "            self._record(claim, NEVER_STARTED, late=False)\n            raise",
+        "            raise",
+        START,
+    ),
+    Bug(
+        "the idempotency key changes with the attempt",
+        "brainq/contracts/claim.py",
+        'return f"{self.turn_id}:{self.call_id}"',
+        'return f"{self.turn_id}:{self.call_id}:{self.attempt}"',
+        START,
+    ),
+    Bug(
+        "SQL has the arguments while a redacted turn lives",
+        "brainq/calls/run.py",
+        "args_json=None if self._brain.redact_logs else json.dumps(claim.arguments)",
+        "args_json=json.dumps(claim.arguments)",
+        START,
+    ),
+    Bug(
+        "a receipt names the step after the one that read the input",
+        "brainq/people/inputs.py",
+        'return _receipt(row, "consumed", int(told.split()[1]))',
+        'return _receipt(row, "consumed", int(told.split()[1]) + 1)',
+        MAILBOX,
+    ),
+    Bug(
+        "SQL is told another step than the one that read the input",
+        "brainq/people/inputs.py",
+        "step = int(told.split()[1])",
+        "step = int(told.split()[1]) + 1",
+        MAILBOX,
+    ),
+    Bug(
+        "a step that reads input says that it was the one before",
+        "brainq/state/lua/step_begin.lua",
+        "'consumed ' .. step)",
+        "'consumed ' .. (step - 1))",
+        MAILBOX,
+    ),
+    Bug(
+        "an id that is refused does not say what one may be",
+        "brainq/contracts/ids.py",
+        'is not a valid id; use 1 to {MAX_ID_LENGTH} of A-Z a-z 0-9 . _ : @ + = -, "',
+        'is wrong, "',
+        INPUT,
+    ),
+    Bug(
+        "a foreign submit without an id is refused without a remedy",
+        "brainq/admission.py",
+        '"choose a turn_id or a request_key, so that sending again is harmless"',
+        '"it has none"',
+        INPUT,
+    ),
+    Bug(
+        "a worker claims calls that its pool does not serve",
+        "brainq/state/lua/call_claim.lua",
+        "then return {'DROP', 'not served here'} end",
+        "then end",
+        ("tests/integration/test_forged_messages.py", "tests/lua/test_call_claim.py"),
+    ),
+    Bug(
+        "a write starts though SQL says that a hold stands",
+        "brainq/store/statements.py",
+        ".where(~stands)",
+        "",
+        ("tests/integration/test_people_brakes.py",),
     ),
 )

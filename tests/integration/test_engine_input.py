@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -74,6 +75,13 @@ ONLY_PYTHON: dict[str, tuple[str, dict[str, Any]]] = {
     "limits that are a number": ("limits", {"limits": 5}),
 }
 
+REMEDY = re.compile(
+    r"\b(use|should|must|at most|at least|send|give|make|choose|leave|take|pick|the fields are|none of)\b"
+    r"|\b(required|valid)\b",
+    re.I,
+)
+"""An error that only complains leaves its reader with the question what would be right."""
+
 GOOD: dict[str, Any] = {"session_id": "s1", "user_message": "hello", "turn_id": "turn-1"}
 
 
@@ -90,6 +98,7 @@ def test_p14_submit_refuses(pump: Pump, field: str, change: dict[str, Any]) -> N
     with pytest.raises(InvalidInput) as refused:
         pump.client.submit(given.pop("session_id"), given.pop("user_message"), **given)
     assert refused.value.field.startswith(field)
+    assert REMEDY.search(refused.value.problem), refused.value.problem
     assert len(str(refused.value)) < 600
     assert stored(pump) == ([], [])
 
@@ -123,6 +132,7 @@ def test_p14_other_foreign_mistakes(
     assert submit_foreign(pump.wiring, args, fields) == "rejected"
     (row,), keys = stored(pump)
     assert (row.reject_reason or "").startswith(field)
+    assert REMEDY.search((row.reject_reason or "").partition(": ")[2]), row.reject_reason
     assert keys == []
 
 

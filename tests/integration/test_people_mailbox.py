@@ -439,15 +439,18 @@ def test_p8_more_input_than_one_step_reads_is_read_by_the_next(pumps: Pumps) -> 
     assert said == [f"input {number}" for number in range(130)]
 
 
-def test_p8_a_coordinator_that_dies_while_the_model_reads_the_input(pumps: Pumps) -> None:
+def test_p8_a_coordinator_that_dies_while_the_model_reads_the_input(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The input entered the history with the step: whoever takes over shows it again, and once."""
     model = Watched(LOOK, says("done"))
     pump = pumps(brain_of(model))
     handle = pump.submit("s1", "Go.")
     model.meanwhile[1] = lambda: handle.steer("one", client_message_id="m1")
-    model.meanwhile[2] = _dies
-    with pytest.raises(KeyboardInterrupt):
-        pump.drain()
+    with monkeypatch.context() as dying:
+        model.meanwhile[2] = lambda: dying.setattr(pump.wiring.turns, "end", _dies)
+        with pytest.raises(KeyboardInterrupt):
+            pump.drain()
     assert handle.receipt("m1").state == "consumed"
     assert pump.finish(handle).text == "done"
     assert len([r for r in model.requests if r.step == 2]) == 2
@@ -455,7 +458,7 @@ def test_p8_a_coordinator_that_dies_while_the_model_reads_the_input(pumps: Pumps
     assert sql_state(pump, "m1") == ("consumed", 2)
 
 
-def _dies() -> None:
+def _dies(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
@@ -474,3 +477,20 @@ def test_a_turn_that_owes_an_input_is_not_pruned(pumps: Pumps, monkeypatch: pyte
     prune(pump.wiring.store, -1.0)
     assert pump.wiring.store.turns.get(handle.turn_id) is None
     assert pump.wiring.store.inputs.get("s1", "m1") is None
+
+
+def test_input_that_is_sent_again_after_it_was_read_names_the_step_that_read_it(pumps: Pumps) -> None:
+    receipts: list[tuple[str, int | None]] = []
+    pump = pumps(brain_of(model := Watched(LOOK, LOOK, LOOK, says("done"))))
+    handle = pump.submit("s1", "Go.")
+
+    def again() -> None:
+        for receipt in (handle.receipt("m1"), handle.steer("one", client_message_id="m1")):
+            receipts.append((receipt.state, receipt.step))
+
+    model.meanwhile[1] = lambda: handle.steer("one", client_message_id="m1")
+    model.meanwhile[3] = again
+    pump.finish(handle)
+    again()
+    assert receipts == [("consumed", 2)] * 4
+    assert sql_state(pump, "m1") == ("consumed", 2)

@@ -68,6 +68,7 @@ class Lanes:
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
+        self.word = "OK"
         self.granted: dict[str, list[CallRef]] = {}
         self.busy: set[str] = set()
 
@@ -83,7 +84,7 @@ class Lanes:
         return self.free(ref)
 
     def beat(self, ref: CallRef) -> str:
-        return "OK"
+        return self.word
 
     def lapse(self, ref: CallRef) -> None:
         self.log.append(f"lapse {ref.call_id}")
@@ -94,10 +95,12 @@ class Intents:
 
     def __init__(self) -> None:
         self.started: list[str] = []
+        self.rows: list[dict[str, Any]] = []
         self.outcomes: list[tuple[ToolOutcome, bool]] = []
 
-    def start(self, *, call_id: str, **_: Any) -> bool:
-        self.started.append(call_id)
+    def start(self, **intent: Any) -> bool:
+        self.started.append(intent["call_id"])
+        self.rows.append(intent)
         return True
 
     def start_unless_braked(self, **intent: Any) -> bool:
@@ -192,6 +195,7 @@ class Rig:
             "arguments": {},
             "cap_ms": 60_000,
             "remaining_ms": 60_000,
+            "attempt": 1,
             "lanes": () if effect.is_read else ("session:s",),
             **fields,
         }
@@ -199,7 +203,6 @@ class Rig:
             session_id=REF.session_id,
             turn_id=REF.turn_id,
             call_id=REF.call_id,
-            attempt=1,
             owner="1@worker",
             tool=tool,
             effect=effect,

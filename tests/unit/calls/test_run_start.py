@@ -1,0 +1,79 @@
+"""What happens between a call's claim and its function: the intent, the lanes, the lease."""
+
+from __future__ import annotations
+
+import pytest
+
+from brainq.brain import Brain
+from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.report import NEVER_STARTED
+from brainq.contracts.effect import Effect
+from tests.unit.calls.fakes import Rig
+
+
+@pytest.fixture
+def ran(brain: Brain) -> list[str]:
+    """What the tool `send` was called with."""
+    given: list[str] = []
+
+    @brain.tool(effect=Effect.LOCAL_WRITE)
+    def send(text: str = "") -> str:  # pyright: ignore[reportUnusedFunction]
+        given.append(text)
+        return "sent"
+
+    return given
+
+
+def test_a_call_whose_lanes_lapsed_after_its_intent_does_not_start(rig: Rig, ran: list[str]) -> None:
+    rig.claim("send", Effect.LOCAL_WRITE)
+    rig.lanes.word = "LOST"
+    assert rig.run() == "not started"
+    assert (ran, rig.intents.started) == ([], ["c1-0"])
+    assert rig.intents.outcomes == [(NEVER_STARTED, False)], "a rescue reads that nothing came of it"
+
+
+def test_a_call_whose_lease_was_lost_after_its_intent_does_not_start(rig: Rig, ran: list[str]) -> None:
+    rig.claim("send", Effect.LOCAL_WRITE)
+    rig.calls.word = "LOST"
+    assert rig.run() == "not started"
+    assert (ran, rig.intents.outcomes) == ([], [(NEVER_STARTED, False)])
+
+
+def test_a_call_that_cannot_look_at_its_lanes_again_says_that_it_never_started(
+    rig: Rig, ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_: object) -> str:
+        raise ConnectionError("Redis is away")
+
+    rig.claim("send", Effect.LOCAL_WRITE)
+    monkeypatch.setattr(rig.lanes, "beat", away)
+    with pytest.raises(ConnectionError):
+        rig.run()
+    assert (ran, rig.intents.outcomes) == ([], [(NEVER_STARTED, False)])
+
+
+def test_all_attempts_of_a_call_have_one_idempotency_key(rig: Rig, ran: list[str]) -> None:
+    for attempt in (1, 2):
+        rig.claim("send", Effect.LOCAL_WRITE, attempt=attempt)
+        rig.run()
+    assert [row["attempt"] for row in rig.intents.rows] == [1, 2]
+    assert {row["idempotency_key"] for row in rig.intents.rows} == {"turn-1:c1-0"}
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_an_intent_has_no_arguments_where_no_content_is_kept(
+    executor: BoundedToolExecutor, redact: bool
+) -> None:
+    """Not while the turn lives, either."""
+    brain = Brain("calls", "openai:x", redact_logs=redact)
+
+    @brain.tool(effect=Effect.LOCAL_WRITE)
+    def send(text: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        return "sent"
+
+    rig = Rig(brain, executor)
+    rig.claim("send", Effect.LOCAL_WRITE, arguments={"text": "secret"})
+    rig.run()
+    rig.beats.stop()
+    (row,) = rig.intents.rows
+    assert row["args_json"] == (None if redact else '{"text": "secret"}')
