@@ -85,12 +85,12 @@ def test_memory_and_pack_are_read_side_by_side_before_the_first_step(pumps: Pump
     assert result.ending is Ending.COMPLETED
     assert recall.asked == [("What does my cat do?", "s1")]
     texts = [(message.role, message.content) for message in model.shown(1)]
-    assert [role for role, _ in texts] == ["system", "system", "user", "user", "user"]
-    assert texts[0][1] == "You help."
-    assert "has a cat" in texts[2][1]
-    assert "cats sleep a lot" in texts[3][1]
-    assert "UNTRUSTED" in texts[3][1]
-    assert texts[4][1] == "What does my cat do?"
+    assert [role for role, _ in texts] == ["system", "user", "user", "user"]
+    assert texts[0][1].startswith("You help.")
+    assert "has a cat" in texts[1][1]
+    assert "cats sleep a lot" in texts[2][1]
+    assert "UNTRUSTED" in texts[2][1]
+    assert texts[3][1] == "What does my cat do?"
     pack = json.loads(result.context_pack_json or "")
     assert pack["preferences"] == ["Short  answers", "tea", "asks on Mondays"]
     assert (result.tool_calls, result.steps) == (0, 1)

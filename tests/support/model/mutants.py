@@ -59,8 +59,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "step_begin drains nothing": (
         "step_begin",
-        "cjson.decode(redis.call('LPOP', mailbox))",
-        "cjson.decode(redis.call('LINDEX', mailbox, i - 1))",
+        "redis.call('LPOP', mailbox)",
+        "redis.call('LINDEX', mailbox, i - 1)",
     ),
     "call_claim looks at no hold": ("call_claim", "held[3] ~= 'read_only' and hold_word()", "false"),
     "approval_decide for any arguments": ("approval_decide", "if held[2] ~= expect then", "if false then"),
