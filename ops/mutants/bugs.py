@@ -269,6 +269,8 @@ BUGS = (
         'if roles != "all":',
         "if False:",
         ("tests/unit/providers/test_chat_roles.py",),
+    ),
+    Bug(
         "lanes are not looked at between the intent and the start",
         "brainq/calls/run.py",
         'kept = not claim.lanes or self._lanes.beat(_ref(claim)) == "OK"',
