@@ -50,7 +50,7 @@ $(AIMOCK): tests/support/aimock/package.json tests/support/aimock/package-lock.j
 	@mkdir -p $(@D) && cp tests/support/aimock/package*.json $(@D)/
 	@if command -v npm >/dev/null; then \
 	  npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --silent && touch $@; \
-	  else echo "no npm: tests that need aimock are skipped"; fi
+	  else echo "no npm: tests that need aimock are left out"; fi
 
 small-model: $(SMALL_MODEL) ## models for the full tests: a small language model, sentence embeddings (400 MB)
 
