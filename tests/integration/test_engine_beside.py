@@ -415,8 +415,8 @@ def test_a_limit_that_is_used_up_is_said_in_the_history(pumps: Pumps) -> None:
 
 
 def test_a_model_call_that_is_cut_off_is_charged_as_estimated(pumps: Pumps) -> None:
-    pump = pumps(Brain("b", ScriptedProvider([says("late")], latency_s=5.0)), lease_s=5.0)
-    result = pump.finish(pump.submit("s1", "hello", limits={"timeout_s": 0.5}))
+    pump = pumps(Brain("b", ScriptedProvider([says("late")], latency_s=60.0)), lease_s=60.0)
+    result = pump.finish(pump.submit("s1", "hello", limits={"timeout_s": 2}))
     assert result.ending is Ending.TIMED_OUT
     assert [(spend.kind, spend.step) for spend in result.spends] == [("lost", 1)]
     assert result.input_tokens == result.spends[0].input_tokens > 0
