@@ -24,6 +24,10 @@ from tests.support.wait import wait_until
 ROOT = Path(__file__).parents[3]
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT_TOKENS = 2048
+WIDE_TOKENS = (
+    8192  # more than the model was trained with: it forgets, which is what a test of a weak model wants
+)
+TOOLS_TEMPLATE = Path(__file__).with_name("chatml_tools.jinja")
 
 
 def why_not() -> str | None:
@@ -35,12 +39,15 @@ def why_not() -> str | None:
 
 
 class SmallModel:
-    """The process, with one slot: one request is answered at a time. `stop` kills it."""
+    """The process, with one slot: one request is answered at a time. `stop` kills it.
 
-    def __init__(self) -> None:
+    tools   with a chat template that knows tools, and more room; asked with `tool_choice: required` it calls one
+    """
+
+    def __init__(self, *, tools: bool = False) -> None:
         with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__],
+                [sys.executable, "-m", __name__, *(["tools"] if tools else [])],
                 stdin=subprocess.PIPE,
                 stdout=said,
                 stderr=log,
@@ -94,6 +101,10 @@ def _serve() -> None:
     params.hostname = "127.0.0.1"
     params.port = 0
     params.n_ctx = CONTEXT_TOKENS
+    if "tools" in sys.argv[1:]:
+        params.n_ctx = WIDE_TOKENS
+        params.use_jinja = True
+        params.chat_template = TOOLS_TEMPLATE.read_text()
     params.n_parallel = 1
     server = llama.Server(params)
     print(f"listening on {server.listening_address}", flush=True)
