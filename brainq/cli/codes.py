@@ -15,6 +15,7 @@ from brainq.errors import (
     SetupError,
     StaleTurn,
     SubmitConflict,
+    TokenRefused,
     TurnNotFound,
 )
 
@@ -43,7 +44,7 @@ MEANINGS = {
     Exit.SETUP: "Redis, SQL, the brain, a key, an extra, a port or room on the disk is missing",
     Exit.WAITED_OUT: "--timeout-s ran out; the turn goes on",
     Exit.REFUSED: "the session is busy, another turn is live, a turn has too much unread input, the approval is "
-    "decided otherwise, or it runs already",
+    "decided otherwise, a token is not taken, or it runs already",
     Exit.BUG: "a bug in brainq; BRAINQ_TRACEBACK=1 shows where",
     Exit.INTERRUPTED: "Ctrl+C",
 }
@@ -71,7 +72,7 @@ def of_error(error: BrainqError) -> Exit:
             return Exit.USAGE
         case TurnNotFound():
             return Exit.NOT_FOUND
-        case SessionBusy() | StaleTurn() | MailboxFull() | ApprovalDecided() | AlreadyRuns():
+        case SessionBusy() | StaleTurn() | MailboxFull() | ApprovalDecided() | AlreadyRuns() | TokenRefused():
             return Exit.REFUSED
         case SetupError():
             return Exit.SETUP

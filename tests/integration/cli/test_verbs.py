@@ -62,7 +62,7 @@ def test_a_call_is_completed_by_its_token_once(
     assert (ran.code, ran.err) == (0, "settled: the call has it, and its turn goes on\n")
     assert '{"parcels": 2}' in pump.finish(handle).text.replace('":2', '": 2')
     again = brainq("complete", "@token.txt")
-    assert again.code == Exit.FAILED
+    assert again.code == Exit.REFUSED
     assert TOKENS[-1] not in again.err
     assert brainq("complete", "@token.txt", "no json").code == Exit.USAGE
 

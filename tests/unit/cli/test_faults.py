@@ -7,6 +7,7 @@ import os
 import sqlite3
 
 import pytest
+import redis
 
 from brainq.cli.codes import Exit
 from brainq.cli.faults import said_of
@@ -32,6 +33,16 @@ def test_sqlites_own_words_are_kept() -> None:
     said, code = said_of(sqlite3.OperationalError("database or disk is full"))
     assert said.startswith("SQLite reports: database or disk is full; look at")
     assert code is Exit.SETUP
+
+
+def test_a_redis_that_goes_away_in_the_middle_is_one_sentence() -> None:
+    said, code = said_of(redis.ConnectionError("Connection closed by server."))
+    assert said == (
+        "Redis went away (ConnectionError: Connection closed by server); turns go on when it is back, "
+        "and `brainq doctor` looks"
+    )
+    assert code is Exit.SETUP
+    assert "went away" not in said_of(redis.ResponseError("OOM command not allowed"))[0]
 
 
 def test_the_rest_is_a_bug() -> None:
