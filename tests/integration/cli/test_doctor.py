@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +79,23 @@ def test_a_brain_that_does_not_load_and_a_redis_that_is_away_fail(
     assert found["brain"][0] == found["redis"][0] == "FAIL"
     assert "no_such_module" in found["brain"][1]
     assert "workers" not in found
+
+
+def test_a_tool_whose_schema_is_none_is_named(
+    brainq: Brainq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wrong_schema.py").write_text(
+        "from brainq import Brain\n"
+        "brain = Brain('wrong', 'offline:rules')\n"
+        "@brain.tool(parameters={'type': 'dict'})\n"
+        "def remote(**arguments): ...\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("BRAINQ_APP", "wrong_schema:brain")
+    code, found = levels(brainq)
+    assert code == 1
+    assert found["brain"][0] == "FAIL"
+    assert "tool 'remote': its parameters must be the schema of an object" in found["brain"][1]
 
 
 def test_a_missing_schema_is_named(brainq: Brainq, settings: Settings) -> None:
