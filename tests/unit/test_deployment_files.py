@@ -40,11 +40,17 @@ def commands() -> Iterator[tuple[str, list[str]]]:
         if command.startswith(("celery", "brainq")):
             yield f"compose {name}", shlex.split(command)
 
+    for line in (ROOT / "README.md").read_text().splitlines():
+        if line.startswith("celery -A "):
+            words = shlex.split(line, comments=True)
+            yield f"README {words[2].removeprefix('brainq.workers.')}", words
+
 
 COMMANDS = dict(commands())
 
 
-def test_every_pool_and_flower_is_run_by_both_files() -> None:
+def test_every_pool_and_flower_is_run_by_both_files_and_each_pool_stands_in_the_readme() -> None:
+    assert {where for where in COMMANDS if where.startswith("README")} == {f"README {pool}" for pool in POOLS}
     assert set(procfile()) == POOLS | {"flower"}
     assert set(compose()["services"]) == POOLS | {"flower", "redis", "postgres"}
 
