@@ -57,7 +57,7 @@ class Parker:
             park="outside",
             token=pending.token,
             timeout_s=pending.timeout_s,
-            sources=sources_of(outputs),
+            sources=sources_of(outputs, claim.step),
             block_tool=outputs.block_tool,
             changes=changes_of(outputs),
         )
@@ -81,7 +81,7 @@ class Parker:
             park="child",
             token=detail,
             timeout_s=child.timeout_s,
-            sources=sources_of(outputs),
+            sources=sources_of(outputs, claim.step),
             block_tool=outputs.block_tool,
             changes=changes_of(outputs),
         )

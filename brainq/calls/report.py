@@ -170,8 +170,9 @@ def changes_of(outputs: SideOutputs) -> list[Mapping[str, str]]:
     return [change.row() for change in outputs.changes]
 
 
-def sources_of(outputs: SideOutputs) -> list[Mapping[str, str]]:
-    """Citations and rendered paths as the rows kept with the turn."""
+def sources_of(outputs: SideOutputs, step: int) -> list[Mapping[str, str]]:
+    """Citations and rendered paths as the rows kept with the turn. Those of step 0 are marked: the model did not ask
+    for them."""
     cited = [("local", citation) for citation in outputs.local_citations]
     cited += [("web", citation) for citation in outputs.web_citations]
     rows: list[Mapping[str, str]] = [
@@ -179,4 +180,4 @@ def sources_of(outputs: SideOutputs) -> list[Mapping[str, str]]:
         for kind, citation in cited
     ]
     rows.extend({"kind": "rendered", "source": path} for path in outputs.rendered_paths)
-    return rows
+    return [{**row, "opening": "1"} for row in rows] if step == 0 else rows

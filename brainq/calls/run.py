@@ -274,7 +274,7 @@ class CallRunner:
             detail=report.detail,
             latency_ms=outcome.latency_ms,
             retryable=report.retryable,
-            sources=sources_of(outputs) if outputs else (),
+            sources=sources_of(outputs, claim.step) if outputs else (),
             block_tool=asked_block or bool(outputs and outputs.block_tool),
             notice=notice_of(claim, outcome),
             changes=changes_of(outputs) if outputs else (),

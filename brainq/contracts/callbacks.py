@@ -107,6 +107,7 @@ PreToolHook = Callable[[PreToolUse], PreToolAnswer]
 class Callbacks:
     """The functions a brain calls at fixed points of a turn; each may be left out.
 
+    on_turn_start, on_turn_end   for turns that ask the model: not for those that compact a session (`kind="compact"`)
     on_pre_tool_use   returns None to allow the call, `Deny` to refuse it, or a dict: the arguments to use
                       instead. If it raises, the call is denied.
     """

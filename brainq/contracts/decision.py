@@ -13,7 +13,11 @@ Strategy = Literal["direct_answer", "web_augmented", "retrieval_augmented", "too
 
 
 class RuntimeDecisionRecord(Wire):
-    """One row a turn, with key `support.chat.turn`."""
+    """One row a turn, with key `support.chat.turn`.
+
+    context_hash   of memory and context pack that the answer stood on, 16 hex digits; "" where there was neither
+    prompt_hash    of the system prompt as rendered for the turn; "" for a turn that never began
+    """
 
     key: str = DECISION_KEY
     turn_id: str
@@ -22,6 +26,7 @@ class RuntimeDecisionRecord(Wire):
     strategy: Strategy
     tools: tuple[str, ...]
     context_hash: str
+    prompt_hash: str = ""
     elapsed_ms: int
     usage: TokenUsage
     ending: Ending

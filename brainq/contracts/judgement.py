@@ -15,6 +15,8 @@ class JudgeCase(Wire):
     """What a judge reads.
 
     transcript       `[role] text` lines of the turn's messages, tool results cut to a length
+    system_prompt    the turn's; "" where it cannot be told any more
+    history          `[role] text` lines of the session's last turns before this one, which the question may refer to
     relevant_facts   the context pack's `relevant_facts`, or the texts its notes carry
     """
 
@@ -24,6 +26,8 @@ class JudgeCase(Wire):
     answer: str
     transcript: str
     relevant_facts: tuple[str, ...] = ()
+    system_prompt: str = ""
+    history: str = ""
 
 
 class Judgement(Wire):

@@ -14,6 +14,8 @@ class RecordedTurn(Wire):
     messages            the turn's own messages in order, tool calls and results included, the user's first
     context_pack_json   the pack the turn began with, merged with the preferences found in memory
     tools               names of the tools the model used, in the order of their first use
+    system_prompt       as the turn had it; "" where it cannot be told any more
+    history             what was said in the session's last turns before this one, oldest first
     step_key            the same for every try of the finalizer step that asks: an idempotency key
     """
 
@@ -28,4 +30,6 @@ class RecordedTurn(Wire):
     tools: tuple[str, ...] = ()
     citations: tuple[Citation, ...] = ()
     turn_number: int = 1
+    system_prompt: str = ""
+    history: tuple[Message, ...] = ()
     step_key: str = ""

@@ -93,6 +93,8 @@ class TurnView:
 class EndedTurn:
     """A turn whose ending stands, as the finalizer sees it.
 
+    context_hash, prompt_hash   as in RuntimeDecisionRecord
+    opening_failed   what was to be read before the first step and was not: tool -> how its call ended
     notes      warnings that its result went out with before
     problems   what was wrong with replies on which the turn could not act -> how many those were
     context_full   how much of the context a step filled at most, in per cent, where that is worth a warning; else 0
@@ -111,12 +113,14 @@ class EndedTurn:
     cost_known: bool
     sources: tuple[Mapping[str, str], ...]
     context_hash: str
+    prompt_hash: str
     turn_number: int
     elapsed_ms: int
     failing_error: str
     notes: tuple[str, ...] = ()
     problems: Mapping[str, int] = field(default_factory=dict[str, int])
     context_full: int = 0
+    opening_failed: Mapping[str, str] = field(default_factory=dict[str, str])
     spends: tuple[Spend, ...] = ()
     context_pack_json: str | None = None
     last_agent_message: str | None = None

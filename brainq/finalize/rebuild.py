@@ -23,8 +23,9 @@ def rebuilt_turn(
 ) -> EndedTurn:
     """The turn as the finalizer's steps see it.
 
-    What only Redis knew is gone: `context_hash` is known if the decision was recorded, and the tools of calls that
-    ran come from the trace or from it. Sources are those of the result, so at most eight of each kind.
+    What only Redis knew is gone: `context_hash` and `prompt_hash` are known if the decision was recorded, and the
+    tools of calls that ran come from the trace or from it. Sources are those of the result, so at most eight of each
+    kind.
     """
     ran = (entry.tool for entry in trace if entry.started_at_ms and entry.step != OPENING_STEP)
     return EndedTurn(
@@ -46,6 +47,7 @@ def rebuilt_turn(
         cost_known=result.cost_usd is not None,
         sources=tuple(_sources(result)),
         context_hash="" if decision is None else decision.context_hash,
+        prompt_hash="" if decision is None else decision.prompt_hash,
         turn_number=turn_number,
         elapsed_ms=result.elapsed_ms,
         failing_error="",

@@ -42,6 +42,13 @@ class KeptDecisions(Protocol):
     def get(self, turn_id: str) -> RuntimeDecisionRecord | None: ...
 
 
+class WhatCameBefore(Protocol):
+    """What the answer was given on, and the turn itself does not hold."""
+
+    def system_prompt(self, turn: EndedTurn) -> str: ...
+    def history(self, turn: EndedTurn) -> tuple[Message, ...]: ...
+
+
 class Recall:
     """Reads ended turns from Redis while they are there, then from SQL. Fits `finalize.judges.ports.Conversations`.
 
@@ -56,12 +63,14 @@ class Recall:
         transcripts: KeptTranscripts,
         traces: KeptTraces,
         decisions: KeptDecisions,
+        before: WhatCameBefore | None = None,
     ) -> None:
         self._live = live
         self._turns = turns
         self._transcripts = transcripts
         self._traces = traces
         self._decisions = decisions
+        self._before = before
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         """The turn; None while it has no ending that Redis or SQL knows."""
@@ -89,7 +98,11 @@ class Recall:
         turn, messages = self.ended(session_id, turn_id), self.messages(session_id, turn_id)
         if turn is None or not messages:
             return None
-        return recorded_turn(turn, messages, turn.context_pack_json, step_key)
+        recorded = recorded_turn(turn, messages, turn.context_pack_json, step_key)
+        if self._before is None:
+            return recorded
+        said = {"system_prompt": self._before.system_prompt(turn), "history": self._before.history(turn)}
+        return recorded.model_copy(update=said)
 
     def _rebuilt(self, turn_id: str) -> EndedTurn | None:
         request, result = self._turns.request(turn_id), self._turns.result(turn_id)

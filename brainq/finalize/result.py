@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import JsonValue
 
 from brainq.contracts.status import Ending, StopReason
@@ -11,17 +13,33 @@ from brainq.finalize.warnings import warnings_of
 from brainq.tools.output import read_output
 
 MAX_CITATIONS = 8  # of each kind, in the text and in the result
+MIN_NAME_CHARS = 4  # a shorter name is a word like any other
+MIN_QUOTE_CHARS = 20
 
 
 def citations(turn: EndedTurn, kind: str) -> tuple[Citation, ...]:
-    """The first eight different citations of a kind, in the order tools left them."""
+    """The first eight different citations of a kind, in the order tools left them. What was cited before the first step
+    counts where the answer uses it."""
     found: dict[str, Citation] = {}
+    answer = turn.text.casefold()
     for row in turn.sources:
+        if row.get("opening") and not _is_used(row, answer):
+            continue
         if row["kind"] == kind and row["source"] not in found:
             found[row["source"]] = Citation(
                 source=row["source"], title=row.get("title", ""), quote=row.get("quote", "")
             )
     return tuple(found.values())[:MAX_CITATIONS]
+
+
+def _is_used(row: Mapping[str, str], answer: str) -> bool:
+    """Whether the answer names the source, the last part of its path, or its title, or quotes it."""
+    source = row["source"].rstrip("/")
+    names = (source, source.rpartition("/")[2], row.get("title", ""))
+    quote = " ".join(row.get("quote", "").split())
+    return any(len(name) >= MIN_NAME_CHARS and name.casefold() in answer for name in names) or (
+        len(quote) >= MIN_QUOTE_CHARS and quote.casefold() in " ".join(answer.split())
+    )
 
 
 def result_of(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:

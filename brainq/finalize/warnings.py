@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brainq.contracts.view import EndedTurn
+from brainq.tools.opening import MEMORY_TOOL
 
 OUTPUT = "output"
 _PROBLEMS = {
@@ -10,10 +11,17 @@ _PROBLEMS = {
     "filtered": "stopped by a content filter",
     "broken": "broken off by the service",
 }
+_OPENED = {MEMORY_TOOL: "memory"}
+_ENDS = {"failed": "its call failed", "timed_out": "it took too long", "timed_out_late": "it took too long"}
 
 
 def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
-    """The context first, then replies, in the order of the words they are about, and what nobody counted."""
+    """What was not read first, then the context, then replies, in the order of the words they are about, and what nobody
+    counted."""
+    unread = (
+        f"{_OPENED.get(tool, 'the context pack')} was not read before the first step: {_ENDS.get(status, status)}"
+        for tool, status in sorted(turn.opening_failed.items())
+    )
     wrong = turn.problems.get(OUTPUT, 0)
     asked = (f"{_counted(wrong)} of the model did not fit the output schema",) if wrong else ()
     replies = (
@@ -22,7 +30,7 @@ def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
         for problem, count in sorted(turn.problems.items())
         if problem in _PROBLEMS
     )
-    return (*_of_context(turn.context_full), *asked, *replies, *_of_tokens(turn))
+    return (*unread, *_of_context(turn.context_full), *asked, *replies, *_of_tokens(turn))
 
 
 def _of_context(full: int) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
 from brainq.errors import BrainqError, SubmitConflict
 from brainq.observe.logs import logger
+from brainq.people.posthook import NO_HOOK, Hook
 from brainq.tools.child_turn import ChildTurn
 from brainq.tools.outcome_text import outcome_text
 
@@ -99,6 +100,7 @@ class ChildDesk:
         intents: Intents,
         keeper: Keeper,
         cancel: Cancel,
+        hook: Hook = NO_HOOK,
     ) -> None:
         self._limits = limits
         self._requests = requests
@@ -109,6 +111,7 @@ class ChildDesk:
         self._intents = intents
         self._keeper = keeper
         self._cancel = cancel
+        self._hook = hook
 
     def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]:
         """(`STARTED`, the child's turn id) or (`REFUSED`, why). The same call again is the same child."""
@@ -194,6 +197,7 @@ class ChildDesk:
         _, tool, effect, attempt, _, step = facts
         outcome = outcome_of_child(result)
         text, is_error = outcome_text(outcome)
+        tell = self._hook.ready(ref, tool)
         reply = self._outside.complete(
             ref,
             request.turn_id,
@@ -210,6 +214,7 @@ class ChildDesk:
             detail="child turn",
             spend=spend_of_child(result, step),
         )
+        tell(reply.word, outcome)
         # USED: it was delivered before, by a worker that may have died before SQL was told.
         if reply.word in ("SETTLED", "EARLY", "USED") and not effect.is_read:
             self._intents.record_outcome(ref.turn_id, ref.call_id, attempt, outcome, late=False)

@@ -16,6 +16,7 @@ from brainq.contracts.status import TraceStatus
 from brainq.errors import InvalidInput, TokenRefused
 from brainq.observe.logs import logger
 from brainq.people.ports import Asks, CallFacts, Keeper, Outcomes, OutsideCalls
+from brainq.people.posthook import NO_HOOK, Hook
 from brainq.text.shorten import beginning
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.outcome_text import doubt_of, edited_note, outcome_text
@@ -56,13 +57,21 @@ class OutsideDesk:
     """Completes calls that wait for a result from outside, each once. Tokens are secrets: no message shows one."""
 
     def __init__(
-        self, *, outside: OutsideCalls, calls: CallFacts, asks: Asks, intents: Outcomes, keeper: Keeper
+        self,
+        *,
+        outside: OutsideCalls,
+        calls: CallFacts,
+        asks: Asks,
+        intents: Outcomes,
+        keeper: Keeper,
+        hook: Hook = NO_HOOK,
     ) -> None:
         self._outside = outside
         self._calls = calls
         self._asks = asks
         self._intents = intents
         self._keeper = keeper
+        self._hook = hook
 
     def complete(self, token: str, result: object, *, partial: bool = False) -> Taken:
         """Give the call its result: JSON, of at most 256,000 characters.
@@ -95,6 +104,7 @@ class OutsideDesk:
         if isinstance(outcome, ToolUnknown):
             outcome = doubt_of(outcome, is_read=call.effect.is_read)
         text, is_error = outcome_text(outcome)
+        tell = self._hook.ready(call.ref, call.tool)
         reply = self._outside.complete(
             call.ref,
             token,
@@ -114,6 +124,7 @@ class OutsideDesk:
         )
         if reply.word not in ("SETTLED", "EARLY", "LATE"):
             raise TokenRefused(f"this token is refused: {_REFUSALS.get(reply.word, reply.word.lower())}")
+        tell(reply.word, outcome)
         # One that is early is recorded now, too: nobody else will, and it is what a rescue finds.
         self._record(call, outcome, late=reply.word == "LATE")
         self._keeper.enter_all(call.ref.session_id, call.ref.turn_id, reply.wants)

@@ -240,6 +240,12 @@ class RedisCalls:
             return None
         return status, tool, Effect(effect), int(attempt), again == "1", int(ref.call_id[1:].split("-")[0])
 
+    def arguments(self, ref: CallRef) -> dict[str, Any]:
+        """The arguments of a call that has not ended; empty once they are gone."""
+        key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
+        spec = cast("str | None", self._run.client.hget(key, f"{ref.call_id}:spec"))
+        return dict(json.loads(spec)["arguments"]) if spec else {}
+
     def trace(self, session_id: str, turn_id: str) -> tuple[ToolTraceEntry, ...]:
         """Every call of a turn, in the order the model made them."""
         key = self._keys.turn(session_id, turn_id) + ":trace"

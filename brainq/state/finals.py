@@ -20,7 +20,7 @@ from brainq.state.outbox import Outbox
 from brainq.state.scripts import Scripts
 from brainq.state.trace_rows import outside_of, read_trace
 from brainq.state.turn_view import opening_of, opening_reads, usage_of
-from brainq.tools.opening import opened_pack
+from brainq.tools.opening import context_hash, opened_pack
 
 LOOK_AGAIN_MS = 1000
 OPENING_CALLS = "c0-"
@@ -119,6 +119,7 @@ class RedisFinals:
             for call, tool in tools.items()
             if f"{call}:started_at" in trace and not call.startswith(OPENING_CALLS)
         ]
+        brought = opening_of(opening)
         started = int(turn.get("active_at") or turn["created_at"])
         return EndedTurn(
             request=self._complete(TurnRequest.model_validate_json(spec)),
@@ -133,7 +134,8 @@ class RedisFinals:
             cost_usd=float(budget.get("cost_usd") or 0),
             cost_known="cost_usd" in budget,
             sources=tuple(json.loads(source) for source in sources),
-            context_hash=turn.get("context_hash", ""),
+            context_hash=context_hash(brought),
+            prompt_hash=turn.get("prompt_hash", ""),
             turn_number=int(turn.get("number") or 0),
             elapsed_ms=int(turn["closing_at"]) - started,
             failing_error=turn.get("fin_error", "") if int(turn.get("fin_failing_since") or 0) else "",
@@ -144,7 +146,12 @@ class RedisFinals:
             },
             context_full=int(turn.get("context_full") or 0),
             spends=tuple(Spend.model_validate_json(spend) for spend in spends),
-            context_pack_json=opened_pack(opening_of(opening)),
+            opening_failed={
+                tool: trace.get(f"{call}:status", "")
+                for call, tool in tools.items()
+                if call.startswith(OPENING_CALLS) and trace.get(f"{call}:status") != "completed"
+            },
+            context_pack_json=opened_pack(brought),
             last_agent_message=turn.get("last_agent_message"),
             diff=turn.get("diff"),
             parked_ms=int(turn.get("parked_ms") or 0),

@@ -32,7 +32,7 @@ class TurnSteps:
         return f"{claim.fence}:{next(self._numbers)}"
 
     def begin(
-        self, claim: TurnClaim, messages: Sequence[Message], context_hash: str, earlier: int = 0
+        self, claim: TurnClaim, messages: Sequence[Message], prompt_hash: str, earlier: int = 0
     ) -> bool:
         """Put the user's message (the last one given) into the session's history; False: the turn was lost."""
         reply = self._run.turn_begin.on(
@@ -41,7 +41,7 @@ class TurnSteps:
             claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
-            context_hash=context_hash,
+            prompt_hash=prompt_hash,
             earlier=earlier,
             items=_json(messages),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 from pydantic import ValidationError
@@ -31,3 +32,11 @@ def opened_pack(opening: Mapping[str, str]) -> str | None:
     if not packs and not memory.preferences and not memory.habits:
         return None
     return pack_json(merge_preferences(read_pack(packs[0]) if packs else {}, memory))
+
+
+def context_hash(opening: Mapping[str, str]) -> str:
+    """Of the memory and the pack that a turn's answer stood on, 16 hex digits; "" where there was neither."""
+    memory, pack = opened_memory(opening).text.strip(), opened_pack(opening)
+    if not memory and not pack:
+        return ""
+    return hashlib.sha256(f"{memory}\0{pack or ''}".encode("utf-8", "replace")).hexdigest()[:16]

@@ -42,15 +42,7 @@ class Beginner:
 
         Raises InvalidInput when the brain's function fails, or the template asks for what is not there.
         """
-        template = self._brain.prompts.get(info.prompt_id) if info.prompt_id else None
-        if template is not None:
-            return render(template, info)
-        try:
-            return str(self._brain.prompt_for(info))
-        except Exception as failure:
-            raise InvalidInput(
-                "system_prompt", f"its function raised {type(failure).__name__}: {failure}"
-            ) from failure
+        return system_prompt_of(self._brain, info)
 
     def earlier(self, claim: TurnClaim, view: TurnView) -> int:
         """How many turns the session had before this one, as far as only SQL still knows it; 0: Redis counts them."""
@@ -118,6 +110,19 @@ def _greeted(greeting: str) -> tuple[Message, Message]:
         Message(role="user", content=OPENED, turn=turn, extra={"note": "greeting"}),
         Message(role="assistant", content=greeting, turn=turn),
     )
+
+
+def system_prompt_of(brain: Brain, info: TurnInfo) -> str:
+    """See `Beginner.system_prompt`."""
+    template = brain.prompts.get(info.prompt_id) if info.prompt_id else None
+    if template is not None:
+        return render(template, info)
+    try:
+        return str(brain.prompt_for(info))
+    except Exception as failure:
+        raise InvalidInput(
+            "system_prompt", f"its function raised {type(failure).__name__}: {failure}"
+        ) from failure
 
 
 def _is_known(view: TurnView) -> bool:

@@ -159,7 +159,7 @@ class TurnRuntimeState:
 
     @property
     def prompt_render_hash(self) -> str:
-        return self._field("context_hash")
+        return self._field("prompt_hash")
 
     @property
     def context_was_compacted(self) -> bool:

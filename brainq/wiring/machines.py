@@ -36,6 +36,7 @@ from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.sweeper import Sweeper
 from brainq.wiring.alone import AloneProcesses
 from brainq.wiring.away import is_away
+from brainq.wiring.before import Before
 from brainq.wiring.people import People
 
 log = logger("brainq.wiring")
@@ -162,7 +163,14 @@ class Wiring(People):
     @cached_property
     def recall(self) -> Recall:
         store = self.store
-        return Recall(self.finals, store.turns, store.transcripts, store.traces, store.decisions)
+        return Recall(
+            self.finals,
+            store.turns,
+            store.transcripts,
+            store.traces,
+            store.decisions,
+            Before(self.brain, store.turns),
+        )
 
     @cached_property
     def judge_runner(self) -> JudgeRunner:

@@ -12,6 +12,7 @@ from brainq.people.door import Door
 from brainq.people.inputs import InputDesk
 from brainq.people.leftovers import Leftovers
 from brainq.people.outside import OutsideDesk
+from brainq.people.posthook import PostHook
 from brainq.providers.resolve import check_choice
 from brainq.turn.edit import edited_call
 from brainq.wiring.services import Services
@@ -72,6 +73,7 @@ class People(Services):
             intents=self.store.calls,
             keeper=self.keeper,
             cancel=self.cancel,
+            hook=self.post_hook,
         )
 
     @cached_property
@@ -86,6 +88,10 @@ class People(Services):
         )
 
     @cached_property
+    def post_hook(self) -> PostHook:
+        return PostHook(self.brain, self.calls)
+
+    @cached_property
     def outside_desk(self) -> OutsideDesk:
         return OutsideDesk(
             outside=self.outside,
@@ -93,6 +99,7 @@ class People(Services):
             asks=self.approvals_state,
             intents=self.store.calls,
             keeper=self.keeper,
+            hook=self.post_hook,
         )
 
     @cached_property

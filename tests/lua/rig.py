@@ -56,7 +56,7 @@ _USUAL: dict[str, Any] = {
     "max_total_tokens": "",
     "max_cost_usd": "",
     "lost_reason": "",
-    "context_hash": "h",
+    "prompt_hash": "h",
     "estimate": 10,
     "estimate_usd": "",
     "asked": "1:1",

@@ -28,6 +28,8 @@ def judge_case(turn: RecordedTurn) -> JudgeCase:
         answer=cut(turn.text, MOST_MESSAGE_CHARS),
         transcript=transcript_of(turn.messages),
         relevant_facts=relevant_facts(turn),
+        system_prompt=cut(turn.system_prompt, MOST_MESSAGE_CHARS),
+        history=transcript_of(turn.history),
     )
 
 

@@ -47,6 +47,7 @@ class RecordDecision:
                 strategy=strategy_of(turn.tools),
                 tools=turn.tools,
                 context_hash=turn.context_hash,
+                prompt_hash=turn.prompt_hash,
                 elapsed_ms=turn.elapsed_ms,
                 usage=turn.usage,
                 ending=turn.ending,

@@ -19,6 +19,8 @@ class CallTurnEnd:
 
     def run(self, context: StepContext) -> None:
         turn = context.turn
+        if turn.request.kind == "compact":
+            return  # nothing was asked and nothing answered; `on_turn_start` was not called either
         context.brain.callbacks.on_turn_end(
             TurnEnd(
                 turn_id=turn.request.turn_id,

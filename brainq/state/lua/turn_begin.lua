@@ -4,7 +4,7 @@ from the session's first message on: what is trimmed away in front is counted in
 session that Redis has let go of are counted on.
 
 KEYS   turn history session
-ARGV   owner fence:n context_hash earlier:n items...
+ARGV   owner fence:n prompt_hash earlier:n items...
 REPLY  BEGUN | ALREADY | LOST
 ]]
 -- @include lib/history
@@ -19,5 +19,5 @@ local begin_at = held + #ARGV - 5 + (tonumber(redis.call('HGET', counted, 'trimm
 for i = 5, #ARGV do redis.call('RPUSH', history, ARGV[i]) end
 if earlier > 0 then redis.call('HSETNX', session, 'turns', earlier) end
 local number = redis.call('HINCRBY', session, 'turns', 1)
-redis.call('HSET', turn, 'begun', '1', 'begin_at', begin_at, 'number', number, 'context_hash', context_hash)
+redis.call('HSET', turn, 'begun', '1', 'begin_at', begin_at, 'number', number, 'prompt_hash', prompt_hash)
 return {'BEGUN'}

@@ -39,6 +39,10 @@ if not isolated and length > 2000 then
   redis.call('LTRIM', history, -2000, -1)
   redis.call('HSET', session, 'trimmed', trimmed + length - 2000)
 end
+-- A turn that only compacts begins nothing, and counts like any other.
+if ending == 'completed' and redis.call('HEXISTS', turn, 'number') == 0 then
+  redis.call('HSET', turn, 'number', redis.call('HINCRBY', session, 'turns', 1))
+end
 local bounced = bounce_all(turn, events, mailbox, receipts)
 if last ~= '' then redis.call('HSET', turn, 'last_agent_message', last) end
 if diff ~= '' then

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, BigInteger, Column, Integer, Table, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, Column, Integer, Table, UniqueConstraint, text
 
 from brainq.store.tables.base import metadata
 from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, row_column, utc_now
@@ -17,6 +17,7 @@ decisions = Table(
     Column("strategy", IdText, nullable=False),
     Column("tools", JSON, nullable=False),
     Column("context_hash", IdText, nullable=False),
+    Column("prompt_hash", IdText, nullable=False, server_default=text("''")),
     Column("elapsed_ms", BigInteger, nullable=False),
     Column("turn_number", Integer, nullable=False),
     Column("input_tokens", BigInteger, nullable=False),

@@ -96,6 +96,7 @@ def ended(
         "cost_known": False,
         "sources": (),
         "context_hash": "",
+        "prompt_hash": "",
         "turn_number": 1,
         "elapsed_ms": 5,
         "failing_error": "",

@@ -194,6 +194,8 @@ def test_the_case_is_given_as_data_and_the_rubric_as_instruction() -> None:
         "answer": hostile,
         "transcript": "",
         "relevant_facts": ["f"],
+        "history": "",
+        "system_prompt": "",
     }
 
 

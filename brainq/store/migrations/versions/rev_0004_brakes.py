@@ -1,4 +1,5 @@
-"""Brakes: holds, readiness flags, cancels. Whether a call may be tried again. Whether a spend is an estimate."""
+"""Brakes: holds, readiness flags, cancels. Whether a call may be tried again. Whether a spend is an estimate. The hash of
+a decision's prompt."""
 
 from __future__ import annotations
 
@@ -42,9 +43,13 @@ def upgrade() -> None:
     )
     op.add_column("traces", sa.Column("retryable", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.add_column("spends", sa.Column("estimated", sa.Boolean(), nullable=False, server_default=sa.false()))
+    op.add_column(
+        "decisions", sa.Column("prompt_hash", id_text, nullable=False, server_default=sa.text("''"))
+    )
 
 
 def downgrade() -> None:
+    op.drop_column("decisions", "prompt_hash")
     op.drop_column("spends", "estimated")
     op.drop_column("traces", "retryable")
     op.drop_table("brakes")

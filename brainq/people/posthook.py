@@ -1,0 +1,70 @@
+"""`on_post_tool_use` for calls that end outside the worker that ran them: results from outside, and child turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from brainq.brain import Brain
+from brainq.contracts.callbacks import PostToolUse
+from brainq.contracts.claim import CallRef
+from brainq.contracts.message import ToolCall
+from brainq.contracts.outcome import ToolOutcome
+from brainq.observe.logs import logger
+
+log = logger("brainq.people")
+
+NEWS = frozenset({"SETTLED", "EARLY"})  # the words after which a result is the call's
+
+
+class Arguments(Protocol):
+    def arguments(self, ref: CallRef) -> dict[str, Any]: ...
+
+
+Tell = Callable[[str, ToolOutcome], None]
+"""Called with the word that taking a result brought, and the outcome."""
+
+
+class Hook(Protocol):
+    def ready(self, ref: CallRef, tool: str) -> Tell: ...
+
+
+class PostHook:
+    """Calls the brain's hook in the process that took the result. A hook that raises changes nothing."""
+
+    def __init__(self, brain: Brain, calls: Arguments) -> None:
+        self._brain = brain
+        self._calls = calls
+
+    def ready(self, ref: CallRef, tool: str) -> Tell:
+        """Made before the result is taken: then the call's arguments are still there."""
+        hook, known = self._brain.callbacks.on_post_tool_use, self._brain.tools.get(tool)
+        if hook is None or known is None:
+            return _nothing
+        call = ToolCall(id=ref.call_id, name=tool, arguments=self._calls.arguments(ref))
+
+        def tell(word: str, outcome: ToolOutcome) -> None:
+            if word not in NEWS:
+                return
+            try:
+                hook(PostToolUse(ref.turn_id, ref.session_id, call, known.spec, outcome))
+            except Exception as failure:
+                log.error(
+                    "on_post_tool_use raised", failure=failure, turn_id=ref.turn_id, call_id=ref.call_id
+                )
+
+        return tell
+
+
+def _nothing(word: str, outcome: ToolOutcome) -> None:
+    """Nobody wants to know, or this process has another brain."""
+
+
+class NoHook:
+    """Where nobody listens."""
+
+    def ready(self, ref: CallRef, tool: str) -> Tell:
+        return _nothing
+
+
+NO_HOOK = NoHook()

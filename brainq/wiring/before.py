@@ -1,0 +1,54 @@
+"""What an ended turn's answer was given on: its system prompt, and the conversation before it."""
+
+from __future__ import annotations
+
+from brainq.brain import Brain
+from brainq.contracts.callbacks import TurnInfo
+from brainq.contracts.message import Message
+from brainq.contracts.view import EndedTurn
+from brainq.errors import InvalidInput
+from brainq.store.repositories.turns import Turns
+from brainq.turn.begin import system_prompt_of
+from brainq.turn.preparer import render_hash
+
+TURNS_BEFORE = 10
+
+
+class Before:
+    """Fits `finalize.recall.WhatCameBefore`."""
+
+    def __init__(self, brain: Brain, turns: Turns) -> None:
+        self._brain = brain
+        self._turns = turns
+
+    def system_prompt(self, turn: EndedTurn) -> str:
+        """As the turn had it; "" where it cannot be made again: the brain, or what its function says, has changed."""
+        request = turn.request
+        info = TurnInfo(
+            turn_id=request.turn_id,
+            session_id=request.session_id,
+            user_message=request.user_message,
+            prompt_id=request.prompt_id,
+            prompt_version=request.prompt_version,
+            prompt_tags=request.prompt_tags,
+            metadata=request.metadata,
+            turn_number=turn.turn_number,
+        )
+        try:
+            text = request.system_prompt or system_prompt_of(self._brain, info)
+        except InvalidInput:
+            return ""
+        return text if render_hash(text) == turn.prompt_hash else ""
+
+    def history(self, turn: EndedTurn) -> tuple[Message, ...]:
+        """What was said in the session's last turns before this one, oldest first, as far as SQL keeps it."""
+        request = turn.request
+        if request.kind == "review" and request.seed == "empty":
+            return ()
+        pairs = self._turns.history(request.session_id, request.turn_id, TURNS_BEFORE)
+        return tuple(
+            Message(role=role, content=text)
+            for pair in pairs
+            for role, text in zip(("user", "assistant"), pair, strict=True)
+            if text
+        )
