@@ -16,8 +16,8 @@ _ENDS = {"failed": "its call failed", "timed_out": "it took too long", "timed_ou
 
 
 def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
-    """What was not read first, then the context, then replies, in the order of the words they are about, and what nobody
-    counted."""
+    """What was not read first, then the context, then replies, in the order of the words they are about, and what
+    nobody counted."""
     unread = (
         f"{_OPENED.get(tool, 'the context pack')} was not read before the first step: {_ENDS.get(status, status)}"
         for tool, status in sorted(turn.opening_failed.items())

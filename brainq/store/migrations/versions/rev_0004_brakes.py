@@ -1,5 +1,5 @@
-"""Brakes: holds, readiness flags, cancels. Whether a call may be tried again. Whether a spend is an estimate. The hash of
-a decision's prompt."""
+"""Brakes: holds, readiness flags, cancels. Whether a call may be tried again. Whether a spend is an estimate.
+The hash of a decision's prompt."""
 
 from __future__ import annotations
 
