@@ -91,7 +91,7 @@ def print_session(console: Console, facts: SessionFacts) -> None:
         _section(console, "readiness flags that no turn has taken, the next one first")
         for flag in facts.flags:
             console.print(Text(flag))
-        ready = f'client.session("{facts.session_id}").flag("{facts.flags[0]}").ready()'
+        ready = f"brainq ready {facts.session_id} {facts.flags[0]}"
         console.print(Text("to let it go: ", "yellow").append(ready, "bold"), soft_wrap=True)
     if facts.holds and facts.live:
         _section(console, "holds of the live turn")

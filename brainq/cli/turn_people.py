@@ -146,10 +146,8 @@ def awaited_lines(turn_id: str, trace: Sequence[ToolTraceEntry]) -> list[Text]:
     lines: list[Text] = []
     for entry in trace:
         if entry.park == "outside":
-            line = Text(f"to end {entry.call_id}: ", "yellow").append(
-                "client.complete_call(TOKEN, result)", "bold"
-            )
-            line.append("  or  ").append("client.fail_call(TOKEN, error)", "bold")
+            line = Text(f"to end {entry.call_id}: ", "yellow").append("brainq complete TOKEN JSON", "bold")
+            line.append("  or  ").append("brainq fail TOKEN ERROR", "bold")
             lines.append(line.append("  with the token that the tool gave away", "dim"))
         elif entry.park == "child":
             child = child_turn_id(turn_id, entry.call_id)

@@ -195,7 +195,7 @@ def test_a_held_turn_changes_nothing_until_it_is_released(brainq: Brainq, pump: 
     pump.drain()
     page = brainq("show", handle.turn_id).out
     assert "waits for a result from outside" in page
-    assert "client.complete_call(TOKEN, result)" in page
+    assert "brainq complete TOKEN JSON" in page
     left_standing = brainq("hold", handle.turn_id).out.strip()
     assert pump.client.complete_call("job-7", "tea is coming") == "settled"
     assert pump.finish(handle).text == "Read: tea is coming"
