@@ -88,7 +88,7 @@ def test_shell(reaches: Sent, redis_url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.skipif(shutil.which("npm") is None, reason="no npm")
+@pytest.mark.needs(bool(shutil.which("npm")), "npm")
 def test_node(reaches: Sent, redis_url: str, tmp_path: Path) -> None:
     npm = [
         "npm",

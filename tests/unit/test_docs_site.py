@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from brainq import testing
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+needs_docs = pytest.mark.needs(bool(find_spec("mkdocs") and find_spec("griffe")), "what `make docs` installs")
 
 
 def pages_of(nav: Any) -> list[str]:
@@ -49,19 +51,20 @@ def test_every_public_name_has_its_place_on_one_api_page() -> None:
 
 
 @pytest.mark.full
+@needs_docs
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    build = pytest.importorskip("mkdocs.commands.build", reason="`make docs` installs mkdocs")
-    config = pytest.importorskip("mkdocs.config", reason="`make docs` installs mkdocs")
+    build: Any = import_module("mkdocs.commands.build")
+    config: Any = import_module("mkdocs.config")
     build.build(config.load_config(str(ROOT / "ops/docs/mkdocs.yml"), site_dir=str(tmp_path), strict=True))
     page = (tmp_path / "api/client/index.html").read_text()
     assert "the same key again is the same turn" in page
 
 
 @pytest.mark.full
+@needs_docs
 def test_a_docstrings_columns_become_a_list() -> None:
     spec = spec_from_file_location("columns_source", ROOT / "ops/docs/columns.py")
     assert spec is not None
-    pytest.importorskip("griffe", reason="`make docs` installs griffe")
     assert spec.loader is not None
     columns = module_from_spec(spec)
     spec.loader.exec_module(columns)

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from brainq.errors import TurnRejected
@@ -53,44 +46,3 @@ def test_a_bad_one_becomes_a_rejected_row(calm: World, sid: str) -> None:
     wait_until(lambda: calm.wiring.store.turns.get(f"t-{sid}"), "the refusal was written down")
     with pytest.raises(TurnRejected, match=r"^limits.max_steps"):
         calm.client.handle(f"t-{sid}").result(timeout_s=60)
-
-
-@pytest.fixture(scope="module")
-def node_modules() -> Iterator[Path]:
-    directory = Path(tempfile.mkdtemp(prefix="bq-node-"))
-    installed = subprocess.run(
-        ["npm", "install", "celery-node@0.5.9", "--no-audit", "--no-fund", "--ignore-scripts"],
-        cwd=directory,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    try:
-        assert installed.returncode == 0, installed.stderr.decode()
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-NODE = """
-const celery = require('celery-node');
-const [url, queue, fields] = process.argv.slice(1);
-const client = celery.createClient(url, url, queue);
-client.sendTask('brainq.turn.submit', [JSON.parse(fields)], {});
-setTimeout(() => { client.disconnect(); process.exit(0); }, 500);
-"""
-
-
-@pytest.mark.full
-@pytest.mark.needs(bool(shutil.which("node") and shutil.which("npm")), "node and npm")
-def test_node(calm: World, sid: str, node_modules: Path) -> None:
-    sent = subprocess.run(
-        ["node", "-e", NODE, calm.redis.url, "bq:brainq.turns", json.dumps(fields(sid, "for node"))],
-        cwd=node_modules,
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
-    assert sent.returncode == 0, sent.stderr
-    assert text_of(calm, f"t-{sid}") == "for node"

@@ -27,7 +27,7 @@ REASON = why_not()
 pytestmark = [
     pytest.mark.full,
     pytest.mark.timeout(1200),  # a busy machine takes seconds for a step
-    pytest.mark.skipif(REASON is not None, reason=REASON or ""),
+    pytest.mark.needs(REASON is None, REASON),
 ]
 
 CALLING_STEPS = 2  # of a turn: left to itself, the model calls nothing
