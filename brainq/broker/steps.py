@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Any, cast
 
 from celery import bootsteps
 
-logger = logging.getLogger(__name__)
+from brainq.observe.logs import logger
+from brainq.observe.outage import Outage
+
+log = logger("brainq.broker")
 
 RESTART_AFTER_S = 1.0
 JOIN_TIMEOUT_S = 5.0
@@ -19,7 +21,7 @@ def thread_step(name: str, loop: Callable[[threading.Event, Any], None]) -> type
     """A worker bootstep that runs `loop(stopping, worker)` in a daemon thread; add it to `app.steps["worker"]`.
 
     `loop` returns soon after `stopping` is set, within 5 s; a worker does not wait longer for it. If it
-    raises or returns before, that is logged and it is started again after a second: a worker without its
+    raises or returns before, that is said once and it is started again after a second: a worker without its
     sweeper would look healthy.
     """
 
@@ -45,11 +47,12 @@ def thread_step(name: str, loop: Callable[[threading.Event, Any], None]) -> type
         terminate = stop
 
         def run(self, worker: Any) -> None:
+            outage = Outage(log, name)
             while not self.stopping.is_set():
                 try:
                     loop(self.stopping, worker)
-                except Exception:
-                    logger.exception("%s failed; starting it again in %g s", name, RESTART_AFTER_S)
+                except Exception as failure:
+                    outage.failed(failure)
                 self.stopping.wait(RESTART_AFTER_S)
 
     # Bootsteps are told apart by this name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import Any, cast
 
@@ -17,8 +18,9 @@ from tests.support.wait import wait_until
 
 
 def test_a_thread_step_runs_while_its_worker_does_and_is_started_again_if_it_fails(
-    redis_url: str, monkeypatch: pytest.MonkeyPatch
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.WARNING, "brainq")
     monkeypatch.setattr(steps, "RESTART_AFTER_S", 0.01)
     runs: list[int] = []
     alive = threading.Event()
@@ -26,7 +28,7 @@ def test_a_thread_step_runs_while_its_worker_does_and_is_started_again_if_it_fai
 
     def sweep(stopping: threading.Event, worker: Any) -> None:
         runs.append(1)
-        if len(runs) == 1:
+        if len(runs) < 4:
             raise ConnectionError("Redis went away")
         alive.set()
         stopping.wait()
@@ -38,7 +40,8 @@ def test_a_thread_step_runs_while_its_worker_does_and_is_started_again_if_it_fai
         assert alive.wait(60)
         assert not stopped.is_set()
     assert stopped.wait(60)
-    assert len(runs) == 2
+    assert len(runs) == 4
+    assert caplog.text.count("sweeper failed, and is tried again") == 1
     wait_until(
         lambda: "sweeper" not in [thread.name for thread in threading.enumerate()], "the thread is gone"
     )
