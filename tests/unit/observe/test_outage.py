@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -39,19 +40,27 @@ def test_it_is_said_once_then_how_long_then_that_it_is_over(caplog: pytest.LogCa
     assert "sweep failed" in caplog.text
 
 
-def test_a_sweeper_whose_redis_is_away_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_sweeper_whose_redis_is_away_says_so_once_for_each_of_its_parts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     stop = threading.Event()
-    sweeps: list[int] = []
+    looks: list[int] = []
 
-    class Away(Sweeper):
-        def sweep(self) -> int:
-            sweeps.append(1)
-            if len(sweeps) == 20:
+    class Away:
+        def due(self, *_given: object, **_named: object) -> None:
+            looks.append(1)
+            if len(looks) == 20:
                 stop.set()
             raise ConnectionError("away")
 
-    parts: dict[str, Any] = dict.fromkeys(inspect.signature(Sweeper).parameters)
+        lapsed = take_comparing = due
+
+    parts: dict[str, Any] = dict.fromkeys(inspect.signature(Sweeper).parameters, Away())
     parts["every_s"] = 0.0
-    Away(**parts).run(stop)
-    assert len(sweeps) == 20
-    assert caplog.text.count("sweep failed") == 1
+    Sweeper(**parts).run(stop)
+    assert len(looks) >= 20
+    said = Counter(record.getMessage().partition(" why=")[0] for record in caplog.records)
+    assert said == {
+        f"sweep ({part}) failed, and is tried again": 1
+        for part in ("look at turns", "look at lanes", "take turns at comparing")
+    }
