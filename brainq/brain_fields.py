@@ -63,7 +63,7 @@ def checked_level(level: ThinkLevel | str) -> ThinkLevel:
         return ThinkLevel(level)
     except ValueError:
         levels = ", ".join(ThinkLevel)
-        raise InvalidInput("thinking", f"{level!r} is no level; use one of {levels}") from None
+        raise InvalidInput("thinking", f"{level!r} is not a level; use one of {levels}") from None
 
 
 def checked_prompt(prompt: object) -> SystemPrompt:

@@ -19,7 +19,7 @@ from brainq.broker.names import TASK_PREFIX
 logger = logging.getLogger(__name__)
 
 # What reading a malformed message raises. Not RuntimeError and not OSError: a closing pool and a broken
-# connection are no fault of the message.
+# connection are not the message's fault.
 _FAULTS = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 
 

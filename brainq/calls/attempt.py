@@ -83,7 +83,7 @@ class Attempt:
         if self._token.is_expired and not isinstance(error, ToolError | OutcomeUnknown):
             # At least 1 ms: 0 says that it was never started.
             timeout = ToolTimeout(after_ms=max(1, outcome.latency_ms), latency_ms=outcome.latency_ms)
-            # Being cancelled is no end of its own making: it tells nothing of what was done until then.
+            # A cancelled function did not end by itself: it tells nothing of what was done until then.
             self._end(timeout, timeout if isinstance(error, asyncio.CancelledError) else outcome)
         else:
             self._end(outcome)

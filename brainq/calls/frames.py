@@ -12,7 +12,7 @@ _LENGTH_BYTES = 4
 
 
 class FrameLostError(Exception):
-    """The other side hung up, or sent what is no frame."""
+    """The other side hung up, or sent something else than a frame."""
 
 
 def send_frame(sock: socket.socket, body: dict[str, Any]) -> None:
@@ -28,7 +28,7 @@ def receive_frame(sock: socket.socket, ends_at: float | None = None) -> dict[str
         raise FrameLostError(f"a frame of {length} bytes; at most {MAX_FRAME_BYTES} are taken")
     body: object = json.loads(_receive(sock, length, ends_at))
     if not isinstance(body, dict):
-        raise FrameLostError("a frame that is no object")
+        raise FrameLostError("a frame must be an object")
     return cast("dict[str, Any]", body)
 
 

@@ -284,7 +284,7 @@ class CallRunner:
 
     def _post_hook(self, claim: CallClaim, tool: Tool, outcome: ToolOutcome) -> None:
         hook = self._brain.callbacks.on_post_tool_use
-        if hook is None or claim.step == 0:  # what a turn begins with is no tool use
+        if hook is None or claim.step == 0:  # what a turn begins with is not a tool use of the model's
             return
         call = ToolCall(id=claim.call_id, name=claim.tool, arguments=dict[str, object](claim.arguments))
         try:

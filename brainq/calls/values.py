@@ -47,7 +47,7 @@ def _json_text(value: Any) -> str:
         except (
             UnicodeError,
             PydanticSerializationError,
-        ):  # bytes that are no text, or half an emoji in a key
+        ):  # bytes that are not text, or half an emoji in a key
             plain = to_jsonable_python(clean_json(value), fallback=str, bytes_mode="base64")
         return clean(json.dumps(plain, ensure_ascii=False))
     except (ValueError, TypeError, RecursionError) as error:

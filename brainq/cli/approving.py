@@ -39,7 +39,7 @@ def _whole_id(client: Client, sought: str) -> str:
     turn, dot, call = sought.rpartition(".")
     if not dot:
         raise InvalidInput(
-            "ID", f"{sought!r} is no approval; write TURN.CALL, as `brainq approvals` shows it"
+            "ID", f"{sought!r} is not an approval; write TURN.CALL, as `brainq approvals` shows it"
         )
     return approval_id(find_turn(client.wiring.store, turn).turn_id, call)
 

@@ -165,7 +165,7 @@ def _tell_mistyped() -> None:
     from brainq.cli.output import say
 
     for name, meant in found:
-        say(f"brainq: {name} is no setting; did you mean {meant}?", style="yellow")
+        say(f"brainq: {name} is not a setting; did you mean {meant}?", style="yellow")
     # The processes that this one starts need not say it again.
     os.environ[TOLD] = " ".join(name for name, _ in found)
 

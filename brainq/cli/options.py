@@ -51,7 +51,7 @@ def newest_turns(incomplete: str) -> list[str]:
             return []
         with Store.open(url) as store:
             rows = store.turns.list(None, None, COMPLETED)
-    except Exception:  # a key press is no place for an error
+    except Exception:  # completion shows no errors
         return []
     return [row.turn_id for row in rows if row.turn_id.startswith(incomplete)]
 

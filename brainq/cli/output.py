@@ -12,7 +12,7 @@ PIPED_WIDTH = 10_000  # a pipe has no width: one row a line, with all its column
 
 
 def stdout() -> Console:
-    """Plain when it is no terminal or NO_COLOR is set, which rich reads itself."""
+    """Plain when it is not a terminal or NO_COLOR is set, which rich reads itself."""
     return _console(stderr=False)
 
 

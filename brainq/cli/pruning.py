@@ -26,7 +26,7 @@ def age_s(value: str) -> float:
     found = re.fullmatch(r"\s*(\d{1,6}(?:\.\d{1,3})?)\s*([mhdw])\s*", value, re.ASCII)
     if found is None:
         raise InvalidInput(
-            OPTION, f"{value!r} is no age; write a number and m, h, d or w, such as 90m, 12h, 30d or 8w"
+            OPTION, f"{value!r} is not an age; write a number and m, h, d or w, such as 90m, 12h, 30d or 8w"
         )
     seconds = float(found[1]) * SECONDS[found[2]]
     if seconds < LEAST_S:

@@ -53,7 +53,7 @@ class SessionFacts:
 
 
 def collect_session(client: Client, session_id: str) -> SessionFacts:
-    """Raises InvalidInput for what is no session's id."""
+    """Raises InvalidInput for what is not a session's id."""
     session = client.session(session_id)
     live = session.live()
     return SessionFacts(

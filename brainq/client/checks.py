@@ -24,7 +24,7 @@ def turn_input(text: object, client_message_id: str | None, readiness: object) -
     if readiness is not None and not isinstance(readiness, bool):
         raise InvalidInput("readiness", f"{readiness!r} is none of True, False and None")
     if not isinstance(text, str):
-        raise InvalidInput("text", f"a {type(text).__name__} is no text; use str")
+        raise InvalidInput("text", f"must be a str, got {type(text).__name__}")
     if not text.strip() and (text or readiness is None):
         raise InvalidInput("text", "it is empty; say something, or leave it '' and give readiness")
     if len(text) > MAX_MESSAGE_CHARS:
@@ -45,7 +45,7 @@ def turn_input(text: object, client_message_id: str | None, readiness: object) -
 def hold(kind: str, reason: object, timeout_s: object, on_timeout: object) -> HoldSpec:
     """A hold with a new id that begins with `kind`."""
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
-        raise InvalidInput("timeout_s", f"{timeout_s!r} is no number of seconds; use one such as 3600")
+        raise InvalidInput("timeout_s", f"{timeout_s!r} must be a number of seconds, such as 3600")
     if not (math.isfinite(timeout_s) and 0 < timeout_s <= MAX_HOLD_S):
         raise InvalidInput("timeout_s", f"{timeout_s!r} must be above 0 and at most {MAX_HOLD_S:.0f} seconds")
     policies: tuple[HoldPolicy, ...] = get_args(HoldPolicy)
@@ -63,7 +63,7 @@ def hold(kind: str, reason: object, timeout_s: object, on_timeout: object) -> Ho
 def said(field: str, text: object, most: int) -> str:
     """A text of at most `most` characters; it may be empty."""
     if not isinstance(text, str):
-        raise InvalidInput(field, f"a {type(text).__name__} is no text; use str")
+        raise InvalidInput(field, f"must be a str, got {type(text).__name__}")
     if len(text) > most:
         raise InvalidInput(field, f"it is {len(text):,} characters; use at most {most:,}")
     return _whole(field, text)
@@ -92,12 +92,12 @@ def limit(most: object) -> int:
 def approval(approval_id: object) -> str:
     """An approval's id as it is written, `TURN.CALL`."""
     if not isinstance(approval_id, str):
-        raise InvalidInput("id", f"{approval_id!r} is no approval's id; use TURN.CALL")
+        raise InvalidInput("id", f"{approval_id!r} is not an approval's id; use TURN.CALL")
     turn_id, _, call_id = approval_id.partition(".")
     if not call_id:
         raise InvalidInput(
             "id",
-            f"{approval_id[:60]!r} is no approval's id; use TURN.CALL, as `brainq approvals` shows it",
+            f"{approval_id[:60]!r} is not an approval's id; use TURN.CALL, as `brainq approvals` shows it",
         )
     return f"{check_turn_id('id', turn_id)}.{check_id('id', call_id)}"
 

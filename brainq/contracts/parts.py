@@ -78,7 +78,7 @@ class Approvals:
 
     effects     every call with one of these effects needs an approval; a tool with `approval=False` is exempt
     timeout_s   how long a call waits for a person, seconds; then it is denied. It counts for calls that need
-                an approval because of their tool, too, and is no part of the turn's time limit
+                an approval because of their tool, too, and the turn's time limit stands still meanwhile
 
     Raises InvalidInput.
     """
@@ -112,9 +112,7 @@ class Children:
 def _checked_effects(given: object) -> tuple[Effect, ...]:
     # An Effect is a text itself, and would be taken apart into letters.
     if isinstance(given, str) or not isinstance(given, tuple | list):
-        raise InvalidInput(
-            "effects", f"{given!r} is no tuple of Effects; use one such as (Effect.DESTRUCTIVE,)"
-        )
+        raise InvalidInput("effects", f"{given!r} must be a tuple of Effects, such as (Effect.DESTRUCTIVE,)")
     for effect in cast("tuple[object, ...]", given):
         if not isinstance(effect, Effect):
             known = ", ".join(f"Effect.{member.name}" for member in Effect)

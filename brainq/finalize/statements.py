@@ -17,7 +17,7 @@ from brainq.finalize.third_person import of_the_user
 
 @dataclass(frozen=True, slots=True)
 class StatementRule:
-    """`sentence` makes the memory of a match, or None where a closer look says that it is no such statement."""
+    """`sentence` makes the memory of a match, or None where a closer look says that it is something else."""
 
     kind: MemoryKind
     pattern: re.Pattern[str]

@@ -64,7 +64,7 @@ def decode_strings(arguments: dict[str, Any], errors: Sequence[ValidationError])
 def coerce_scalars(arguments: dict[str, Any], errors: Sequence[ValidationError]) -> dict[str, Any] | None:
     """Replace scalars by their exact twin of the wanted type: "3" by 3, "true" by true, 3 by "3".
 
-    What could have meant something else stays: "007" and "1_000" are no numbers, and 1.10 has lost its last digit.
+    What could have meant something else stays: "007" and "1_000" are texts, and 1.10 has lost its last digit.
     """
     return _replace(arguments, errors, _coerced)
 

@@ -66,7 +66,7 @@ class ApprovalDesk:
         return tuple(approval for approval in joined if approval is not None)
 
     def get(self, approval_id: str) -> Approval:
-        """One approval as it stands. Raises InvalidInput for what is no id, TurnNotFound when there is none."""
+        """One approval as it stands. Raises InvalidInput for what is not an id, TurnNotFound when there is none."""
         row = self._row(approval_id)
         # One that is just being committed is shown as SQL has it: it was asked for by its name.
         return self._joined([row], again=True)[0] or row
@@ -177,7 +177,7 @@ class ApprovalDesk:
         if not (turn_id and dot and call_id):
             raise InvalidInput(
                 "id",
-                f"{approval_id[:80]!r} is no approval's id; use TURN.CALL, as `brainq approvals` shows it",
+                f"{approval_id[:80]!r} is not an approval's id; use TURN.CALL, as `brainq approvals` shows it",
             )
         row = self._rows.get(turn_id, call_id)
         if row is None:

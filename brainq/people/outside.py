@@ -134,7 +134,7 @@ class OutsideDesk:
         if not isinstance(cast("object", token), str) or not 0 < len(token) <= MAX_TOKEN_CHARS:
             raise InvalidInput(
                 "token",
-                f"it is no text of 1 to {MAX_TOKEN_CHARS} characters; use the one the tool put into Pending",
+                f"it must be a text of 1 to {MAX_TOKEN_CHARS} characters; use the one the tool put into Pending",
             )
         ref = ref_of_token(token) or self._outside.find(token)
         if ref is None:

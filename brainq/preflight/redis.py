@@ -25,7 +25,7 @@ def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_
     try:
         client = make_client(url)
     except Exception as error:
-        return fail(name, f"{shown} is no address of a Redis: {error}", f"correct {variable}")
+        return fail(name, f"{shown} is not the address of a Redis: {error}", f"correct {variable}")
     try:
         info: dict[str, Any] = client.info()
     except Exception as error:

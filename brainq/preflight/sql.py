@@ -13,7 +13,7 @@ from brainq.store.migrations import HEAD, revision
 
 
 def check_sql(url: str) -> Check:
-    """Looks only: neither a database file nor a schema is made. An older schema is no fault: workers upgrade it."""
+    """Looks only: neither a database file nor a schema is made. An older schema is fine: workers upgrade it."""
     shown = without_password(url)
     sqlite = Path(url.removeprefix("sqlite:///"))
     try:

@@ -100,7 +100,7 @@ def from_status(provider: str, status: int, headers: Mapping[str, str], body: An
 def refused_parameter(status: int, body: Any, candidates: Iterable[str]) -> str | None:
     """Which of `candidates` the service says it does not know; None if the error is about something else.
 
-    A complaint about the content of a schema is no such thing: it must reach whoever wrote the schema.
+    A complaint about the content of a schema is a different thing: it must reach whoever wrote the schema.
     """
     text = detail(body)[0].lower()
     if status not in (400, 422) or "invalid schema" in text or "format.schema" in text:

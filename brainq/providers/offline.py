@@ -70,7 +70,7 @@ def offline_model() -> ScriptedProvider:
 def reply(request: ModelRequest) -> ModelReply:
     """The next reply. The same request gets the same reply, so a step may be run again."""
     own = [message for message in request.messages if message.turn == request.turn_id]
-    # What the runtime notes between two steps is no message of the user's.
+    # What the runtime notes between two steps is not a message of the user's.
     said = [message.content for message in own if message.role == "user" and message.extra is None]
     found = [wanted for text in said for wanted in read_message(text, request.tools)]
     whole = [wanted for wanted in found if not wanted.missing]

@@ -98,7 +98,7 @@ def split_model(model: str, provider: str | None = None) -> tuple[str, str]:
             meant = f"did you mean {close[0]}:{rest}?" if close else _meant(model)
             raise InvalidInput(
                 "model",
-                f"{provider!r} is no provider that is known ({known}); {meant} Others are made known with "
+                f"{provider!r} is not a known provider ({known}); {meant} Others are made known with "
                 "register_provider, before the Brain is made",
             )
         return provider, _with_a_name(rest)

@@ -113,7 +113,7 @@ class RedisFinals:
         if not turn.get("ending") or not spec:
             return None
         tools = {field.split(":")[0]: tool for field, tool in trace.items() if field.endswith(":tool")}
-        # What was loaded before the first step is no tool use of the model's.
+        # What was loaded before the first step is not a tool use of the model's.
         ran = [
             tool
             for call, tool in tools.items()

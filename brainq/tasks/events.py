@@ -47,5 +47,5 @@ class TaskEvents:
                 traceback="",
             )
         except Exception as away:
-            # Watching is no part of the work: what was to be told is in SQL and Redis.
+            # Watching is not part of the work: what was to be told is in SQL and Redis.
             log.debug("a task event was not sent", why=type(away).__name__)

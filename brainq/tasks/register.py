@@ -26,7 +26,7 @@ _FIELDS = frozenset({"arguments", *TurnRequest.model_fields})
 
 GetWiring = Callable[[], Wiring]
 
-# Failed work is seen, and is no surprise: one line in the log, no traceback.
+# Failed work is seen, and expected: one line in the log, no traceback.
 _OPTIONS: dict[str, Any] = {"ignore_result": True, "throws": (WorkFailed,)}
 
 

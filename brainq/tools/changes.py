@@ -35,7 +35,7 @@ class Change:
 
 
 def checked_change(path: str, before: str | None, after: str | None) -> Change:
-    """Raises InvalidInput for what is no path or no text."""
+    """Raises InvalidInput for what is not a path, or not a text."""
     values: dict[str, object] = {"path": path, "before": before, "after": after}
     for name, value in values.items():
         if not (isinstance(value, str) or (value is None and name != "path")):

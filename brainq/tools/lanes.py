@@ -53,7 +53,7 @@ def check_template(tool: str, template: object, schema: Schema) -> str:
         ) from error
     for _, name, spec, conversion in parts:
         if name is not None:
-            problem = "is no name" if spec or conversion or not name else _problem(name, schema)
+            problem = "is not a name" if spec or conversion or not name else _problem(name, schema)
             if problem:
                 known = ", ".join(schema.get("properties", {})) or "(the tool has none)"
                 raise ToolSchemaError(

@@ -31,9 +31,9 @@ def read_pack(text: str) -> Pack:
 def merge_preferences(pack: object, memory: RetrievedMemory) -> Pack:
     """The pack with the preferences and habits found in memory after its own `preferences`.
 
-    The order is kept; of strings that differ in case and spacing only the first stays; entries that are no strings
-    stay as they are. A pack that is no object is taken as `{"text": ...}`; preferences that are no list, as its one
-    entry. The pack given is not changed.
+    The order is kept; of strings that differ in case and spacing only the first stays; entries that are not strings
+    stay as they are. A pack that is not an object is taken as `{"text": ...}`; preferences that are not a list, as
+    its one entry. The pack given is not changed.
     """
     merged = _as_pack(pack)
     own = merged.get(PREFERENCES)

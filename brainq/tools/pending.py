@@ -17,7 +17,7 @@ class Pending:
 
     token       `ctx.outside_token()`, or a name of your own that nobody else uses, such as a job id. One of your own
                 can be completed only after the tool has returned; one from `outside_token()` at once
-    timeout_s   how long to wait at most; the call then times out. It is no part of the turn's time limit
+    timeout_s   how long to wait at most; the call then times out. The turn's time limit stands still meanwhile
 
     Raises InvalidInput.
     """

@@ -131,7 +131,7 @@ def make_tool(
 def _check_name(name: str, function: Function) -> None:
     if not _NAME.fullmatch(name):
         raise ToolSchemaError(
-            f"tool {name or function!r}: this is no name a model can call; pass name= with 1 to 64 of "
+            f"tool {name or function!r}: a model cannot call this name; pass name= with 1 to 64 of "
             "A-Z a-z 0-9 _ -, starting with a letter or _"
         )
 

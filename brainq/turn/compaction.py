@@ -26,7 +26,7 @@ from brainq.turn.transcript import note_kind
 CompactionMethod = Literal["model", "rules", "shortened"]
 
 TARGET = 0.5  # of the context is filled afterwards: room to grow until the next time
-GROWTH = 1.05  # less is no growth worth another model call
+GROWTH = 1.05  # less growth is not worth another model call
 CROWDED = 1_500  # messages: a step reads the newest 2000 of a history, a summary further back would be lost
 SUMMARY_SHARE = 0.10
 MIN_SUMMARY_TOKENS = 120

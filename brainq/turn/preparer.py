@@ -35,7 +35,7 @@ class TurnPreparation:
     estimate            tokens of the messages, estimated
     left_out            messages of older turns that did not fit
     full_estimate       of the whole request, tools included, with nothing left out: how full the context really is
-    fixed_estimate      the part of `full_estimate` that is no history: what a compaction cannot shrink
+    fixed_estimate      the part of `full_estimate` beside the history: what a compaction cannot shrink
     memory_text, context_pack_json   as given
     """
 

@@ -25,7 +25,7 @@ _MARKERS = {
 
 
 def marker(ending: Ending, turn_id: str, step: int) -> Message | None:
-    """What the next turn's model reads about an ending that is no answer."""
+    """What the next turn's model reads about an ending without an answer."""
     text = _MARKERS.get(ending)
     if not text:
         return None

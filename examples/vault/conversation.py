@@ -42,7 +42,7 @@ class Conversation:
 
     def __init__(self, messages: Sequence[Message], turn_id: str) -> None:
         own = [message for message in messages if message.turn == turn_id]
-        # What the runtime notes between two steps (a reflection) is no question of the user's.
+        # What the runtime notes between two steps (a reflection) is not a question of the user's.
         self.said = tuple(m.content for m in own if m.role == "user" and m.extra is None)
         self._results = [_result(message) for message in own if message.role == "tool"]
         self._taken = 0

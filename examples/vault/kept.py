@@ -18,7 +18,7 @@ JUDGES = ("faithfulness", "relevance")
 
 
 def wait_for_judges(store: Store, turns: Sequence[Finished], timeout_s: float) -> None:
-    """Judging is no part of a turn's chain: it comes when it comes. Raises RuntimeError when it does not."""
+    """Judging is not part of a turn's chain: it comes when it comes. Raises RuntimeError when it does not."""
     until = time.monotonic() + timeout_s
     for turn in turns:
         while any(row.state == "pending" for row in store.judgements.of(turn.result.turn_id)):

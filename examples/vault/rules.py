@@ -1,7 +1,7 @@
 """The offline model: a few rules that read the user's message and the tools' results, and say only what those say.
 
-It is no language model. It lets the example run without a key, and shows the engine the same shapes a real model
-would: calls in parallel, calls that build on results, and an answer with its sources.
+It is a set of rules, not a language model. It lets the example run without a key, and shows the engine the same
+shapes a real model would: calls in parallel, calls that build on results, and an answer with its sources.
 """
 
 from __future__ import annotations

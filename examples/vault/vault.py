@@ -34,7 +34,7 @@ class Vault:
         path = PurePosixPath(cleaned if cleaned.endswith(".md") else f"{cleaned}.md")
         bad = path.is_absolute() or not path.stem or any(part.startswith(".") for part in path.parts)
         if bad or not cleaned.isprintable() or ":" in cleaned:
-            raise VaultError(f"{given!r} is no note's path; use one such as 'projects/garden.md'")
+            raise VaultError(f"{given!r} is not a note's path; use one such as 'projects/garden.md'")
         if not (self.folder / path).resolve().is_relative_to(self.folder):
             raise VaultError(f"{given!r} lies outside the vault")
         return str(path)
@@ -103,12 +103,12 @@ class Vault:
 def open_vault(environment: Mapping[str, str] = os.environ) -> Vault:
     """The vault in VAULT_DIR; without it a copy of the shipped notes, so that trying things out changes nothing here.
 
-    Raises VaultError when VAULT_DIR is no folder.
+    Raises VaultError when VAULT_DIR is not a folder.
     """
     given = environment.get("VAULT_DIR")
     if given:
         if not Path(given).is_dir():
-            raise VaultError(f"VAULT_DIR={given!r} is no folder; set it to the folder of your notes")
+            raise VaultError(f"VAULT_DIR={given!r} is not a folder; set it to the folder of your notes")
         return Vault(Path(given))
     copy = Path(environment.get("BRAINQ_DATA_DIR") or ".brainq") / "vault"
     if not copy.is_dir():

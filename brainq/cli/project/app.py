@@ -10,7 +10,7 @@ from brainq import Brain, Effect, RunContext
 
 brain = Brain(
     "shop",
-    # offline:rules is no language model: it calls the tools it finds named in a message. It needs no key.
+    # offline:rules is a set of rules, not a language model: it calls the tools a message names. It needs no key.
     model=os.environ.get("SHOP_MODEL") or "offline:rules",
     system_prompt="You look after the shop's stock. Say what you changed.",
 )

@@ -99,16 +99,16 @@ class ModelJudge:
 def read_score(text: str) -> tuple[float, str]:
     """Score and reason of a model's reply.
 
-    Raises ProviderError (kind `malformed`) for a score that is no number from 0 to 1: one from 0 to 10 is not put
+    Raises ProviderError (kind `malformed`) for a score that is not a number from 0 to 1: one from 0 to 10 is not put
     right, because a 1 of that scale would become the best score of ours.
     """
     found = read_json_object(text)
     score: Any = found.get("score")
     reason: Any = found.get("reason", "")
     if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-        raise ProviderError("the judge's score is no number", kind="malformed", retryable=False)
+        raise ProviderError("the judge's score must be a number", kind="malformed", retryable=False)
     if not 0 <= score <= 1:
         raise ProviderError("the judge's score is not from 0 to 1", kind="malformed", retryable=False)
     if not isinstance(reason, str):
-        raise ProviderError("the judge's reason is no text", kind="malformed", retryable=False)
+        raise ProviderError("the judge's reason must be a text", kind="malformed", retryable=False)
     return float(score), cut(" ".join(reason.split()), _MOST_REASON_CHARS)

@@ -9,7 +9,7 @@ from brainq.finalize.ports import StepContext
 
 
 class ScheduleJudges:
-    """Plans a judgement for each judge of the turn's prompt, then rings for them. Judging is no part of the chain.
+    """Plans a judgement for each judge of the turn's prompt, then rings for them. Judging is not part of the chain.
 
     A crash between the two loses doorbells only: they are rung again by the retry, or by the sweeper, which sees
     that the rows are due. A doorbell that comes twice finds its row taken.

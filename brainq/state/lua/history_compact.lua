@@ -17,7 +17,7 @@ if redis.call('LLEN', history) ~= expect then return {'CHANGED'} end
 redis.call('LTRIM', history, drop, -1)
 for i = #ARGV, 16, -1 do redis.call('LPUSH', history, ARGV[i]) end
 redis.call('HINCRBY', isolated and turn or session, 'trimmed', drop - (#ARGV - 15))
--- The model no longer sees these results, so asking for them again is no repeat.
+-- The model no longer sees these results, so asking for them again does not count as a repeat.
 for fingerprint in forget:gmatch('%S+') do redis.call('HDEL', guard, fingerprint) end
 redis.call('HSET', turn, 'compacted', '1', 'aside_compaction', mark)
 if spend ~= '' then

@@ -124,7 +124,7 @@ class Turns:
     ) -> str:
         """Keep a refused submit as evidence; the turn id it is kept under.
 
-        Takes anything: values that are no ids are replaced, `raw` is cut to 10 kB. The same refusal twice is
+        Takes anything: values that are not ids are replaced, `raw` is cut to 10 kB. The same refusal twice is
         one row, and an accepted turn of the same id or key is left as it is.
         """
         values = rejected_values(turn_id, request_key, session_id, reason, raw)

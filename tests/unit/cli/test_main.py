@@ -99,7 +99,7 @@ def test_a_mistyped_setting_is_said_with_the_right_name(
     monkeypatch.setenv("BRAINQ_REDIS_URI", "redis://127.0.0.1:6379/0")
     monkeypatch.setenv(TOLD, "")
     _, _, err = leaves("list")
-    assert "BRAINQ_REDIS_URI is no setting; did you mean BRAINQ_REDIS_URL?" in err
+    assert "BRAINQ_REDIS_URI is not a setting; did you mean BRAINQ_REDIS_URL?" in err
 
 
 def test_help_loads_nothing_heavy() -> None:

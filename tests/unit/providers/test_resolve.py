@@ -96,7 +96,7 @@ def test_registered_names() -> None:
     [
         (
             "nobody:m",
-            r"is no provider that is known \(anthropic, .*write provider:model, such as openai:nobody:m",
+            r"is not a known provider \(anthropic, .*write provider:model, such as openai:nobody:m",
         ),
         ("opnai:gpt-4.1", r"did you mean openai:gpt-4\.1\?"),
         ("gpt-4.1", r"did you mean openai:gpt-4\.1\?"),
