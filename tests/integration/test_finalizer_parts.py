@@ -130,6 +130,9 @@ def test_an_extractor_that_fails_for_ever_stops_nothing_and_may_be_tried_again(p
     handle = run_turn(pump)
     result = handle.result(timeout_s=1)
     assert (result.ending, result.text, result.warnings) == (Ending.COMPLETED, ANSWER, ())
+    kept = pump.wiring.store.turns.result(handle.turn_id)
+    assert kept is not None
+    assert kept.warnings == ("nothing of this turn was kept in memory: the step `memory` failed for good",)
     assert states(pump, handle) == {
         "log": "done",
         "memory": "dead",

@@ -15,7 +15,7 @@ from brainq.store.repositories.history import HISTORY, pair_up
 from brainq.store.repositories.numbering import POSITION
 from brainq.store.rows import Accepted, TurnRow, UnendedTurn, WholeTurn
 from brainq.store.statements import insert_or_ignore
-from brainq.store.tables import turns
+from brainq.store.tables import finalizer_steps, turns
 from brainq.store.tables.types import SafeText, utc_now
 from brainq.store.text import sql_json
 
@@ -56,6 +56,15 @@ _PAGE = (
 )
 _PAGE_BEFORE = _PAGE.where(_T.row < _this_row)
 _REQUEST = select(_T.request_json).where(_T.turn_id == bindparam("turn"), _T.state != "rejected")
+FAILED_LATER = {
+    "learner": "nothing was learned from this turn: the step `learner` failed for good",
+    "memory": "nothing of this turn was kept in memory: the step `memory` failed for good",
+}
+_DEAD = (
+    select(finalizer_steps.c.step)
+    .where(finalizer_steps.c.turn_id == bindparam("turn"), finalizer_steps.c.state == "dead")
+    .order_by(finalizer_steps.c.step)
+)
 _RESULT = select(_T.result_json).where(_T.turn_id == bindparam("turn"))
 _UNENDED = (
     select(_T.row, _T.turn_id, _T.session_id)
@@ -137,13 +146,14 @@ class Turns:
         return None if found is None else TurnRequest.model_validate_json(found["request_json"])
 
     def result(self, turn_id: str) -> TurnResult | None:
-        """The result, once the finalizer has written it."""
+        """The result, once the finalizer has written it, with a warning for each later step that failed for good."""
         found = self._db.first(_RESULT, {"turn": turn_id})
-        return (
-            None
-            if found is None or found["result_json"] is None
-            else TurnResult.model_validate_json(found["result_json"])
-        )
+        if found is None or found["result_json"] is None:
+            return None
+        result = TurnResult.model_validate_json(found["result_json"])
+        dead = [row["step"] for row in self._db.all(_DEAD, {"turn": turn_id}) if row["step"] in FAILED_LATER]
+        later = tuple(FAILED_LATER[step] for step in dead)
+        return result.model_copy(update={"warnings": (*result.warnings, *later)}) if later else result
 
     def get(self, turn_id: str) -> TurnRow | None:
         found = self._db.first(_GET, {"turn": turn_id})
