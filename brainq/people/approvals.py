@@ -18,6 +18,7 @@ from brainq.people.ports import ApprovalRows, Asks, Editor, Keeper, Placed, Requ
 log = logger("brainq.people")
 
 PAGE = 100
+MOST_HEALED = 1_000  # decisions of turns that live, looked at in one go
 # SQL has an approval before its step is committed to Redis. For as long as this, one that Redis does not know may
 # still come; only what is shown depends on it.
 COMMITTING = timedelta(seconds=5)
@@ -95,6 +96,27 @@ class ApprovalDesk:
             raise TurnNotFound(f"the turn of approval {approval_id} is no longer in SQL")
         edited = self._edit(row.tool, arguments, row.session_id, request)
         return self._decide(approval_id, "approved", by=by, edited=edited)
+
+    def heal(self) -> int:
+        """Decide again what Redis has forgotten that people decided, of the same arguments; how much that was."""
+        decided = [
+            approval for approval in self._rows.decided_of_open_turns(MOST_HEALED) if not approval.edited
+        ]
+        told = self._asks.states([_ref(approval) for approval in decided])
+        healed = 0
+        for approval, asked in zip(decided, told, strict=True):
+            if asked is None or asked.state != "pending" or asked.args_hash != approval.args_hash:
+                continue
+            word, _, wants = self._asks.decide(
+                _ref(approval),
+                args_hash=approval.args_hash,
+                decision=approval.state,
+                by=approval.decided_by,
+                why=approval.comment,
+            )
+            self._keeper.enter_all(approval.session_id, approval.turn_id, wants)
+            healed += word in ("APPROVED", "DENIED")
+        return healed
 
     def _decide(
         self,

@@ -6,7 +6,7 @@ begins anew; when a call that changes something is to start; and by the sweeper.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, Protocol
 
 from brainq.contracts.hold import HoldSpec
@@ -55,13 +55,24 @@ class Keeper(Protocol):
 
 
 class BrakeDesk:
-    """Every brake goes into SQL first and out of it first: what stands there stands."""
+    """Every brake goes into SQL first and out of it first: what stands there stands.
 
-    def __init__(self, rows: Rows, holds: Holds, cancel: Cancel, keeper: Keeper) -> None:
+    heal_approvals   decides again what Redis has forgotten
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        holds: Holds,
+        cancel: Cancel,
+        keeper: Keeper,
+        heal_approvals: Callable[[], int],
+    ) -> None:
         self._rows = rows
         self._holds = holds
         self._cancel = cancel
         self._keeper = keeper
+        self._heal_approvals = heal_approvals
 
     def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> str:
         """`HELD`, `ALREADY`, `ENDED` or `GONE`: nothing stands after the last two."""
@@ -147,7 +158,7 @@ class BrakeDesk:
     def heal(self) -> int:
         """Put back what Redis lost of any turn's brakes; how many that were."""
         self._rows.close()
-        after_row, healed = 0, 0
+        after_row, healed = 0, self._heal_approvals()
         while page := self._rows.of_turns(after_row, PAGE):
             for _, brake in page:
                 try:

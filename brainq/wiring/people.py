@@ -36,7 +36,13 @@ class People(Services):
 
     @cached_property
     def brakes(self) -> BrakeDesk:
-        return BrakeDesk(self.store.brakes, self.holds, self.cancel, self.keeper)
+        return BrakeDesk(
+            self.store.brakes,
+            self.holds,
+            self.cancel,
+            self.keeper,
+            heal_approvals=lambda: self.approval_desk.heal(),
+        )
 
     @cached_property
     def inputs(self) -> InputDesk:

@@ -233,13 +233,62 @@ def test_input_is_given_back_in_the_same_script_as_its_turn(
 
     class Killed(BaseException): ...
 
-    def dies(*_: object, **__: object) -> None:
+    queue = pump.wiring.admission.queue
+
+    def dies(*given: Any) -> None:
+        queue(*given)
         raise Killed
 
     with monkeypatch.context() as dying:
-        dying.setattr("brainq.upkeep.compare.log.info", dies)
+        dying.setattr(pump.wiring.admission, "queue", dies)
         with pytest.raises(Killed):
             lose_redis(pump)
     pump.finish(handle)
     assert [text for role, text in model.shown(1) if role == "user"][1].startswith("one")
     assert handle.receipt("m1").state == "consumed"
+
+
+@pytest.mark.parametrize("decision", ["approve", "deny"])
+def test_a_decision_outlives_redis_data_and_nobody_is_asked_again(pumps: Pumps, decision: str) -> None:
+    ran: list[str] = []
+    look_first = Watched(calls(("write", {"name": "b"}), ("note", {"name": "c"})), says("done"))
+    pump = pumps(brain_of(look_first, ran, approval=True))
+    handle = pump.submit("s1", "Go.")
+    hold = handle.hold()
+    pump.drain()
+    (asked,) = pump.client.approvals()
+    if decision == "approve":
+        pump.client.approve(asked.id, by="ann")
+    else:
+        pump.client.deny(asked.id, "no", by="ann")
+    lose_redis(pump)
+    pump.drain()
+    assert pump.client.approval(asked.id).state == "pending", "Redis asks again"
+    assert pump.wiring.brakes.heal() == 1
+    seen = pump.client.approval(asked.id)
+    assert (seen.state, seen.decided_by) == ("approved" if decision == "approve" else "denied", "ann")
+    assert pump.wiring.brakes.heal() == 0
+    hold.release()
+    pump.finish(handle)
+    assert ("write b" in ran) == (decision == "approve")
+
+
+def test_a_question_about_other_arguments_is_asked_and_shown_again(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran, approval=True))
+    handle = pump.submit("s1", "Go.")
+    hold = handle.hold()
+    pump.drain()
+    (asked,) = pump.client.approvals()
+    pump.client.edit(asked.id, {"name": "other"}, by="ann")
+    assert pump.client.approvals() == ()
+    lose_redis(pump)
+    pump.drain()
+    (again,) = pump.client.approvals()
+    assert (again.id, again.state, again.arguments) == (asked.id, "pending", {"name": "b"})
+    pump.wiring.brakes.heal()
+    assert pump.client.approval(asked.id).state == "pending"
+    hold.release()
+    pump.client.approve(asked.id)
+    pump.finish(handle)
+    assert ran == ["write b"]

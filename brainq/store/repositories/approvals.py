@@ -7,13 +7,25 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Float, and_, bindparam, func, literal_column, null, select, update
+from sqlalchemy import (
+    Connection,
+    Float,
+    and_,
+    bindparam,
+    false,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    update,
+)
 
 from brainq.contracts.approval import Approval, AskedCall, AskState, approval_id
 from brainq.store.database import Database, Record
 from brainq.store.rows import ApprovalRow, SettledApproval
 from brainq.store.statements import upsert
-from brainq.store.tables import approvals
+from brainq.store.tables import approvals, turns
 from brainq.store.tables.types import UtcTimestamp, utc_after, utc_now
 
 _A = approvals.c
@@ -24,13 +36,31 @@ _ASK = upsert(
     ("turn_id", "call_id"),
     fixed={"expires_at": utc_after(bindparam("seconds", type_=Float()))},
     copied=_COPIED,
-    changed={},
-    where=_A.state == "pending",
+    changed={
+        "state": literal_column("'pending'"),
+        "decided_at": null(),
+        "decided_by": literal_column("''"),
+        "comment": literal_column("''"),
+        "edited": false(),
+    },
+    # What a person decided of just these arguments stands, and so does the end of its turn.
+    where=or_(
+        _A.state == "pending",
+        _A.state == "expired",
+        and_(_A.state != "void", _A.args_hash != literal_column("excluded.args_hash")),
+    ),
 )
 _HERE = and_(_A.turn_id == bindparam("turn"), _A.call_id == bindparam("call"))
 _GET = select(approvals).where(_HERE)
 _OF = select(approvals).where(_A.turn_id == bindparam("turn")).order_by(_A.row)
 _NEWEST = select(approvals).order_by(_A.row.desc()).limit(bindparam("most"))
+_DECIDED_OF_OPEN = (
+    select(approvals)
+    .join(turns, turns.c.turn_id == _A.turn_id)
+    .where(turns.c.ended_at.is_(None), _A.state.in_(("approved", "denied")))
+    .order_by(_A.row)
+    .limit(bindparam("most"))
+)
 _DECIDE = (
     update(approvals)
     .where(_HERE, _PENDING)
@@ -54,12 +84,16 @@ class Approvals:
         self._ask = database.pick(_ASK)
 
     def ask(self, rows: Sequence[AskedCall]) -> None:
-        """Write down what people will be asked, all or nothing. A pending one of the same call is replaced (its
-        place and `created_at` stay): its step was made again. A settled one stays as it is."""
+        """Write down what people will be asked, all or nothing. One of the same call is replaced (its place and
+        `created_at` stay): its step was made again. What a person decided of the same arguments stays as it is."""
         if not rows:
             return
         with self._db.transaction() as connection:
             connection.execute(self._ask, [_asked(row) for row in rows])
+
+    def decided_of_open_turns(self, limit: int) -> Sequence[Approval]:
+        """What people decided in turns that have not ended, in the order they were asked."""
+        return [_approval(found) for found in self._db.all(_DECIDED_OF_OPEN, {"most": limit})]
 
     def get(self, turn_id: str, call_id: str) -> Approval | None:
         found = self._db.first(_GET, {"turn": turn_id, "call": call_id})

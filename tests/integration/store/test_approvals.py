@@ -16,7 +16,7 @@ from brainq.contracts.approval import Approval, ApprovalState, AskedCall, AskSta
 from brainq.contracts.effect import Effect
 from brainq.store.rows import SettledApproval
 from brainq.store.store import Store
-from tests.integration.store.examples import at_once
+from tests.integration.store.examples import at_once, end_turn, request
 from tests.integration.store.test_engine import sent_by
 
 
@@ -125,16 +125,38 @@ def test_asking_again_replaces_what_is_pending(store: Store) -> None:
     assert [row.approval.call_id for row in store.approvals.list()] == ["c1-1", "c1-0"]
 
 
-@pytest.mark.parametrize("state", ["approved", "denied", "expired", "void"])
+@pytest.mark.parametrize("state", ["approved", "denied", "void"])
 def test_asking_again_leaves_what_is_decided(store: Store, state: SettledApproval) -> None:
     ask(store, "c1-0")
     store.approvals.decided("turn-1", "c1-0", state, by="ann")
     before = known(store)
 
-    store.approvals.ask([new(args_hash="h2"), new("c1-1")])
+    store.approvals.ask([new(), new("c1-1")])
 
     assert known(store) == before
     assert known(store, "c1-1").state == "pending"
+
+
+@pytest.mark.parametrize("state", ["approved", "denied", "expired"])
+def test_a_step_that_redis_lost_asks_anew_about_other_arguments(store: Store, state: SettledApproval) -> None:
+    ask(store, "c1-0")
+    store.approvals.decided("turn-1", "c1-0", state, by="ann", comment="as before")
+
+    store.approvals.ask([new(args_hash="h2")])
+
+    again = known(store)
+    assert (again.state, again.args_hash, again.decided_by, again.comment) == ("pending", "h2", "", "")
+    assert again.decided_at is None
+
+
+def test_decisions_of_turns_that_live_are_found(store: Store) -> None:
+    store.turns.accept(request("turn-1"))
+    ask(store, "c1-0", "c1-1", "c1-2")
+    store.approvals.decided("turn-1", "c1-0", "approved")
+    store.approvals.decided("turn-1", "c1-1", "expired")
+    assert [found.call_id for found in store.approvals.decided_of_open_turns(10)] == ["c1-0"]
+    end_turn(store, "turn-1")
+    assert store.approvals.decided_of_open_turns(10) == []
 
 
 def test_asking_is_all_or_nothing(store: Store) -> None:

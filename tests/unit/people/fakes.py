@@ -67,6 +67,9 @@ class Rows:
     def of(self, turn_id: str) -> Sequence[Approval]:
         return [row for row in self.rows if row.turn_id == turn_id]
 
+    def decided_of_open_turns(self, limit: int) -> Sequence[Approval]:
+        return [row for row in self.rows if row.state in ("approved", "denied")]
+
     def list(
         self,
         session_id: str | None = None,
