@@ -12,7 +12,7 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import CallRef
 from brainq.tasks.register import call_tasks, coordinator_tasks, finalizer_tasks
 from tests.integration.broker.worker import Events, running, watching
-from tests.support.brains.diary import open_gate, order
+from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
@@ -51,7 +51,7 @@ def test_failed_calls_turns_and_steps_are_failed_tasks_named_by_their_tools(
         late = pump.submit("late", script(gate="never", final=CANARY), limits={"timeout_s": 1.0})
         assert late.result(20).ending == "timed_out"
         stopped = pump.submit("stopped", script([("write", {"name": CANARY, "gate": "stop"})]))
-        wait_until(lambda: _status(pump, stopped) == "running", "the write runs")
+        wait_until(lambda: notes("start", turn=stopped.turn_id), "the write runs")
         stopped.cancel(CANARY)
         assert stopped.result(20).ending == "cancelled"
         refused = app.send_task(names.TURN_SUBMIT, kwargs={CANARY: CANARY, "turn_id": "order-17"})
@@ -91,11 +91,6 @@ def test_failed_calls_turns_and_steps_are_failed_tasks_named_by_their_tools(
     assert CANARY not in str(events.all)
     assert CANARY not in caplog.text
     assert "raised expected" in caplog.text
-
-
-def _status(pump: Pump, handle: TurnHandle) -> str:
-    found = pump.wiring.calls.trace(handle.session_id, handle.turn_id)
-    return found[0].status if found else ""
 
 
 def _failed(events: Events) -> dict[str, str]:
