@@ -33,6 +33,7 @@ from brainq.contracts.intent import Intent
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
 from brainq.tools.child_turn import ChildTurn
@@ -134,9 +135,11 @@ class CallRunner:
         token = DeadlineToken.from_budget(claim, claim.cap_ms / 1000)
         latch.guard(token)
         held.enter_context(self._beats.hold(lambda: self._calls.beat(claim), token.cancel))
+        # Read before the intent: once that stands, what fails before the function is called makes a change `unknown`.
+        budget = self._budgets.snapshot(claim.session_id, claim.turn_id) if tool.context_param else None
         if not claim.effect.is_read and not self._may_start(claim):
             return "not started"
-        return self._run(claim, tool, token)
+        return self._run(claim, tool, token, budget)
 
     def _may_start(self, claim: CallClaim) -> bool:
         """To start is to insert the intent, then to check the lease once more."""
@@ -188,7 +191,7 @@ class CallRunner:
         # What Redis knows of, it has judged when the call was claimed, by its own clock.
         return not self._brakes.restore(claim.session_id, claim.turn_id) and self._intents.start(**intent)
 
-    def _run(self, claim: CallClaim, tool: Tool, token: DeadlineToken) -> str:
+    def _run(self, claim: CallClaim, tool: Tool, token: DeadlineToken, budget: BudgetSnapshot | None) -> str:
         holds = self._holds
         context = RunContext(
             session_id=claim.session_id,
@@ -197,7 +200,7 @@ class CallRunner:
             token=token,
             step=claim.step,
             attempt=claim.attempt,
-            budget=self._budgets.snapshot(claim.session_id, claim.turn_id) if tool.context_param else None,
+            budget=budget,
             cwd=claim.cwd,
             metadata=claim.metadata,
             is_ready=partial(holds.is_ready, claim.session_id, claim.turn_id) if holds is not None else None,

@@ -8,7 +8,8 @@ from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.effect import Effect
-from tests.unit.calls.fakes import Rig
+from brainq.tools.context import RunContext
+from tests.unit.calls.fakes import Budgets, Rig
 
 
 @pytest.fixture
@@ -50,6 +51,23 @@ def test_a_call_that_cannot_look_at_its_lanes_again_says_that_it_never_started(
     with pytest.raises(ConnectionError):
         rig.run()
     assert (ran, rig.intents.outcomes) == ([], [(NEVER_STARTED, False)])
+
+
+def test_a_call_that_cannot_read_its_budget_has_no_intent_yet(
+    rig: Rig, brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @brain.tool(effect=Effect.LOCAL_WRITE)
+    def tell(ctx: RunContext) -> str:  # pyright: ignore[reportUnusedFunction]
+        return ctx.turn_id
+
+    def away(*_: object) -> None:
+        raise ConnectionError("Redis is away")
+
+    rig.claim("tell", Effect.LOCAL_WRITE)
+    monkeypatch.setattr(Budgets, "snapshot", away)
+    with pytest.raises(ConnectionError):
+        rig.run()
+    assert rig.intents.rows == [], "it surely never started, so a rescue may ask for it again"
 
 
 def test_all_attempts_of_a_call_have_one_idempotency_key(rig: Rig, ran: list[str]) -> None:
