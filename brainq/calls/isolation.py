@@ -57,7 +57,10 @@ class ToolProcesses:
                 f"tool {tool.name!r} has isolation='process', but the brain was not given by name; "
                 "set BRAINQ_APP to module:attr"
             )
-        child = self._taken()
+        try:
+            child = self._taken()
+        except OSError as error:  # too many processes, or too many open files
+            return _setup_failure(f"no process could be started for the tool: {error.strerror}")
         started = time.monotonic()
         keep = False
         stop_listening = token.on_cancel(child.wake)

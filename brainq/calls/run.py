@@ -33,7 +33,6 @@ from brainq.contracts.intent import Intent
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
-from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
 from brainq.tools.child_turn import ChildTurn
@@ -135,11 +134,11 @@ class CallRunner:
         token = DeadlineToken.from_budget(claim, claim.cap_ms / 1000)
         latch.guard(token)
         held.enter_context(self._beats.hold(lambda: self._calls.beat(claim), token.cancel))
-        # Read before the intent: once that stands, what fails before the function is called makes a change `unknown`.
-        budget = self._budgets.snapshot(claim.session_id, claim.turn_id) if tool.context_param else None
+        # What needs Redis comes before the intent: between that and the function nothing may fail.
+        context = self._context(claim, tool, token)
         if not claim.effect.is_read and not self._may_start(claim):
             return "not started"
-        return self._run(claim, tool, token, budget)
+        return self._run(claim, tool, token, context)
 
     def _may_start(self, claim: CallClaim) -> bool:
         """To start is to insert the intent, then to check the lease once more."""
@@ -191,7 +190,7 @@ class CallRunner:
         # What Redis knows of, it has judged when the call was claimed, by its own clock.
         return not self._brakes.restore(claim.session_id, claim.turn_id) and self._intents.start(**intent)
 
-    def _run(self, claim: CallClaim, tool: Tool, token: DeadlineToken, budget: BudgetSnapshot | None) -> str:
+    def _context(self, claim: CallClaim, tool: Tool, token: DeadlineToken) -> RunContext:
         holds = self._holds
         context = RunContext(
             session_id=claim.session_id,
@@ -200,12 +199,21 @@ class CallRunner:
             token=token,
             step=claim.step,
             attempt=claim.attempt,
-            budget=budget,
+            budget=self._budgets.snapshot(claim.session_id, claim.turn_id) if tool.context_param else None,
             cwd=claim.cwd,
             metadata=claim.metadata,
             is_ready=partial(holds.is_ready, claim.session_id, claim.turn_id) if holds is not None else None,
             give_token=partial(self._calls.give_token, claim),
         )
+        if tool.context_param and (tool.spec.isolation == "process" or self._runs_apart(claim, tool)):
+            context.outside_token()  # a child process cannot note one later
+        return context
+
+    def _runs_apart(self, claim: CallClaim, tool: Tool) -> bool:
+        """The workers that ran it before are gone, and this call may be what killed them."""
+        return claim.attempt > MOST_LOST and self._brain.tools.get(tool.name) is tool
+
+    def _run(self, claim: CallClaim, tool: Tool, token: DeadlineToken, context: RunContext) -> str:
         lanes_held = self._beats.hold(lambda: self._lanes.beat(_ref(claim)), _ignore) if claim.lanes else None
 
         def ended_late(outcome: ToolOutcome) -> None:
@@ -219,8 +227,7 @@ class CallRunner:
                     lanes_held.release(lanes_held)
                 self._leave_after(claim, reply)
 
-        if claim.attempt > MOST_LOST and self._brain.tools.get(tool.name) is tool:
-            # The workers that ran it before are gone, and this call may be what killed them.
+        if self._runs_apart(claim, tool):
             ended = self._executor.run_apart(tool, claim.arguments, context, token)
         else:
             ended = self._executor.run(tool, claim.arguments, context, token, on_late=ended_late)

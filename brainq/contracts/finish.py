@@ -14,15 +14,29 @@ class Finish(StrEnum):
     BROKEN = "broken"  # the service gave it up, or says so in a word that is not known
 
 
-_WORDS = {
-    # A service that gives no word has sent a whole stream: one that was cut raises ProviderError.
-    Finish.WHOLE: ("", "stop", "tool_calls", "function_call", "end_turn", "stop_sequence", "tool_use", "eos"),
-    Finish.LENGTH: ("length", "max_tokens", "model_length", "model_context_window_exceeded"),
-    Finish.FILTERED: ("content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content"),
+# Our words, which are OpenAI's, and what other services say for them.
+_SAID_FOR = {
+    "stop": ("eos", "eos_token", "end_turn", "stop_sequence"),
+    "tool_calls": ("function_call", "tool_use"),
+    "length": ("max_tokens", "model_length", "model_context_window_exceeded"),
+    "content_filter": ("refusal", "safety", "recitation", "blocklist", "prohibited_content"),
 }
-_FINISHES = {word: finish for finish, words in _WORDS.items() for word in words}
+_OURS = {theirs: ours for ours, others in _SAID_FOR.items() for theirs in others}
+_FINISHES = {
+    "": Finish.WHOLE,  # a service that gives no word has sent a whole stream: one that was cut raises ProviderError
+    "stop": Finish.WHOLE,
+    "tool_calls": Finish.WHOLE,
+    "length": Finish.LENGTH,
+    "content_filter": Finish.FILTERED,
+}
+
+
+def finish_word(said: object) -> str:
+    """Our word for a service's finish reason; an unknown one as it is, in lower case."""
+    word = str(said or "").lower()
+    return _OURS.get(word, word)
 
 
 def finish_of(word: str) -> Finish:
-    """What a service's finish reason means."""
-    return _FINISHES.get(word.lower(), Finish.BROKEN)
+    """What a finish reason means, in our words or a service's."""
+    return _FINISHES.get(finish_word(word), Finish.BROKEN)

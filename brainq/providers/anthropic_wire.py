@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from brainq.contracts.finish import finish_word
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
-from brainq.providers.call_wire import WireIds, arguments_object, parse_arguments
+from brainq.providers.call_wire import WireIds, arguments_object, parse_arguments, wire_name
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 DEFAULT_MAX_TOKENS = 4096  # the API wants a number
-_FINISH_REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "content_filter",
-}
 
 
 def to_body(request: ModelRequest, *, stream: bool) -> dict[str, Any]:
@@ -99,7 +92,7 @@ def _blocks(message: Message, ids: WireIds) -> list[dict[str, Any]]:
             {
                 "type": "tool_use",
                 "id": ids.of_call(call),
-                "name": call.name,
+                "name": wire_name(call.name),
                 "input": arguments_object(call.arguments),
             }
         )
@@ -123,7 +116,7 @@ def from_body(body: dict[str, Any]) -> ModelReply:
         calls=tuple(calls),
         usage=from_usage(body.get("usage")),
         model=str(body.get("model") or ""),
-        finish_reason=_finish_reason(body.get("stop_reason")),
+        finish_reason=finish_word(body.get("stop_reason")),
     )
 
 
@@ -146,11 +139,6 @@ def _call(block: dict[str, Any], arguments: Any) -> ToolCall:
     return ToolCall(
         id=wire_id, name=clean(str(block.get("name") or "")), arguments=arguments, provider_id=wire_id
     )
-
-
-def _finish_reason(stop_reason: Any) -> str:
-    word = str(stop_reason or "")
-    return _FINISH_REASONS.get(word, word)
 
 
 class AnthropicStream:
@@ -221,5 +209,5 @@ class AnthropicStream:
             ),
             usage=from_usage(self._usage),
             model=self._model,
-            finish_reason=_finish_reason(self._stop_reason),
+            finish_reason=finish_word(self._stop_reason),
         )

@@ -10,6 +10,7 @@ from brainq.contracts.message import Message, ToolCall
 from brainq.text.surrogates import clean, clean_json
 
 UNPARSED = "_unparsed"
+MAX_NAME_CHARS = 64  # of a tool, as the strictest service takes it; ours are no longer
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -40,6 +41,12 @@ def arguments_object(arguments: dict[str, Any] | str) -> dict[str, Any]:
 def arguments_text(arguments: dict[str, Any] | str) -> str:
     """The arguments for a wire that wants JSON text: always an object, since chat templates parse it."""
     return json.dumps(arguments_object(arguments), ensure_ascii=False)
+
+
+def wire_name(name: str) -> str:
+    """The name of a call as services take it back. They refuse a whole request over a name that no tool can have, and
+    models make such names up."""
+    return _NOT_IN_IDS.sub("_", name)[:MAX_NAME_CHARS] or "unnamed"
 
 
 class WireIds:

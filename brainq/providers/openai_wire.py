@@ -9,26 +9,14 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from brainq.contracts.finish import finish_word
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
-from brainq.providers.call_wire import NumberedIds, WireIds, arguments_text, parse_arguments
+from brainq.providers.call_wire import NumberedIds, WireIds, arguments_text, parse_arguments, wire_name
 from brainq.providers.chat_roles import Roles, in_roles
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
-_FINISH_REASONS = {
-    "eos": "stop",
-    "eos_token": "stop",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "function_call": "tool_calls",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_length": "length",
-    "safety": "content_filter",
-    "refusal": "content_filter",
-    "recitation": "content_filter",
-}
 BROKEN_OFF = frozenset({"error", "abort", "insufficient_system_resource"})
 """Finish reasons of a reply that is not whole, by no doing of the model's."""
 
@@ -84,7 +72,7 @@ def _to_message(message: Message, ids: WireIds) -> dict[str, Any]:
             {
                 "id": ids.of_call(call),
                 "type": "function",
-                "function": {"name": call.name, "arguments": arguments_text(call.arguments)},
+                "function": {"name": wire_name(call.name), "arguments": arguments_text(call.arguments)},
             }
             for call in message.calls
         ],
@@ -130,16 +118,10 @@ def from_body(body: dict[str, Any]) -> ModelReply:
 
 
 def _whole_reason(said: Any) -> str:
-    reason = finish_reason(said)
+    reason = finish_word(said)
     if reason in BROKEN_OFF:
         raise ValueError(f"the reply broke off; its finish reason is {reason!r}")
     return reason
-
-
-def finish_reason(said: Any) -> str:
-    """OpenAI's word for why a reply ended; another server's is translated, an unknown one is returned as it is."""
-    word = str(said or "").lower()
-    return _FINISH_REASONS.get(word, word)
 
 
 def _text(content: Any) -> str:
@@ -215,7 +197,7 @@ class OpenAIStream:
         if not choices:
             return None
         choice = choices[0]
-        self._finish_reason = finish_reason(choice.get("finish_reason")) or self._finish_reason
+        self._finish_reason = finish_word(choice.get("finish_reason")) or self._finish_reason
         delta: dict[str, Any] = choice.get("delta") or {}
         for part in delta.get("tool_calls") or ():
             self._feed_call(part)

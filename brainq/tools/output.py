@@ -53,5 +53,8 @@ def read_output(schema: dict[str, Any], text: str) -> tuple[JsonValue, str]:
     except (ValueError, RecursionError) as error:
         return None, f"it is no JSON ({error})" if text else "it is empty"
     registry: Registry[Any] = Registry()  # nothing is fetched
-    errors = list(Draft202012Validator(schema, registry=registry).iter_errors(value))
+    try:
+        errors = list(Draft202012Validator(schema, registry=registry).iter_errors(value))
+    except RecursionError:
+        return None, "it is nested too deeply"
     return (None, explained(errors)) if errors else (value, "")

@@ -44,10 +44,7 @@ def plan_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, claim
     `claim` claims tool calls of the budget in the model's order, one word an id; what it refuses is denied.
     """
     turn_id, session_id = view.request.turn_id, view.request.session_id
-    calls = [
-        call.model_copy(update={"id": call_id(step, index), "provider_id": call.id})
-        for index, call in enumerate(reply.calls[:MAX_CALLS_A_REPLY])
-    ]
+    calls = _ours(reply, step)
     facts = GateFacts(turn_id, session_id, ReplayControl(view.succeeded, view.write_epoch), view.blocked)
     verdicts = _in_order(calls, facts, brain, session_id)
     verdicts = _within_budget(verdicts, claim)
@@ -61,6 +58,16 @@ def plan_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, claim
     )
     blocked = tuple(v.call.name for v in verdicts if isinstance(v, Denied) and v.block_tool)
     return Plan(message, planned, blocked)
+
+
+def _ours(reply: ModelReply, step: int) -> list[ToolCall]:
+    """The reply's calls under our ids. One without a name gets one: people read it, and services want one back."""
+    return [
+        call.model_copy(
+            update={"id": call_id(step, index), "provider_id": call.id, "name": call.name or "unnamed"}
+        )
+        for index, call in enumerate(reply.calls[:MAX_CALLS_A_REPLY])
+    ]
 
 
 def _in_order(calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, session_id: str) -> list[Verdict]:
@@ -82,18 +89,11 @@ def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tel
     turn_id = view.request.turn_id
     denied = [
         Denied(
-            # What was written of the arguments is no JSON, and a name may be missing: no service takes either back.
-            call.model_copy(
-                update={
-                    "id": call_id(step, index),
-                    "provider_id": call.id,
-                    "name": call.name or "unnamed",
-                    "arguments": {} if isinstance(call.arguments, str) else call.arguments,
-                }
-            ),
+            # What was written of the arguments is no JSON: no service takes it back.
+            call.model_copy(update={"arguments": {}}) if isinstance(call.arguments, str) else call,
             ToolDenied(reason="cut", message=f"Not run. {tell.text}"),
         )
-        for index, call in enumerate(reply.calls[:MAX_CALLS_A_REPLY])
+        for call in _ours(reply, step)
     ]
     message = Message(
         role="assistant",

@@ -70,8 +70,8 @@ BUGS = (
     Bug(
         "more calls a reply than are taken",
         "brainq/turn/plan.py",
-        "for index, call in enumerate(reply.calls[:MAX_CALLS_A_REPLY])\n    ]\n    facts",
-        "for index, call in enumerate(reply.calls)\n    ]\n    facts",
+        "in enumerate(reply.calls[:MAX_CALLS_A_REPLY])",
+        "in enumerate(reply.calls)",
         PLAN,
     ),
     Bug(

@@ -54,6 +54,22 @@ def test_a_child_is_kept_for_the_next_call(executor: BoundedToolExecutor) -> Non
     assert first["pid"] == second["pid"] != os.getpid()
 
 
+def test_a_machine_that_starts_no_process_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No exception: a write whose function never began would be unknown."""
+
+    def full(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("brainq.calls.isolation._Child", full)
+    executor = BoundedToolExecutor(brain_ref=REFERENCE)
+    outcome = call(executor, "add", a=1)
+    executor.close()
+
+    assert isinstance(outcome, ToolFailure)
+    said = "SetupError: no process could be started for the tool: Resource temporarily unavailable"
+    assert outcome.error == said
+
+
 def test_async_tools_run_in_a_child_too(executor: BoundedToolExecutor) -> None:
     assert value_of(call(executor, "async_add", a=1, b=2)) == 3
 

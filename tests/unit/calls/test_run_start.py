@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from brainq.brain import Brain
@@ -53,21 +55,27 @@ def test_a_call_that_cannot_look_at_its_lanes_again_says_that_it_never_started(
     assert (ran, rig.intents.outcomes) == ([], [(NEVER_STARTED, False)])
 
 
-def test_a_call_that_cannot_read_its_budget_has_no_intent_yet(
-    rig: Rig, brain: Brain, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_what_needs_redis_comes_before_the_intent(
+    brain: Brain, rig: Rig, monkeypatch: pytest.MonkeyPatch, isolation: Literal["thread", "process"]
 ) -> None:
-    @brain.tool(effect=Effect.LOCAL_WRITE)
-    def tell(ctx: RunContext) -> str:  # pyright: ignore[reportUnusedFunction]
-        return ctx.turn_id
+    """Else a write that nobody began is unknown."""
 
-    def away(*_: object) -> None:
+    @brain.tool(effect=Effect.LOCAL_WRITE, isolation=isolation)
+    def send(ctx: RunContext) -> None:  # pyright: ignore[reportUnusedFunction]
+        raise AssertionError("it must not run")
+
+    def away(*_: object) -> str:
         raise ConnectionError("Redis is away")
 
-    rig.claim("tell", Effect.LOCAL_WRITE)
-    monkeypatch.setattr(Budgets, "snapshot", away)
+    rig.claim("send", Effect.LOCAL_WRITE)
+    if isolation == "process":
+        monkeypatch.setattr(rig.calls, "give_token", away)
+    else:
+        monkeypatch.setattr(Budgets, "snapshot", away)
     with pytest.raises(ConnectionError):
         rig.run()
-    assert rig.intents.rows == [], "it surely never started, so a rescue may ask for it again"
+    assert (rig.intents.started, rig.calls.settled) == ([], [])
 
 
 def test_all_attempts_of_a_call_have_one_idempotency_key(rig: Rig, ran: list[str]) -> None:

@@ -285,6 +285,7 @@ def test_calls_without_arguments_are_told_apart_by_name() -> None:
         ("eos", "stop"),
         ("function_call", "tool_calls"),
         ("model_length", "length"),
+        ("prohibited_content", "content_filter"),
         ("MAX_TOKENS", "length"),
         ("SAFETY", "content_filter"),
         ("something new", "something new"),

@@ -134,6 +134,13 @@ def test_what_a_worker_reads_of_a_call() -> None:
     assert call.lanes == ("session:s1",)
 
 
+def test_a_call_without_a_name_gets_one() -> None:
+    made = plan(bank(), ("", {}))
+
+    assert [(call.tool, call.denied) for call in made.calls] == [("unnamed", "validation")]
+    assert [call.name for call in made.message.calls] == ["unnamed"]
+
+
 def library(**given: Any) -> Brain:
     brain = Brain("library", "openai:x", **given)
 
