@@ -26,6 +26,7 @@ class Rows(Protocol):
     def cancel(self, session_id: str, turn_id: str, reason: str) -> None: ...
     def taken(self, session_id: str, flag_id: str, turn_id: str) -> bool: ...
     def over(self, session_id: str, brake_id: str) -> bool: ...
+    def withdraw(self, session_id: str, brake_id: str) -> None: ...
     def lift(self, session_id: str, turn_id: str) -> int: ...
     def of(self, session_id: str, turn_id: str) -> Sequence[Brake]: ...
     def stands(self, session_id: str, brake_id: str) -> bool: ...
@@ -84,7 +85,7 @@ class BrakeDesk:
             self._rows.over(session_id, spec.id)
             raise
         if word in ("ENDED", "GONE"):
-            self._rows.over(session_id, spec.id)
+            self._rows.withdraw(session_id, spec.id)
         return word
 
     def release(self, session_id: str, turn_id: str, hold_id: str) -> bool:
@@ -99,7 +100,7 @@ class BrakeDesk:
         self._rows.flag(session_id, spec)
         word = self._holds.add_flag(session_id, spec)
         if word == "FULL":
-            self._rows.over(session_id, spec.id)
+            self._rows.withdraw(session_id, spec.id)
         return word
 
     def release_flag(self, session_id: str, flag_id: str) -> bool:
@@ -131,8 +132,8 @@ class BrakeDesk:
         return word
 
     def nothing_to_cancel(self, session_id: str, turn_id: str) -> None:
-        """The turn is over, or was never there."""
-        self._rows.over(session_id, cancel_id(turn_id))
+        """The turn is over, or was never there: one of its id that comes may be cancelled as any other."""
+        self._rows.withdraw(session_id, cancel_id(turn_id))
 
     def drop(self, session_id: str, turn_id: str, reason: str) -> str:
         """`cancel` for a turn that waits for its session; `LIVE`: it waits no more, and was left alone."""

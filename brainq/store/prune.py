@@ -1,4 +1,4 @@
-"""Retention: deleting turns that ended long ago, and every row about them.
+"""Retention: deleting turns that ended long ago, and every row about them, and readiness flags released long ago.
 
 What stays, whatever its age: a turn that has not ended; one that something still works at (a finalizer step
 that failed and will be tried again or was not come to yet, a judgement that is pending), unless nothing moved
@@ -16,7 +16,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Float, Table, and_, bindparam, case, delete, exists, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Table,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from brainq.store.database import Database, Record
@@ -104,6 +117,8 @@ _THESE = bindparam("turns", expanding=True)
 _STILL = select(_T.row, _T.turn_id, _T.session_id, _T.turn_number, _T.state).where(
     _T.turn_id.in_(_THESE), _OVER
 )
+# A flag that was released before a turn took it is no turn's.
+_RELEASED = and_(brakes.c.turn_id.is_(None), brakes.c.over_at < _CUT)
 _NUMBER = (
     update(turns)
     .where(
@@ -157,9 +172,10 @@ class _Pruning:
             if all(row["recent"] for row in page):
                 break
             after = page[-1]["row"]
+        self._forget(brakes, _RELEASED)
         if knowledge:
             for table in KNOWLEDGE:
-                self._forget(table)
+                self._forget(table, table.c.updated_at < _CUT)
         return dict(self._counts)
 
     def _last(self) -> set[str]:
@@ -203,15 +219,14 @@ class _Pruning:
             done = connection.execute(delete(table).where(table.c.turn_id.in_(_THESE)), {"turns": gone})
             self._counts[table.name] += done.rowcount
 
-    def _forget(self, table: Table) -> None:
-        """Delete what was not seen since, some at a time: each row leaves the full-text index as well."""
-        unseen = table.c.updated_at < _CUT
+    def _forget(self, table: Table, old: ColumnElement[bool]) -> None:
+        """Delete what is old, some at a time: a row may leave a full-text index as well."""
         if self._dry_run:
-            found = self._db.first(select(func.count()).select_from(table).where(unseen), self._ages)
+            found = self._db.first(select(func.count()).select_from(table).where(old), self._ages)
             self._counts[table.name] += 0 if found is None else int(next(iter(found.values())))
             return
-        some = select(table.c.row).where(unseen).limit(BATCH)
-        statement = delete(table).where(table.c.row.in_(some), unseen)
+        some = select(table.c.row).where(old).limit(BATCH)
+        statement = delete(table).where(table.c.row.in_(some), old)
         self._counts[table.name] += 0
         began = time.monotonic()
         while deleted := self._db.write(statement, {"ago": self._ages["ago"]}):

@@ -66,6 +66,7 @@ class SqlRecords:
     def _forget(self, connection: Connection, result: TurnResult, details: TurnDetails) -> None:
         self._store.turns.forget_request(connection, redacted_request(result))
         self._store.calls.forget(connection, result.turn_id)
+        self._store.brakes.forget(connection, result.turn_id)
         if details.receipts:
             self._store.inputs.forget(connection, result.turn_id)
         if details.asks:

@@ -60,6 +60,7 @@ def test_nothing_of_a_turn_is_in_sql(pumps: Pumps, end: Any) -> None:
 
     pump = pumps(brain_of(WRITES, end, callbacks=Callbacks(on_post_tool_use=after)))
     handle = pump.submit("s1", f"Do {CANARY}", metadata={"for": CANARY})
+    handle.hold(CANARY).release()
     assert CANARY in sql_text(pump.wiring.store), "a live turn's request is kept: the test can fail"
     result = pump.finish(handle)
 
@@ -70,6 +71,7 @@ def test_nothing_of_a_turn_is_in_sql(pumps: Pumps, end: Any) -> None:
         ("keep", "done", "success"),
         ("post", "done", "failure"),
     }
+    assert handle.cancel(CANARY) == "ended"
     assert CANARY not in sql_text(pump.wiring.store)
 
 

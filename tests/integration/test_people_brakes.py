@@ -179,6 +179,15 @@ def test_a_cancel_outlives_redis_data(pumps: Pumps) -> None:
     assert not ran
 
 
+def test_a_cancel_that_came_before_its_turn_is_in_no_later_ones_way(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Writes(), []))
+    assert pump.client.cancel("s1", "turn-1") == "ended"
+    handle = pump.submit("s1", "Go.", turn_id="turn-1")
+    assert handle.cancel("enough") == "requested"
+    lose_redis(pump)
+    assert pump.finish(handle).ending is Ending.CANCELLED
+
+
 def test_what_an_interrupting_submit_stopped_stays_stopped(pumps: Pumps) -> None:
     ran: list[str] = []
     pump = pumps(brain_of(Writes(), ran))

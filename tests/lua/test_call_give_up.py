@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lua.rig import LEASE_MS, Rig
+from tests.lua.rig import LEASE_MS, TID, Rig
 
 
 def test_a_lapsed_call_is_settled(rig: Rig) -> None:
@@ -43,9 +43,10 @@ def test_a_result_that_came_from_outside_before_the_worker_died_is_its_end(rig: 
         "status": "completed",
         "message": '{"role":"tool","content":"done"}',
     }
-    assert rig.run("call_complete", **early) == ["EARLY"]
+    assert rig.run("call_complete", **early, retryable="1") == ["EARLY"]
     rig.pass_ms(LEASE_MS)
     assert rig.run("call_give_up", status="unknown") == ["SETTLED", ""]
     assert rig.status() == "completed"
     assert rig.history()[-1]["content"] == "done"
+    assert rig.client.hget(rig.names(TID)["trace"], "c1-0:retryable") == "1"
     assert rig.run("call_complete", **early) == ["USED"]

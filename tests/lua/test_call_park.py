@@ -27,9 +27,10 @@ def test_beside_a_call_that_runs_the_turn_goes_on(rig: Rig) -> None:
 
 def test_a_result_that_came_before_settles_the_call_at_once(rig: Rig) -> None:
     rig.running()
-    assert rig.run("call_complete", message='{"role":"tool","n":7}') == ["EARLY"]
+    assert rig.run("call_complete", message='{"role":"tool","n":7}', retryable="1") == ["EARLY"]
     assert rig.run("call_park") == ["SETTLED", ""]
     assert rig.status() == "completed"
+    assert rig.client.hget(rig.names(TID)["trace"], "c1-0:retryable") == "1"
     assert rig.history()[-1] == {"role": "tool", "n": 7}
     assert rig.run("call_complete") == ["USED"]
 

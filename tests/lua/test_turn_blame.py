@@ -36,6 +36,15 @@ def test_the_sweeper_may_have_come_before(alone: Rig) -> None:
     assert alone.bells("brainq.turns") == []
 
 
+def test_a_process_that_was_taken_for_lost_before_is_blamed_once(alone: Rig) -> None:
+    alone.pass_ms(LEASE_MS)
+    alone.run("turn_sweep")
+    (bell,) = alone.bells("brainq.turns")
+    assert alone.run("turn_claim", owner="4@h-1", fence=bell[2])[0] == "GO"
+    assert alone.run("turn_blame") == ["BLAMED", 1]
+    assert alone.turn()["died_alone"] == "1"
+
+
 def test_another_process_is_not_meant(alone: Rig) -> None:
     assert alone.run("turn_blame", process="@h-2") == ["GONE"]
     assert "died_alone" not in alone.turn()

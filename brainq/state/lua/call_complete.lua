@@ -28,7 +28,8 @@ if not held[2] then
     if held[7] then return {cjson.decode(held[7]).token == token and 'USED' or 'BAD'} end
     pay()
     redis.call('HSET', trace, call .. ':early',
-      cjson.encode({token = token, status = status, message = message, detail = detail, found = found, notice = notice}))
+      cjson.encode({token = token, status = status, message = message, detail = detail, retryable = retryable,
+        found = found, notice = notice}))
     return {'EARLY'}
   end
   -- Its worker died, or was cut off, before it could park: what it had asked for may come all the same.

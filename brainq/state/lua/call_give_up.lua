@@ -16,6 +16,7 @@ local kept = redis.call('HGET', trace, call .. ':early')
 if kept then
   local early = cjson.decode(kept)
   redis.call('HSET', trace, call .. ':token', early.token, call .. ':completed_by', early.token)
+  note_retryable(call, early.retryable)
   return {'SETTLED', table.concat(settle(call, early.status, early.message, early.detail, 0, early.found, '0'), ' ')}
 end
 note_retryable(call, retryable)

@@ -18,6 +18,7 @@ add_changes(changed)
 local early = held[4] and cjson.decode(held[4])
 if early and early.token == token then
   note_side(call, found, '0')
+  note_retryable(call, early.retryable)
   redis.call('HSET', trace, call .. ':token', token, call .. ':completed_by', token)
   return {'SETTLED', table.concat(settle(call, early.status, early.message, early.detail,
     now - tonumber(redis.call('HGET', trace, call .. ':started_at')), early.found, block), ' ')}

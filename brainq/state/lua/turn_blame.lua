@@ -13,7 +13,7 @@ local function was_its(owner) return owner and owner:sub(-#process) == process e
 if held[1] ~= 'active' then return {'GONE'} end
 if was_its(held[2]) then
   redis.call('HINCRBY', turn, 'lost_attempts', 1)
-  redis.call('HSET', turn, 'owner', '', 'rung_at', now)
+  redis.call('HSET', turn, 'owner', '', 'lost_owner', '', 'rung_at', now)
   ring('turns', sid, tid, 'advance.' .. held[4], {sid, tid, tonumber(held[4])}, tid)
 elseif was_its(held[3]) then
   redis.call('HSET', turn, 'lost_owner', '')

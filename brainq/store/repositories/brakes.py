@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Float, and_, bindparam, exists, null, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    null,
+    or_,
+    select,
+    update,
+)
 
 from brainq.contracts.hold import HoldSpec
 from brainq.contracts.kept import Brake, BrakeKind, cancel_id
@@ -20,6 +32,8 @@ _ENDLESS = insert_or_ignore(brakes, fixed={"ends_at": null()})
 _STANDS = _B.over_at.is_(None)
 _HERE = and_(_B.session_id == bindparam("session"), _B.brake_id == bindparam("brake"), _STANDS)
 _OVER = update(brakes).where(_HERE).values(over_at=utc_now())
+_WITHDRAW = delete(brakes).where(_HERE)
+_FORGET = update(brakes).where(_B.turn_id == bindparam("turn")).values(reason="")
 _TAKEN = (
     update(brakes)
     .where(_HERE, _B.turn_id.is_(None))
@@ -86,6 +100,10 @@ class Brakes:
         """It stands no longer; False if it did not."""
         return self._db.write(_OVER, {"session": session_id, "brake": brake_id}) == 1
 
+    def withdraw(self, session_id: str, brake_id: str) -> None:
+        """There is nothing that it could stand on: it never was."""
+        self._db.write(_WITHDRAW, {"session": session_id, "brake": brake_id})
+
     def lift(self, session_id: str, turn_id: str) -> int:
         """A newer word on the turn's readiness takes the place of the flags it took; how many those were."""
         return self._db.write(_LIFT, {"session": session_id, "turn": turn_id})
@@ -106,6 +124,10 @@ class Brakes:
     def close(self) -> int:
         """Those of turns that have ended are over; how many that were."""
         return self._db.write(_CLOSE, {})
+
+    def forget(self, connection: Connection, turn_id: str) -> None:
+        """Effect: the turn's brakes without their reasons."""
+        connection.execute(_FORGET, {"turn": turn_id})
 
 
 def stands_on(turn: ColumnElement[str]) -> ColumnElement[bool]:

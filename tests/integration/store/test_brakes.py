@@ -7,6 +7,7 @@ import pytest
 from brainq.contracts.effect import Effect
 from brainq.contracts.hold import HoldPolicy, HoldSpec
 from brainq.contracts.intent import Intent
+from brainq.contracts.kept import cancel_id
 from brainq.store.store import Store
 from tests.integration.store.examples import end_turn, request
 
@@ -49,6 +50,13 @@ def test_what_is_over_stays_over(store: Store) -> None:
     assert not store.brakes.over("s1", "h1")
     store.brakes.hold("s1", "turn-1", HoldSpec(id="h1"))
     assert standing(store) == []
+
+
+def test_what_was_placed_on_nothing_leaves_no_row(store: Store) -> None:
+    store.brakes.cancel("s1", "turn-1", "too early")
+    store.brakes.withdraw("s1", cancel_id("turn-1"))
+    store.brakes.cancel("s1", "turn-1", "now")
+    assert [brake.reason for brake in store.brakes.of("s1", "turn-1")] == ["now"]
 
 
 def test_time_is_counted_by_the_database(store: Store) -> None:

@@ -129,6 +129,22 @@ def test_every_row_of_an_old_turn_goes_and_nothing_else(store: Store) -> None:
     assert set(prune(store, 30 * DAY_S).values()) == {0}
 
 
+def test_flags_that_were_released_before_a_turn_took_them_go_with_their_time(store: Store) -> None:
+    for flag in ("old", "new", "stands"):
+        store.brakes.flag("s1", HoldSpec(id=flag))
+        if flag != "stands":
+            assert store.brakes.over("s1", flag)
+    with store.engine.connect() as connection:
+        connection.execute(text(f"UPDATE brakes SET over_at = '{LONG_AGO}' WHERE brake_id = 'old'"))
+
+    planned = prune(store, 30 * DAY_S, dry_run=True)
+    assert rows(store)["brakes"] == 3
+    assert prune(store, 30 * DAY_S) == planned
+    assert planned["brakes"] == 1
+    assert rows(store)["brakes"] == 2
+    assert [brake.id for brake in store.brakes.of("s1", "none")] == ["stands"]
+
+
 def test_every_table_of_turns_is_pruned() -> None:
     """A table that is added later must be named in `store/prune.py`, or kept on purpose."""
     about_turns = {table.name for table in metadata.sorted_tables if "turn_id" in table.c}
