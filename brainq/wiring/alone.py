@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 from pydantic import SecretStr
@@ -23,11 +24,13 @@ from brainq.calls.guard import ProcessGuard
 from brainq.errors import SetupError
 from brainq.observe.logs import logger
 from brainq.settings import Settings
+from brainq.state.away import is_redis_away
 from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
 
 AT_ONCE = 4  # children a worker has; what comes beside them is rung for again by the sweeper
+START_S = 60.0  # for what the brain's module does when it is imported, too
 _KEPT = 1  # of them wait for the next one
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
@@ -75,7 +78,7 @@ class AloneProcesses:
             log.info("turn goes on alone", turn_id=turn_id, pid=child.pid)
             child.ask([session_id, turn_id, fence])
             while (word := child.answer(self._lease_s)) is None:
-                if not self._turns.owner(session_id, turn_id).endswith(f"@{child.name}"):
+                if not self._may_hold(child, session_id, turn_id):
                     # It holds the turn no more, and does not come back: it hangs.
                     child.kill()
                     return "lost"
@@ -94,6 +97,15 @@ class AloneProcesses:
         if not keep:
             child.kill()
         return word
+
+    def _may_hold(self, child: _Child, session_id: str, turn_id: str) -> bool:
+        """While Redis is away nobody knows, and the child waits for it, too: it may have a reply to commit."""
+        try:
+            return self._turns.owner(session_id, turn_id).endswith(f"@{child.name}")
+        except Exception as failure:
+            if is_redis_away(failure):
+                return True
+            raise
 
 
 class _Child:
@@ -125,8 +137,8 @@ class _Child:
         if self._is_ready:
             return
         try:
-            hello = receive_frame(self._sock)
-        except FrameLostError as lost:
+            hello = receive_frame(self._sock, time.monotonic() + START_S)
+        except (FrameLostError, TimeoutError) as lost:
             raise SetupError("a process to work on one turn alone did not start") from lost
         if "error" in hello:
             raise SetupError(f"a process to work on one turn alone did not start: {hello['error']}")
