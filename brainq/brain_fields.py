@@ -19,7 +19,7 @@ SystemPrompt = str | Callable[[TurnInfo], str]
 
 def checked_part(field: str, given: object, kind: type[V]) -> V:
     if not isinstance(given, kind):
-        raise InvalidInput(field, f"a {type(given).__name__} is none; use {kind.__name__}(...)")
+        raise InvalidInput(field, f"must be {kind.__name__}(...), got {type(given).__name__}")
     return given
 
 
@@ -36,14 +36,14 @@ def checked_model(model: object) -> str | Provider:
     if isinstance(model, str):
         if not model.strip():
             raise InvalidInput(
-                "model", "it is empty; use provider:model, such as 'openai:gpt-5', or a Provider"
+                "model", "must be provider:model, such as 'openai:gpt-5', or a Provider, got an empty text"
             )
         split_model(model)
         return model
     if not isinstance(model, Provider):
         raise InvalidInput(
             "model",
-            f"a {type(model).__name__} is none; use provider:model, such as 'openai:gpt-5', or a Provider",
+            f"must be provider:model, such as 'openai:gpt-5', or a Provider, got {type(model).__name__}",
         )
     return model
 

@@ -51,7 +51,7 @@ def _json_text(value: Any) -> str:
             plain = to_jsonable_python(clean_json(value), fallback=str, bytes_mode="base64")
         return clean(json.dumps(plain, ensure_ascii=False))
     except (ValueError, TypeError, RecursionError) as error:
-        raise ValueError(f"the result has no JSON form: {error}") from error
+        raise ValueError(f"it returned, but the result has no JSON form: {error}") from error
 
 
 def _cut(text: str) -> str:

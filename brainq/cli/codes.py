@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from textwrap import fill
 
 from brainq.errors import (
     AlreadyRuns,
@@ -49,7 +50,11 @@ MEANINGS = {
     Exit.INTERRUPTED: "Ctrl+C",
 }
 
-HELP = "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4} {meaning}" for code, meaning in MEANINGS.items())
+_INDENT = " " * 7
+HELP = "\b\nExit codes:\n" + "\n".join(
+    fill(meaning, 78, initial_indent=f"  {code.value:<4} ", subsequent_indent=_INDENT)
+    for code, meaning in MEANINGS.items()
+)
 """For `--help`."""
 
 _ENDINGS = {

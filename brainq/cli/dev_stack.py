@@ -150,8 +150,8 @@ def _model(brain: Brain) -> Text:
     if not brain.model.startswith(STAND_IN):
         return Text(brain.model)
     return Text(brain.model).append(
-        "  no language model: it calls tools named in a message. For a real one give your Brain a model such as "
-        "openai:gpt-4.1-mini, and set its key OPENAI_API_KEY",
+        "  no language model: it calls tools named in a message\n"
+        '          for a real one: Brain(model="openai:gpt-4.1-mini"), and OPENAI_API_KEY',
         "yellow",
     )
 

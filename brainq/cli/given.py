@@ -30,7 +30,7 @@ def json_of(given: str, field: str) -> Any:
         return json.loads(text_of(given, field))
     except ValueError as error:
         raise InvalidInput(
-            field, f'it is no JSON ({error}); write a value such as \'{{"path": "a.md"}}\''
+            field, f'must be JSON ({error}); write a value such as \'{{"path": "a.md"}}\''
         ) from None
 
 
@@ -38,5 +38,5 @@ def object_of(given: str, field: str) -> dict[str, Any]:
     """The JSON object that `text_of` finds. Raises InvalidInput."""
     found: object = json_of(given, field)
     if not isinstance(found, dict):
-        raise InvalidInput(field, 'it is no JSON object; write one such as \'{"path": "a.md"}\'')
+        raise InvalidInput(field, 'must be a JSON object, such as \'{"path": "a.md"}\'')
     return cast("dict[str, Any]", found)

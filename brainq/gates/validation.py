@@ -111,7 +111,7 @@ def _validator(spec: ToolSpec) -> Draft202012Validator:
         Draft202012Validator.check_schema(spec.parameters)
     except SchemaError as error:
         raise ToolSchemaError(
-            f"tool {spec.name!r}: its parameters are no JSON schema: {error.message} at {error.json_path}"
+            f"tool {spec.name!r}: its parameters must be a JSON schema: {error.message} at {error.json_path}"
         ) from error
     # An empty registry: a schema that refers to a URL must not make the coordinator fetch it.
     empty: Registry[Any] = Registry()

@@ -32,7 +32,7 @@ def checked_roles(field: str, given: str) -> Roles:
     for known in ROLES:
         if given == known:
             return known
-    raise InvalidInput(field, f"{given!r} is none; use one of {', '.join(ROLES)}")
+    raise InvalidInput(field, f"must be one of {', '.join(ROLES)}, got {given!r}")
 
 
 def in_roles(messages: Iterable[Message], roles: Roles) -> list[Message]:

@@ -22,7 +22,7 @@ def checked_schema(tool: str, given: object) -> dict[str, Any]:
             json.dumps(dict(cast("Mapping[str, Any]", given)), allow_nan=False)
         )
     except (TypeError, ValueError, RecursionError) as error:
-        raise ToolSchemaError(f"tool {tool!r}: its parameters hold what is no JSON: {error}") from error
+        raise ToolSchemaError(f"tool {tool!r}: its parameters must be JSON: {error}") from error
     kind = schema.get("type", "object")
     if kind != "object":
         raise ToolSchemaError(
@@ -71,7 +71,7 @@ def _listed(names: list[str]) -> str:
 
 def _check_words(tool: str, schema: dict[str, Any]) -> None:
     if problem := wrong_words(schema):
-        raise ToolSchemaError(f"tool {tool!r}: its parameters are no JSON schema: {problem}")
+        raise ToolSchemaError(f"tool {tool!r}: its parameters must be a JSON schema: {problem}")
 
 
 def _check_references(tool: str, schema: dict[str, Any]) -> None:

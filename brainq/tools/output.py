@@ -30,7 +30,7 @@ def checked_schema(field: str, given: object) -> dict[str, Any]:
         )
     schema = cast("dict[str, Any]", check_json(field, given))
     if problem := wrong_words(schema):
-        raise InvalidInput(field, f"it is no JSON schema: {problem}")
+        raise InvalidInput(field, f"must be a JSON schema: {problem}")
     if reference := lost_reference(schema):
         raise InvalidInput(
             field,
@@ -51,7 +51,7 @@ def read_output(schema: dict[str, Any], text: str) -> tuple[JsonValue, str]:
     try:
         value: Any = json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
-        return None, f"it is no JSON ({error})" if text else "it is empty"
+        return None, f"it is not JSON ({error})" if text else "it is empty"
     registry: Registry[Any] = Registry()  # nothing is fetched
     try:
         errors = list(Draft202012Validator(schema, registry=registry).iter_errors(value))

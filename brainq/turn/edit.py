@@ -54,7 +54,7 @@ def _plain(arguments: object) -> dict[str, Any]:
     """A copy with the types JSON has, as the worker will read them."""
     if not isinstance(arguments, Mapping):
         raise InvalidInput(
-            "arguments", f"a {type(arguments).__name__} is none; pass an object such as {{'path': 'a.md'}}"
+            "arguments", f"must be an object such as {{'path': 'a.md'}}, got {type(arguments).__name__}"
         )
     given = dict(cast("Mapping[str, Any]", arguments))
     check_json("arguments", given)

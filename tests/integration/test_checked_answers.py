@@ -78,8 +78,8 @@ def test_an_answer_that_fits_is_parsed(pumps: Callable[..., Pump], text: str, sc
     ("text", "problem"),
     [
         (WRONG, "$.count: wants integer, got string"),
-        ("this is no JSON at all", "it is no JSON (Expecting value"),
-        ('{"sku": "a-1", "count": NaN}', "it is no JSON (NaN is not JSON)"),
+        ("this is no JSON at all", "it is not JSON (Expecting value"),
+        ('{"sku": "a-1", "count": NaN}', "it is not JSON (NaN is not JSON)"),
         ("", "it is empty"),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_brain_has_a_schema_for_the_turns_that_bring_none(pumps: Callable[...,
 @pytest.mark.parametrize(
     ("schema", "problem"),
     [
-        ({"type": "dict"}, "it is no JSON schema: 'dict' is not valid"),
+        ({"type": "dict"}, "must be a JSON schema: 'dict' is not valid"),
         ({"$ref": "#/$defs/nope"}, "it refers to '#/$defs/nope', which is not in it"),
         ({"$ref": "https://example.com/a.json"}, "it refers to 'https://example.com/a.json'"),
         ("object", "must be a JSON schema as a dict, or a pydantic model class, got str"),

@@ -11,6 +11,7 @@ from brainq import Brain, Client, Effect, ScriptedProvider
 from brainq.contracts.event import FIELDS, EventKind
 from brainq.contracts.limits import Limits
 from brainq.contracts.turn import LimitsOverride
+from brainq.settings import Settings
 from brainq.testing import calls, says
 from brainq.tools.tool import DEFAULT_TIMEOUT_S
 from tests.support.pump import Pump
@@ -63,6 +64,9 @@ def test_the_page_has_every_limit_with_its_default() -> None:
             assert told[name][0].startswith(("none", "as `max_steps`")), name
     assert f"{DEFAULT_TIMEOUT_S:g} s by default" in LIMITS
     assert f"takes {Limits().max_steps} steps by default" in LIMITS
+    bounds = rows(LIMITS, "| what | how much | beyond |")
+    attempts = bounds["attempts of a call whose worker died"][0]
+    assert attempts == f"{Settings.model_fields['max_attempts'].default} (`BRAINQ_MAX_ATTEMPTS`)"
 
 
 def test_the_examples_run(pumps: Callable[..., Pump], capsys: Any) -> None:

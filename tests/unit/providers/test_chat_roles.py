@@ -106,5 +106,5 @@ def test_what_a_refusal_asks_for(words: str, status: int, now: Roles, wanted: Ro
 def test_roles_that_are_none_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [checked_roles("roles", roles) for roles in ROLES] == list(ROLES)
     monkeypatch.setenv("OPENAI_CHAT_ROLES", "sytem")
-    with pytest.raises(InvalidInput, match="'sytem' is none; use one of all, alternating, no_system"):
+    with pytest.raises(InvalidInput, match="must be one of all, alternating, no_system, got 'sytem'"):
         OpenAIProvider(api_key="k")

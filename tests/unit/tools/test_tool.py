@@ -173,7 +173,7 @@ OBJECT: dict[str, Any] = {"type": "object", "properties": {"path": {"type": "str
             {"properties": {"path": {"$ref": "https://example.org/path.json"}}},
             ["https://example.org/path.json"],
         ),
-        ({"properties": {"path": {"default": object()}}}, ["no JSON"]),
+        ({"properties": {"path": {"default": object()}}}, ["must be JSON"]),
         ([], ["a dict", "list"]),
     ],
 )
