@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from brainq.contracts.hold import readiness_id
 from brainq.contracts.ids import DERIVED, new_turn_id
 from brainq.contracts.kept import NOTHING_KEPT, Brake, Kept
 from brainq.contracts.limits import Limits
@@ -52,6 +53,8 @@ class Brakes(Protocol):
 
     def of(self, session_id: str, turn_id: str) -> Sequence[Brake]: ...
     def stopped(self, session_id: str, turn_ids: Iterable[str], reason: str) -> None: ...
+    def given_back(self, turn_id: str, brakes: Iterable[Brake]) -> None: ...
+    def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]: ...
 
 
 class Input(Protocol):
@@ -167,7 +170,11 @@ class Admission:
             busy = SessionBusy(sid, detail)
             self._accepted.refuse(tid, str(busy))
             raise busy
-        if stopped and self._brakes is not None:
+        if self._brakes is None:
+            return
+        if word != "EXISTS":
+            self._brakes.given_back(tid, brakes)
+        if stopped:
             self._brakes.stopped(sid, stopped, f"interrupted by turn {tid}")
 
     def queue_again(self, request: TurnRequest) -> None:
@@ -178,7 +185,27 @@ class Admission:
             self.end_as_lost(request, HAD_WRITTEN)
         else:
             sent = () if self._inputs is None else self._inputs.of(request.turn_id)
-            self.queue(request, [row.item for row in sent if row.state in ("accepted", "consumed")])
+            read = [row.item for row in sent if row.state in ("accepted", "consumed")]
+            self.queue(*self._as_released(request, read))
+
+    def _as_released(
+        self, request: TurnRequest, inputs: Sequence[TurnInput]
+    ) -> tuple[TurnRequest, Sequence[TurnInput]]:
+        """Those whose `readiness=False` placed a hold that was released say that the turn is ready."""
+        held = [readiness_id(request.key)] if request.readiness is False else []
+        held += [readiness_id(item.client_message_id) for item in inputs if item.readiness is False]
+        if not held or self._brakes is None:
+            return request, inputs
+        released = self._brakes.those_released(request.session_id, held)
+        ready = {"readiness": True}
+        if request.readiness is False and readiness_id(request.key) in released:
+            request = request.model_copy(update=ready)
+        return request, [
+            item.model_copy(update=ready)
+            if item.readiness is False and readiness_id(item.client_message_id) in released
+            else item
+            for item in inputs
+        ]
 
     def end_as_lost(self, request: TurnRequest, why: str) -> None:
         """Let a turn that must not begin again run straight to a failed ending."""

@@ -11,7 +11,7 @@ from brainq.brain import Brain, load_brain
 from brainq.client import checks
 from brainq.client.handle import TurnHandle
 from brainq.client.options import Cancelled
-from brainq.client.reach import as_ours, says_what_is_away
+from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.client.session import Session
 from brainq.contracts.approval import Approval
 from brainq.contracts.ids import check_id
@@ -118,10 +118,8 @@ class Client:
                 "greeting": greeting,
             }
         )
-        try:
+        with told_as_ours(request_key=request.key):
             entered = self.wiring.door.enter(request)
-        except Exception as failure:
-            raise as_ours(failure, request_key=request.key) from failure
         return TurnHandle(
             self, entered.session_id, entered.turn_id, created=entered.created, joined=entered.receipt
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from brainq.client import checks, history
 from brainq.client.hold import Hold
 from brainq.client.options import Cancelled
-from brainq.client.reach import as_ours, says_what_is_away
+from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.contracts.approval import Approval
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
@@ -140,12 +140,10 @@ class TurnHandle:
         """
         item = checks.turn_input(text, client_message_id, readiness)
         expected = checks.expected_turn(expected_turn_id)
-        try:
+        with told_as_ours(client_message_id=item.client_message_id):
             return self._client.wiring.inputs.send(
                 self.session_id, self.turn_id, item, expected_turn_id=expected
             )
-        except Exception as failure:
-            raise as_ours(failure, client_message_id=item.client_message_id) from failure
 
     def receipt(self, client_message_id: str) -> Receipt:
         """What became of an input of this session. Raises TurnNotFound when nobody sent it."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from brainq.errors import BrainqError, Unreachable
@@ -23,6 +24,18 @@ def says_what_is_away(cls: C) -> C:
         elif inspect.isfunction(verb) and not inspect.isgeneratorfunction(verb):
             setattr(cls, name, _reaching(verb))
     return cls
+
+
+@contextmanager
+def told_as_ours(*, request_key: str = "", client_message_id: str = "") -> Generator[None]:
+    """Raise what is raised in it as `as_ours` says."""
+    try:
+        yield
+    except Exception as failure:
+        ours = as_ours(failure, request_key=request_key, client_message_id=client_message_id)
+        if ours is failure:
+            raise
+        raise ours from failure
 
 
 def as_ours(failure: Exception, *, request_key: str = "", client_message_id: str = "") -> Exception:
@@ -66,12 +79,7 @@ def _why(failure: Exception) -> str:
 def _reaching(verb: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(verb)
     def reaching(*args: Any, **named: Any) -> Any:
-        try:
+        with told_as_ours():
             return verb(*args, **named)
-        except Exception as failure:
-            ours = as_ours(failure)
-            if ours is failure:
-                raise
-            raise ours from failure
 
     return reaching

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from brainq.client import checks, history
 from brainq.client.handle import TurnHandle
 from brainq.client.hold import Flag
-from brainq.client.reach import as_ours, says_what_is_away
+from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.contracts.history import HistoryTurn
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy
 from brainq.contracts.ids import check_id, check_turn_id
@@ -133,10 +133,8 @@ class Session:
         """
         item = checks.turn_input(text, client_message_id, readiness)
         expected = checks.expected_turn(expected_turn_id)
-        try:
+        with told_as_ours(client_message_id=item.client_message_id):
             return self._send(item, expected)
-        except Exception as failure:
-            raise as_ours(failure, client_message_id=item.client_message_id) from failure
 
     def interrupt(self, reason: str = "") -> str | None:
         """Cancel the live turn; the next one begins. Returns its id, or None when none was live."""

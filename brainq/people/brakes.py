@@ -26,6 +26,8 @@ class Rows(Protocol):
     def cancel(self, session_id: str, turn_id: str, reason: str) -> None: ...
     def taken(self, session_id: str, flag_id: str, turn_id: str) -> bool: ...
     def over(self, session_id: str, brake_id: str) -> bool: ...
+    def released(self, session_id: str, turn_id: str, brake_id: str) -> None: ...
+    def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]: ...
     def withdraw(self, session_id: str, brake_id: str) -> None: ...
     def lift(self, session_id: str, turn_id: str) -> int: ...
     def of(self, session_id: str, turn_id: str) -> Sequence[Brake]: ...
@@ -93,6 +95,9 @@ class BrakeDesk:
         stood = self._rows.over(session_id, hold_id)
         word, wants = self._holds.release(session_id, turn_id, hold_id)
         self._keeper.enter_all(session_id, turn_id, wants)
+        if word == "RELEASED" and not stood:
+            # A word of the turn's request or input placed it, and would do so again when they are read again.
+            self._rows.released(session_id, turn_id, hold_id)
         return word == "RELEASED" or (stood and word == "GONE")
 
     def add_flag(self, session_id: str, spec: HoldSpec) -> str:
@@ -150,6 +155,20 @@ class BrakeDesk:
     def of(self, session_id: str, turn_id: str) -> Sequence[Brake]:
         """What stands on a turn, and the flags of its session that no turn has taken."""
         return self._rows.of(session_id, turn_id)
+
+    def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]:
+        """Which of these were released."""
+        return self._rows.those_released(session_id, brake_ids)
+
+    def given_back(self, turn_id: str, brakes: Iterable[Brake]) -> None:
+        """These were put back with the turn: what was released between the look and then is let go of again."""
+        for brake in brakes:
+            if brake.kind == "cancel" or self._rows.stands(brake.session_id, brake.id):
+                continue
+            if brake.turn_id is None:
+                self.release_flag(brake.session_id, brake.id)
+            else:
+                self.release(brake.session_id, turn_id, brake.id)
 
     def restore(self, session_id: str, turn_id: str) -> int:
         """Put back what Redis has lost of a turn's brakes; how many that were, cancels always among them."""

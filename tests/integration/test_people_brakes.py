@@ -60,6 +60,42 @@ def test_a_hold_that_was_released_does_not_come_back(pumps: Pumps) -> None:
     assert ran == ["write b"]
 
 
+def test_a_submits_own_readiness_that_was_released_does_not_come_back(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    handle = pump.submit("s1", "Go.", readiness=False)
+    (hold,) = handle.holds()
+    assert handle.release(hold.id)
+    lose_redis(pump)
+    pump.finish(handle)
+    assert ran == ["write b"]
+
+
+def test_a_hold_that_is_released_while_its_turn_is_put_back_does_not_stand(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Writes(), ran))
+    handle = pump.submit("s1", "Go.")
+    hold = handle.hold()
+    rows, released = pump.wiring.store.brakes, list[bool]()
+    read = rows.of
+
+    def released_meanwhile(session_id: str, turn_id: str) -> Any:
+        found = read(session_id, turn_id)
+        if not released:
+            released.append(handle.release(hold.id))
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rows, "of", released_meanwhile)
+        lose_redis(pump)
+    assert released == [True]
+    assert not handle.holds()
+    pump.finish(handle)
+    assert ran == ["write b"]
+
+
 def test_a_hold_stands_on_a_turn_that_a_producer_queues_again_before_the_sweeper(pumps: Pumps) -> None:
     ran: list[str] = []
     pump = pumps(brain_of(Writes(), ran))

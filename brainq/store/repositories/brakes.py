@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import (
@@ -29,9 +30,15 @@ _B = brakes.c
 _AFTER = utc_after(bindparam("seconds", type_=Float()))
 _TIMED = insert_or_ignore(brakes, fixed={"ends_at": _AFTER})
 _ENDLESS = insert_or_ignore(brakes, fixed={"ends_at": null()})
+_RELEASED = insert_or_ignore(brakes, fixed={"ends_at": null(), "over_at": utc_now()})
 _STANDS = _B.over_at.is_(None)
 _HERE = and_(_B.session_id == bindparam("session"), _B.brake_id == bindparam("brake"), _STANDS)
 _OVER = update(brakes).where(_HERE).values(over_at=utc_now())
+_THOSE_RELEASED = select(_B.brake_id).where(
+    _B.session_id == bindparam("session"),
+    _B.brake_id.in_(bindparam("brakes", expanding=True)),
+    _B.over_at.is_not(None),
+)
 _WITHDRAW = delete(brakes).where(_HERE)
 _FORGET = update(brakes).where(_B.turn_id == bindparam("turn")).values(reason="")
 _TAKEN = (
@@ -79,6 +86,7 @@ class Brakes:
         self._db = database
         self._timed = database.pick(_TIMED)
         self._endless = database.pick(_ENDLESS)
+        self._released = database.pick(_RELEASED)
 
     def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> None:
         self._db.write(self._timed, {**_row("hold", session_id, turn_id, spec), "seconds": spec.timeout_s})
@@ -99,6 +107,16 @@ class Brakes:
     def over(self, session_id: str, brake_id: str) -> bool:
         """It stands no longer; False if it did not."""
         return self._db.write(_OVER, {"session": session_id, "brake": brake_id}) == 1
+
+    def released(self, session_id: str, turn_id: str, brake_id: str) -> None:
+        """A hold that its turn's request or input places, and that has no row of its own, was released."""
+        spec = HoldSpec(id=brake_id, timeout_s=0.0)
+        self._db.write(self._released, _row("hold", session_id, turn_id, spec))
+
+    def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]:
+        """Which of these are over."""
+        found = self._db.all(_THOSE_RELEASED, {"session": session_id, "brakes": list(brake_ids)})
+        return {str(row["brake_id"]) for row in found}
 
     def withdraw(self, session_id: str, brake_id: str) -> None:
         """There is nothing that it could stand on: it never was."""

@@ -130,8 +130,9 @@ def test_a_mailbox_that_is_full_refuses_and_says_what_to_do(
     handle = pump.submit("s1", "Go.")
     for number in range(2):
         handle.steer(f"{number}", client_message_id=f"m{number}")
-    with pytest.raises(MailboxFull, match=r"2 inputs .* wait until it has read some"):
+    with pytest.raises(MailboxFull, match=r"2 inputs .* wait until it has read some") as full:
         handle.steer("too much", client_message_id="m2")
+    assert full.value.__cause__ is None, "its own cause: who follows causes would not come to an end"
     assert handle.receipt("m2").state == "refused"
     # One whose sender died before it learned that the mailbox was full is put there later.
     pump.wiring.store.inputs.accept("s1", handle.turn_id, HEALED)
