@@ -1,9 +1,8 @@
-"""CallRunner.run: claim a call, write its intent, run it within its bounds, record how it ended."""
+"""CallRunner.run: claim a call, start it, run it within its bounds, record how it ended."""
 
 from __future__ import annotations
 
 import itertools
-import json
 from contextlib import ExitStack
 from functools import partial
 
@@ -25,14 +24,15 @@ from brainq.calls.report import (
     report_of,
     sources_of,
 )
+from brainq.calls.start import Starts
 from brainq.calls.stopping import StopLatch
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
 from brainq.contracts.did import OF_CALL, Did
-from brainq.contracts.intent import Intent
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.contracts.outside_token import new_outside_token
 from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
 from brainq.tools.child_turn import ChildTurn
@@ -84,13 +84,12 @@ class CallRunner:
         self._calls = calls
         self._lanes = lanes
         self._keeper = keeper
-        self._intents = intents
+        self._starts = Starts(brain=brain, calls=calls, lanes=lanes, intents=intents, brakes=brakes)
         self._budgets = budgets
         self._beats = beats
         self._executor = executor
         self._stops = stops
         self._holds = holds
-        self._brakes = brakes
         self._parker = Parker(calls, outside, children)
         self._memory = None if retriever is None else memory_tool(retriever)
 
@@ -136,63 +135,17 @@ class CallRunner:
         held.enter_context(self._beats.hold(lambda: self._calls.beat(claim), token.cancel))
         # What needs Redis comes before the intent: between that and the function nothing may fail.
         context = self._context(claim, tool, token)
-        if not claim.effect.is_read and not self._may_start(claim):
+        if not claim.effect.is_read and (word := self._starts.start(claim)) != "started":
+            if word == "closed":  # a turn that is being cancelled waits for its calls: this one is over
+                self._leave_after(claim, self._settle(claim, None, NEVER_STARTED, None, never_started(claim)))
             return "not started"
         return self._run(claim, tool, token, context)
 
-    def _may_start(self, claim: CallClaim) -> bool:
-        """To start is to insert the intent, then to check the lease once more."""
-        if not self._intend(claim):
-            log.warning("call did not start", turn_id=claim.turn_id, call_id=claim.call_id)
-            self._over_if_closed(claim, self._calls.beat(claim))
-            return False
-        try:
-            # The lanes first: from the answer to the second beat on, both leases are young.
-            kept = not claim.lanes or self._lanes.beat(_ref(claim)) == "OK"
-            word = self._calls.beat(claim)
-        except Exception:
-            # Redis is away. The intent stands, and only we know that nothing came of it: a rescue reads that.
-            self._record(claim, NEVER_STARTED, late=False)
-            raise
-        if kept and word == "OK":
-            return True
-        self._record(claim, NEVER_STARTED, late=False)
-        self._over_if_closed(claim, word)
-        return False
-
-    def _over_if_closed(self, claim: CallClaim, word: str) -> None:
-        """A turn that is being cancelled waits for its calls: this one is over, and never started.
-
-        LOST: the lanes are the next attempt's, or were left by whoever gave it up.
-        """
-        if word == "CLOSED":
-            self._leave_after(claim, self._settle(claim, None, NEVER_STARTED, None, never_started(claim)))
-
-    def _intend(self, claim: CallClaim) -> bool:
-        """False: a rescue took the call from us, or a brake stands that Redis had lost. Then it is asked for again once
-        our lease has lapsed, and meets the brake that was put back."""
-        intent = Intent(
-            turn_id=claim.turn_id,
-            call_id=claim.call_id,
-            attempt=claim.attempt,
-            session_id=claim.session_id,
-            tool=claim.tool,
-            effect=claim.effect,
-            args_hash=claim.args_hash,
-            args_json=None if self._brain.redact_logs else json.dumps(claim.arguments),
-            idempotency_key=claim.idempotency_key,
-            owner=claim.owner,
-        )
-        if self._brakes is None:
-            return self._intents.start(**intent)
-        if self._intents.start_unless_braked(**intent):
-            return True
-        # What Redis knows of, it has judged when the call was claimed, by its own clock.
-        return not self._brakes.restore(claim.session_id, claim.turn_id) and self._intents.start(**intent)
-
     def _context(self, claim: CallClaim, tool: Tool, token: DeadlineToken) -> RunContext:
         holds = self._holds
-        context = RunContext(
+        # A child process cannot note a token itself.
+        is_apart = tool.context_param and (tool.spec.isolation == "process" or self._runs_apart(claim, tool))
+        return RunContext(
             session_id=claim.session_id,
             turn_id=claim.turn_id,
             call_id=claim.call_id,
@@ -203,11 +156,9 @@ class CallRunner:
             cwd=claim.cwd,
             metadata=claim.metadata,
             is_ready=partial(holds.is_ready, claim.session_id, claim.turn_id) if holds is not None else None,
+            outside_token=self._calls.give_token(claim, new_outside_token(_ref(claim))) if is_apart else "",
             give_token=partial(self._calls.give_token, claim),
         )
-        if tool.context_param and (tool.spec.isolation == "process" or self._runs_apart(claim, tool)):
-            context.outside_token()  # a child process cannot note one later
-        return context
 
     def _runs_apart(self, claim: CallClaim, tool: Tool) -> bool:
         """The workers that ran it before are gone, and this call may be what killed them."""
@@ -220,7 +171,7 @@ class CallRunner:
             # From the abandoned function's own thread: its lanes were kept until now.
             reply = None
             try:
-                self._record(claim, outcome, late=True)
+                self._starts.record(claim, outcome, late=True)
                 reply = self._settle(claim, tool, outcome, None, report_of(claim, outcome))
             finally:
                 if lanes_held is not None:
@@ -243,27 +194,16 @@ class CallRunner:
                 self._keeper.enter_all(claim.session_id, claim.turn_id, reply.wants)
             else:
                 outcome, report = ending_of(claim, ended, token)
-                self._record(claim, outcome, late=False)
+                self._starts.record(claim, outcome, late=False)
                 reply = self._settle(claim, tool, outcome, context, report)
                 if reply.word == "LATE":
-                    self._record(claim, outcome, late=True)
+                    self._starts.record(claim, outcome, late=True)
             return _did(reply.word.lower(), report)
         finally:
             if not abandoned:
                 if lanes_held is not None:
                     lanes_held.release(lanes_held)
                 self._leave_after(claim, reply)
-
-    def _record(self, claim: CallClaim, outcome: ToolOutcome, *, late: bool) -> None:
-        if claim.effect.is_read:
-            return
-        try:
-            self._intents.record_outcome(claim.turn_id, claim.call_id, claim.attempt, outcome, late)
-        except Exception as failure:
-            # The effect has happened; Redis still gets its result. Only the evidence in SQL is thinner.
-            log.error(
-                "outcome not recorded in SQL", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id
-            )
 
     def _settle(
         self,

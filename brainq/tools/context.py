@@ -17,8 +17,12 @@ from brainq.contracts.turn import Citation
 from brainq.observe.logs import logger
 from brainq.tools.changes import Change, CollectedChanges, checked_change
 from brainq.tools.deadline import DeadlineToken
+from brainq.tools.errors import ToolError
 
 READY_EVERY_S = 0.2
+_NOT_NOTED = (
+    "What runs this tool could not note the token of the call just now. That is no fault of the call's."
+)
 
 log = logger("brainq.tools")
 
@@ -60,6 +64,7 @@ class RunContext:
     __slots__ = (
         "_collected",
         "_give_token",
+        "_giving",
         "_is_ready",
         "_lock",
         "_outside_token",
@@ -105,6 +110,7 @@ class RunContext:
         self._give_token = give_token
         self._collected = _Collected()
         self._lock = threading.Lock()
+        self._giving = threading.Lock()
         self._sealed = False
 
     @property
@@ -152,13 +158,22 @@ class RunContext:
     def outside_token(self) -> str:
         """The token for `Pending`: it names this call, and nobody can guess it. The same at each use.
 
-        Whoever has it can complete the call: hand it only to who is to do that.
+        Whoever has it can complete the call: hand it only to who is to do that. Raises ToolError while Redis is away.
         """
-        with self._lock:
+        with self._giving:  # not the other lock: a call that is cut off does not wait for Redis
             if not self._outside_token:
                 token = new_outside_token(CallRef(self.session_id, self.turn_id, self.call_id))
-                self._outside_token = token if self._give_token is None else self._give_token(token)
+                self._outside_token = (
+                    token if self._give_token is None else self._noted(self._give_token, token)
+                )
             return self._outside_token
+
+    def _noted(self, give_token: Callable[[str], str], token: str) -> str:
+        try:
+            return give_token(token)
+        except Exception as failure:
+            log.warning("token not noted", failure=failure, turn_id=self.turn_id, call_id=self.call_id)
+            raise ToolError(_NOT_NOTED, retryable=True) from failure
 
     def is_ready(self) -> bool:
         """Whether no hold stands on the turn now. False, too, while nobody can tell."""

@@ -272,15 +272,15 @@ BUGS = (
     ),
     Bug(
         "lanes are not looked at between the intent and the start",
-        "brainq/calls/run.py",
-        'kept = not claim.lanes or self._lanes.beat(_ref(claim)) == "OK"',
+        "brainq/calls/start.py",
+        'kept = not claim.lanes or self._lanes.beat(ref) == "OK"',
         "kept = True",
         START,
     ),
     Bug(
         "nobody writes down that a call never started while Redis is away",
-        "brainq/calls/run.py",
-        "            self._record(claim, NEVER_STARTED, late=False)\n            raise",
+        "brainq/calls/start.py",
+        "            self.record(claim, NEVER_STARTED, late=False)\n            raise",
         "            raise",
         START,
     ),
@@ -293,7 +293,7 @@ BUGS = (
     ),
     Bug(
         "SQL has the arguments while a redacted turn lives",
-        "brainq/calls/run.py",
+        "brainq/calls/start.py",
         "args_json=None if self._brain.redact_logs else json.dumps(claim.arguments)",
         "args_json=json.dumps(claim.arguments)",
         START,

@@ -102,7 +102,7 @@ def test_p3_a_voided_attempt_can_never_start(pumps: Pumps) -> None:
     claimed = frozen.wiring.calls.claim(ref(handle), 1, "frozen")
     assert isinstance(claimed, CallClaim)
     lapse(pump, handle)
-    assert not frozen.wiring.runner._may_start(claimed)  # pyright: ignore[reportPrivateUsage]
+    assert frozen.wiring.runner._starts.start(claimed) == "left"  # pyright: ignore[reportPrivateUsage]
     assert told(pump, handle)["text"] == "write x ok"
     assert len(notes("start")) == 1
     states = [(row.attempt, row.state) for row in pump.wiring.store.calls.of(handle.turn_id)]
@@ -289,7 +289,9 @@ def test_p7_a_thawed_attempt_does_not_free_the_lane_of_the_next_one(pumps: Pumps
     other = pump.submit("s2", script([("idem", {"name": "x"})]))
     tool = pump.wiring.brain.tools.get("idem")
     assert tool is not None
-    frozen.wiring.runner._run(claimed, tool, DeadlineToken(5))  # pyright: ignore[reportPrivateUsage]
+    runner, token = frozen.wiring.runner, DeadlineToken(5)
+    context = runner._context(claimed, tool, token)  # pyright: ignore[reportPrivateUsage]
+    runner._run(claimed, tool, token, context)  # pyright: ignore[reportPrivateUsage]
     (holder,) = pump.wiring.lanes.line("session:s1")
     assert holder == ref(handle)
     pump.finish(handle)

@@ -15,6 +15,7 @@ from brainq.contracts.turn import Citation
 from brainq.tools.changes import Change
 from brainq.tools.context import RunContext, SideOutputs
 from brainq.tools.deadline import DeadlineToken
+from brainq.tools.errors import ToolError
 
 
 def context(is_ready: Callable[[], bool] | None = None, limit_s: float = 60.0) -> RunContext:
@@ -84,6 +85,20 @@ def test_outputs_of_another_process_are_added() -> None:
         block_tool=True,
         changes=(Change("a", None, "1"), Change("a", "1", "2")),
     )
+
+
+def test_a_token_that_redis_cannot_note_is_no_fault_of_the_tool_s() -> None:
+    """The model reads neither a driver's error nor an address, and may try again."""
+
+    def away(token: str) -> str:
+        raise ConnectionError("Error 111 connecting to redis.example:6379")
+
+    run = RunContext(session_id="s", turn_id="turn", call_id="c1-0", token=DeadlineToken(60), give_token=away)
+    with pytest.raises(ToolError) as raised:
+        run.outside_token()
+    assert raised.value.retryable
+    assert "could not note the token" in raised.value.text
+    assert "redis" not in raised.value.text
 
 
 def test_the_outside_token_is_one_an_attempt_and_names_the_call() -> None:

@@ -1,0 +1,91 @@
+"""Starting a call that changes something: its intent, then its lanes and its lease once more."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+from brainq.brain import Brain
+from brainq.calls.ports import Brakes, Calls, Intents, Lanes
+from brainq.calls.report import NEVER_STARTED
+from brainq.contracts.claim import CallClaim, CallRef
+from brainq.contracts.intent import Intent
+from brainq.contracts.outcome import ToolOutcome
+from brainq.observe.logs import logger
+
+log = logger("brainq.calls")
+
+Word = Literal["started", "closed", "left"]
+"""closed   its turn wants no more calls: it is over, and never started
+left     somebody else goes on with it: its lanes are the next attempt's, or were left by whoever gave it up
+"""
+
+
+class Starts:
+    """Starts such calls, once an attempt at most, and writes down how they ended."""
+
+    def __init__(
+        self, *, brain: Brain, calls: Calls, lanes: Lanes, intents: Intents, brakes: Brakes | None
+    ) -> None:
+        self._brain = brain
+        self._calls = calls
+        self._lanes = lanes
+        self._intents = intents
+        self._brakes = brakes
+
+    def start(self, claim: CallClaim) -> Word:
+        """Only after `started` may its function be called."""
+        ref = CallRef(claim.session_id, claim.turn_id, claim.call_id)
+        if not self._intend(claim):
+            log.warning("call did not start", turn_id=claim.turn_id, call_id=claim.call_id)
+            return _without(self._calls.beat(claim))
+        try:
+            # The lanes first: from the answer to the second beat on, both leases are young.
+            kept = not claim.lanes or self._lanes.beat(ref) == "OK"
+            word = self._calls.beat(claim)
+        except Exception:
+            # Redis is away. The intent stands, and only we know that nothing came of it: a rescue reads that.
+            self.record(claim, NEVER_STARTED, late=False)
+            raise
+        if kept and word == "OK":
+            return "started"
+        self.record(claim, NEVER_STARTED, late=False)
+        return _without(word)
+
+    def record(self, claim: CallClaim, outcome: ToolOutcome, *, late: bool) -> None:
+        if claim.effect.is_read:
+            return
+        try:
+            self._intents.record_outcome(claim.turn_id, claim.call_id, claim.attempt, outcome, late)
+        except Exception as failure:
+            # The effect has happened; Redis still gets its result. Only the evidence in SQL is thinner.
+            log.error(
+                "outcome not recorded in SQL", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id
+            )
+
+    def _intend(self, claim: CallClaim) -> bool:
+        """False: a rescue took the call from us, or a brake stands that Redis had lost. Then it is asked for again once
+        our lease has lapsed, and meets the brake that was put back."""
+        intent = Intent(
+            turn_id=claim.turn_id,
+            call_id=claim.call_id,
+            attempt=claim.attempt,
+            session_id=claim.session_id,
+            tool=claim.tool,
+            effect=claim.effect,
+            args_hash=claim.args_hash,
+            args_json=None if self._brain.redact_logs else json.dumps(claim.arguments),
+            idempotency_key=claim.idempotency_key,
+            owner=claim.owner,
+        )
+        if self._brakes is None:
+            return self._intents.start(**intent)
+        if self._intents.start_unless_braked(**intent):
+            return True
+        # What Redis knows of, it has judged when the call was claimed, by its own clock.
+        return not self._brakes.restore(claim.session_id, claim.turn_id) and self._intents.start(**intent)
+
+
+def _without(word: str) -> Word:
+    """What a beat says of a call that did not start."""
+    return "closed" if word == "CLOSED" else "left"
