@@ -48,7 +48,7 @@ def test_one_whose_worker_is_lost_is_charged(rig: Rig) -> None:
     (spend,) = rig.client.lrange(rig.names(TID)["spends"], 0, -1)
     assert json.loads(spend) == {"kind": "lost", "step": 0, "input_tokens": 70, "cost_usd": 0.25}
     rig.pass_ms(LEASE_MS + 1)
-    assert rig.run("turn_claim", owner="w3", fence=2)[0] == "GO"
+    assert rig.run("turn_claim", owner="w3", fence=2, most_lost=9)[0] == "GO"
     assert rig.client.hget(rig.names(TID)["budget"], "input_tokens") == "70"
 
 

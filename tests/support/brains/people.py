@@ -17,6 +17,7 @@ from typing import Any
 from brainq import Brain, Children, ChildTurn, Effect, Pending, RunContext, ScriptedProvider
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.tool import Isolation
 from brainq.people.children import ChildDesk
 from brainq.people.leftovers import Leftovers
 from brainq.providers.scripted import calls, says
@@ -94,7 +95,7 @@ def _pending(tool: str, effect: Effect) -> None:
     brain.tool(effect=effect, name=tool)(work)
 
 
-def _watching(tool: str, effect: Effect, isolation: str) -> None:
+def _watching(tool: str, effect: Effect, isolation: Isolation) -> None:
     def work(context: RunContext) -> Partial:
         _began(tool, "", context)
         while not context.token.is_expired:

@@ -24,7 +24,8 @@ TEXT = st.none() | st.text(ANY)
 
 
 def utf8(text: str | None) -> str | None:
-    return text and text.encode("utf-8", "replace").decode()
+    """With pairs of surrogates joined, and the others replaced."""
+    return text and text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def collected(*changes: Change) -> list[Change]:
