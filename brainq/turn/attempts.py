@@ -58,7 +58,8 @@ class Attempts:
         provider, model, specs = asking.provider, asking.model, asking.specs
         shown = () if len(specs) == len(self._brain.tools.specs) else tuple(spec.name for spec in specs)
         estimate_usd = self._price(provider.name, model, asking.worst)
-        ends_at = time.monotonic() + view.remaining_ms / 1000
+        # What was waited for since the view was read is gone from the turn's time.
+        ends_at = min(time.monotonic() + view.remaining_ms / 1000, trying.ends_at)
         drained, inputs, readiness = asking.drained, asking.inputs, asking.readiness
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
             begin = partial(

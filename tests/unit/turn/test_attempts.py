@@ -1,0 +1,55 @@
+"""What an attempt at a step asks for."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, cast
+
+from brainq.brain import Brain
+from brainq.contracts.claim import TurnClaim
+from brainq.contracts.limits import Limits
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.usage import TokenUsage
+from brainq.testing import ScriptedProvider, says
+from brainq.turn.asked import Asking
+from brainq.turn.attempts import Attempts
+from brainq.turn.patience import Trying, never
+from tests.unit.turn.test_plan import view
+
+
+class Turns:
+    def begin_step(self, *_: object) -> tuple[str, int, int]:
+        return "GO", 1, 1
+
+    def mark(self, claim: TurnClaim) -> str:
+        return "mark"
+
+    def tell_delta(self, *_: object) -> bool:
+        return True
+
+
+class Replies:
+    def act(self, *_: object) -> None:
+        return None
+
+
+def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> None:
+    seen: list[ModelRequest] = []
+
+    def rules(request: ModelRequest) -> ModelReply:
+        seen.append(request)
+        return says("Well.")
+
+    provider = ScriptedProvider(rules=rules)
+    attempts = Attempts(
+        brain=Brain("b", provider),
+        turns=cast(Any, Turns()),
+        replies=cast(Any, Replies()),
+        price=lambda provider, model, usage: None,
+    )
+    asking = Asking(provider, "m", (), (), Limits(), 0, TokenUsage(), 1)
+    claim = TurnClaim("s1", "t-1", "me", 1, 0)
+    trying = Trying("t-1", never, time.sleep, time.monotonic() + 5)
+    assert view().remaining_ms == 60_000
+    attempts.make(claim, view(), asking, lambda: False, trying)
+    assert seen[0].timeout_s <= 5
