@@ -28,7 +28,7 @@ def dev(
     ] = None,
     level: LogLevel = Level.WARNING,
 ) -> None:
-    """Run Redis, SQLite and all four pools here; Ctrl+C stops them, twice at once.
+    """Run Redis, SQLite and all four pools here; Ctrl+C stops them, a second one at once.
 
     BRAINQ_REDIS_URL and BRAINQ_SQL_URL are used if they are set; else a Redis of its own and SQLite keep their
     data in .brainq (BRAINQ_DATA_DIR). What is missing is said before anything starts. A worker that dies is
@@ -39,7 +39,7 @@ def dev(
       brainq dev
       brainq dev -A shop.agent:brain --reload
       BRAINQ_APP=shop.agent:brain brainq dev --flower
-      brainq dev --port 6379              docs/producers.md shows what can send then
+      brainq dev --port 6379          docs/producers.md shows what can send then
     """
     from brainq.cli.dev_stack import run_dev
 

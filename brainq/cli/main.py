@@ -100,28 +100,28 @@ def root(
 
     \b
     Try it, with two terminals in one directory:
-      brainq init shop && cd shop                       a small project that needs no key
-      brainq dev                                        Redis, SQLite and all workers
-      brainq submit s1 "count apples" --follow          in the other terminal
+      brainq init shop && cd shop                 a small project, without a key
+      brainq dev                                  Redis, SQLite and all workers
+      brainq submit s1 "count apples" --follow    in the other terminal
     \b
     Then look at it:
-      brainq list                                       the newest turns
-      brainq show 01k...                                one turn: what happened, what happens next
-      brainq tail 01k...                                its events, live
-      brainq doctor                                     what is wrong with this setup
+      brainq list                                 the newest turns
+      brainq show 01k...                          what happened, what happens next
+      brainq tail 01k...                          its events, live
+      brainq doctor                               what is wrong with this setup
     \b
     Talk to what runs:
-      brainq steer 01k... "Use the blue one"            input for its next step
-      brainq approvals                                  calls that wait for a person
-      brainq hold 01k...                                keep it from changing anything
-      brainq session s1                                 what is live, and what waits
+      brainq steer 01k... "Use the blue one"      input for its next step
+      brainq approvals                            calls that wait for a person
+      brainq hold 01k...                          keep it from changing anything
+      brainq session s1                           what is live, and what waits
     \b
     Let the shell complete commands and turns:
       brainq --install-completion
     \b
     Settings come from the environment, and from .env in the working directory:
       BRAINQ_APP         module:variable of the brain (or -A)
-      BRAINQ_REDIS_URL   unset: the Redis that `brainq dev` runs in BRAINQ_DATA_DIR (.brainq)
+      BRAINQ_REDIS_URL   unset: that of `brainq dev` in BRAINQ_DATA_DIR (.brainq)
       BRAINQ_SQL_URL     unset: SQLite in BRAINQ_DATA_DIR
     """
     if context.invoked_subcommand is None:
