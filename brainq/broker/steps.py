@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from brainq.observe.outage import Outage
 log = logger("brainq.broker")
 
 RESTART_AFTER_S = 1.0
+STEADY_S = 60.0
 JOIN_TIMEOUT_S = 5.0
 
 
@@ -21,8 +23,8 @@ def thread_step(name: str, loop: Callable[[threading.Event, Any], None]) -> type
     """A worker bootstep that runs `loop(stopping, worker)` in a daemon thread; add it to `app.steps["worker"]`.
 
     `loop` returns soon after `stopping` is set, within 5 s; a worker does not wait longer for it. If it
-    raises or returns before, that is said once and it is started again after a second: a worker without its
-    sweeper would look healthy.
+    raises or returns before, it is started again after a second: a worker without its sweeper would look
+    healthy. What it raises again and again is said once.
     """
 
     class ThreadStep(bootsteps.StartStopStep):
@@ -49,9 +51,12 @@ def thread_step(name: str, loop: Callable[[threading.Event, Any], None]) -> type
         def run(self, worker: Any) -> None:
             outage = Outage(log, name)
             while not self.stopping.is_set():
+                began = time.monotonic()
                 try:
                     loop(self.stopping, worker)
                 except Exception as failure:
+                    if time.monotonic() - began > STEADY_S:
+                        outage = Outage(log, name)  # what failed before that is long over
                     outage.failed(failure)
                 self.stopping.wait(RESTART_AFTER_S)
 
