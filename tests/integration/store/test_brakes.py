@@ -52,6 +52,16 @@ def test_what_is_over_stays_over(store: Store) -> None:
     assert standing(store) == []
 
 
+def test_a_release_is_kept_of_holds_that_had_no_row(store: Store) -> None:
+    store.brakes.hold("s1", "turn-1", HoldSpec(id="h1"))
+    for _ in range(2):
+        store.brakes.released("s1", "turn-1", "ready:m1")
+    store.brakes.released("s1", "turn-1", "h1")
+    assert standing(store) == [("h1", "turn-1")]
+    assert store.brakes.those_released("s1", ["ready:m1", "ready:m2", "h1"]) == {"ready:m1"}
+    assert store.brakes.those_released("s2", ["ready:m1"]) == set()
+
+
 def test_what_was_placed_on_nothing_leaves_no_row(store: Store) -> None:
     store.brakes.cancel("s1", "turn-1", "too early")
     store.brakes.withdraw("s1", cancel_id("turn-1"))
