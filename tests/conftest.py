@@ -53,10 +53,13 @@ def _unskipped(report: Report) -> Report:
 
 @pytest.fixture(autouse=True)
 def logs_as_they_were() -> None:
-    """A command that is run in this process sets logging up for good: no later test may notice."""
-    root = logging.getLogger("brainq")
-    root.handlers, root.propagate = [], True
-    root.setLevel(logging.NOTSET)
+    """What is run in this process may set logging up for good, its own or a library's: no later test may notice."""
+    logging.disable(logging.NOTSET)
+    logging.getLogger().setLevel(logging.WARNING)
+    for name in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "brainq"]:
+        ours = logging.getLogger(name)
+        ours.handlers, ours.propagate, ours.disabled = [], True, False
+        ours.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
