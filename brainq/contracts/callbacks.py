@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.tool import ToolSpec
-from brainq.contracts.turn import TurnResult
+from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.usage import TokenUsage
 
 
@@ -31,6 +31,20 @@ class TurnInfo:
     prompt_tags: tuple[str, ...] = ()
     metadata: dict[str, JsonValue] | None = None
     turn_number: int = 1
+
+    @classmethod
+    def of(cls, request: TurnRequest, turn_number: int) -> TurnInfo:
+        """What a request says of its turn."""
+        return cls(
+            turn_id=request.turn_id,
+            session_id=request.session_id,
+            user_message=request.user_message,
+            prompt_id=request.prompt_id,
+            prompt_version=request.prompt_version,
+            prompt_tags=request.prompt_tags,
+            metadata=request.metadata,
+            turn_number=turn_number,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,16 +62,7 @@ class Thinker:
     def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: Trying) -> Asked:
         request = view.request
         earlier = 0 if view.begun else trying(lambda: self._beginner.earlier(claim, view))
-        info = TurnInfo(
-            turn_id=request.turn_id,
-            session_id=request.session_id,
-            user_message=request.user_message,
-            prompt_id=request.prompt_id,
-            prompt_version=request.prompt_version,
-            prompt_tags=request.prompt_tags,
-            metadata=request.metadata,
-            turn_number=max(view.turn_number, earlier + 1),
-        )
+        info = TurnInfo.of(request, max(view.turn_number, earlier + 1))
         try:
             provider, model = resolve_model(request.model or self._brain.model, request.provider)
             system_prompt = request.system_prompt or self._beginner.system_prompt(info)

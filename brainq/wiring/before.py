@@ -24,16 +24,7 @@ class Before:
     def system_prompt(self, turn: EndedTurn) -> str:
         """As the turn had it; "" where it cannot be made again: the brain, or what its function says, has changed."""
         request = turn.request
-        info = TurnInfo(
-            turn_id=request.turn_id,
-            session_id=request.session_id,
-            user_message=request.user_message,
-            prompt_id=request.prompt_id,
-            prompt_version=request.prompt_version,
-            prompt_tags=request.prompt_tags,
-            metadata=request.metadata,
-            turn_number=turn.turn_number,
-        )
+        info = TurnInfo.of(request, turn.turn_number)
         try:
             text = request.system_prompt or system_prompt_of(self._brain, info)
         except InvalidInput:
