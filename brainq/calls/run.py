@@ -28,7 +28,7 @@ from brainq.calls.start import Starts
 from brainq.calls.stopping import StopLatch
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
-from brainq.contracts.did import OF_CALL, Did
+from brainq.contracts.did import OF_CALL, Did, Failed
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
@@ -256,6 +256,8 @@ class CallRunner:
 
 
 def _did(word: str, report: Report | None) -> Did:
+    if word == "lost":  # the sweeper showed it as failed; a success of the same task would stand in its place
+        return Did(word, Failed.CALL_LOST)
     if report is None:
         return Did(word)
     # A failure's detail begins with the name of the error's class; others may be a tool's own words.

@@ -254,6 +254,11 @@ class Rig:
         self.client.delete(key)
         return rung
 
+    def task_ids(self, queue: str) -> list[str]:
+        """The task ids of the doorbells in a queue, oldest first."""
+        held = reversed(self.client.lrange(self._queues[queue], 0, -1))
+        return [json.loads(text)["headers"]["id"] for text in held]
+
     # Where a turn can be brought before a test begins.
 
     def active(self, **given: Any) -> None:

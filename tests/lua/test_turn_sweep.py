@@ -27,6 +27,18 @@ def test_a_lost_bell_is_rung_again_after_its_time(rig: Rig) -> None:
     assert rig.bells("brainq.turns") == [["s1", "t01", 0]]
 
 
+def test_what_is_rung_again_is_a_task_of_its_own(rig: Rig) -> None:
+    """Else the success of a bell that came too late would stand where the first one's failure was shown."""
+    rig.committed({})
+    first = rig.task_ids("brainq.tools.read_only")
+    rig.bells("brainq.tools.read_only")
+    rig.pass_ms(5000)
+    actions(rig)
+    (again,) = rig.task_ids("brainq.tools.read_only")
+    assert first == ["t01.c1-0.1"]
+    assert again == f"t01.c1-0.1.again-{rig.now_ms}"
+
+
 def test_a_long_queue_is_not_flooded(rig: Rig) -> None:
     rig.active()
     rig.pass_ms(60_000 - 1)

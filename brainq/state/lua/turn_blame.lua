@@ -14,7 +14,7 @@ if held[1] ~= 'active' then return {'GONE'} end
 if was_its(held[2]) then
   redis.call('HINCRBY', turn, 'lost_attempts', 1)
   redis.call('HSET', turn, 'owner', '', 'lost_owner', '', 'rung_at', now)
-  ring('turns', sid, tid, 'advance.' .. held[4], {sid, tid, tonumber(held[4])}, tid)
+  ring_anew('turns', sid, tid, 'advance.' .. held[4], {sid, tid, tonumber(held[4])}, tid)
 elseif was_its(held[3]) then
   redis.call('HSET', turn, 'lost_owner', '')
 else

@@ -44,7 +44,7 @@ elseif state == 'active' then
     elseif held[3] ~= '' or bell_is_lost('turns', held[5], rering_ms) then
       if held[3] ~= '' then note_lost(turn, held[3]) end
       redis.call('HSET', turn, 'owner', '', 'rung_at', now)
-      ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
+      ring_anew('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
     else -- it waits in a long queue: look again after its own age once more
       after = math.max(after, math.min(now - tonumber(held[5] or now), rering_ms * 12))
       soon(deadline)
@@ -60,7 +60,7 @@ elseif state == 'active' then
       local attempt = tonumber(known[4])
       if known[1] == 'dispatched' and bell_is_lost(known[5], known[2], rering_ms) then
         redis.call('HSET', trace, call .. ':rung_at', now)
-        ring(known[5], sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid, known[7])
+        ring_anew(known[5], sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid, known[7])
       elseif known[1] == 'running' then
         soon(tonumber(known[3]) + 1)
         if tonumber(known[3]) <= now then actions[#actions + 1] = 'rescue ' .. call .. ' ' .. attempt end

@@ -45,7 +45,8 @@ def flower(calm: World, tmp_path: Path) -> Iterator[str]:
     )
     url = f"http://127.0.0.1:{port}"
     try:
-        wait_until(lambda: "worker" in fetch(f"{url}/workers"), "flower answers", timeout_s=60.0, every_s=0.1)
+        # It answers before it listens to events, and what it did not hear it never shows.
+        wait_until(lambda: heard_of(url) >= len(calm.fleet.workers), "flower hears all workers", every_s=0.1)
         yield url
     finally:
         process.terminate()
@@ -56,6 +57,12 @@ def flower(calm: World, tmp_path: Path) -> Iterator[str]:
             process.wait()
         log.close()
         assert CANARY not in (tmp_path / "flower.log").read_text()
+
+
+def heard_of(flower: str) -> int:
+    """How many workers' events have come."""
+    told = fetch(f"{flower}/workers?json=1")
+    return len(json.loads(told)["data"]) if told.startswith("{") else 0
 
 
 def fetch(url: str) -> str:

@@ -16,6 +16,12 @@ local function ring(queue, sid, id, suffix, args, root, tool)
   end
 end
 
+-- Ring once more for what may have been rung for. The task has an id of its own: were it the first one's, the success
+-- of whichever comes too late and does nothing would be shown in place of how the other ended.
+local function ring_anew(queue, sid, id, suffix, args, root, tool)
+  ring(queue, sid, id, suffix .. '.again-' .. now, args, root, tool)
+end
+
 -- A claimed bell marks its queue: everything rung earlier on it has been taken from it, or lost. The mark may lag
 -- a little; it is read only for bells that are seconds old.
 local function mark_claimed(queue, rung_at)

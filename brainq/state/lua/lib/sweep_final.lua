@@ -22,7 +22,7 @@ local function sweep_final()
       soon(retry_at)
     elseif lapsed or retry_at > tonumber(fin[5] or 0) or bell_is_lost(queue, fin[5], rering_ms) then
       redis.call('HSET', turn, 'fin_owner', '', 'fin_rung', now)
-      ring(queue, sid, tid, 'final.' .. fin[1] .. '.' .. fin[8], {sid, tid, fin[1]}, tid)
+      ring_anew(queue, sid, tid, 'final.' .. fin[1] .. '.' .. fin[8], {sid, tid, fin[1]}, tid)
     end
   end
   return false
