@@ -12,7 +12,6 @@ from brainq import Brain, Effect
 
 README = Path(__file__).parents[2] / "README.md"
 PROJECT = README.parent / "brainq" / "cli" / "project"
-PEOPLE = README.parent / "docs" / "people.md"
 
 
 def test_the_own_tools_of_the_readme_are_those_of_a_new_project() -> None:
@@ -37,19 +36,6 @@ def test_the_own_tools_of_the_readme_share_their_stock_over_processes(tmp_path: 
         )
         assert done.stdout == f"apples: now {after}\n"
         assert brain.tools["count"].function("apples") == after
-
-
-def test_the_shop_of_people_md_loads_and_its_other_code_is_whole(tmp_path: Path) -> None:
-    shop, *others = re.findall(r"```python\n(.*?)```", PEOPLE.read_text(), re.DOTALL)
-    path = tmp_path / "shop.py"
-    path.write_text(shop)
-    brain = runpy.run_path(str(path))["brain"]
-    assert isinstance(brain, Brain)
-    assert set(brain.tools.specs) == {"refund", "order", "delegate"}
-    assert others
-    for code in others:
-        compile(code, "people.md", "exec")
-        assert "from brainq import" in code
 
 
 def test_every_page_the_readme_links_to_is_there() -> None:

@@ -1,0 +1,116 @@
+"""docs/people.md and docs/tool-selection.md: their code runs, and comes to what the pages say."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brainq import Brain, Effect, make_tool
+from brainq.contracts.status import TraceStatus
+from tests.support.pump import Pump
+from tests.support.wait import wait_until
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Brain]:
+    """The page's brain, in the directory that the page's other code runs in."""
+    (tmp_path / "shop.py").write_text(blocks("people.md")[0])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield importlib.import_module("shop").brain
+    del sys.modules["shop"]
+
+
+@pytest.fixture
+def pump(pumps: Callable[..., Pump], shop: Brain, monkeypatch: pytest.MonkeyPatch) -> Pump:
+    """Workers of the shop, whose servers the page's `Client()` finds in the environment."""
+    made = pumps(shop, app="shop:brain")
+    monkeypatch.setenv("BRAINQ_APP", "shop:brain")
+    for name in ("redis_url", "sql_url"):
+        monkeypatch.setenv(f"BRAINQ_{name.upper()}", getattr(made.settings, name).get_secret_value())
+    return made
+
+
+@contextmanager
+def working(pump: Pump) -> Generator[None]:
+    """Doorbells are answered, and turns swept, while the page's code runs."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.is_set():
+            if not pump.drain():
+                pump.sweep()
+                over.wait(0.01)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_turn_is_held_steered_and_approved(pump: Pump, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    with working(pump):
+        exec(compile(blocks("people.md")[1], "people.md", "exec"), names)
+    assert capsys.readouterr().out == "It is done.\n"
+    handle = names["handle"]
+    assert handle.session_id == "tuesday"
+    (refund,) = pump.wiring.calls.trace("tuesday", handle.turn_id)
+    assert (refund.tool, refund.status) == ("refund", TraceStatus.COMPLETED)
+    kinds = [event.kind for event in pump.client.handle(handle.turn_id).events()]
+    assert {"hold.placed", "hold.released", "approval.requested"} <= set(kinds)
+
+
+def test_a_web_handler_decides_once(pump: Pump) -> None:
+    names: dict[str, Any] = {}
+    exec(compile(blocks("people.md")[2], "people.md", "exec"), names)
+    with names["client"], working(pump):
+        handle = pump.submit("monday", "A refund, please")
+        (shown,) = wait_until(lambda: names["waiting"]("monday"), "the approval is listed")
+        assert shown["arguments"] == {"order": "A1", "amount": 120}
+        decide = names["decide"]
+        assert decide("none.c1-0", shown["args_hash"], True, "ann")[0] == 404
+        code, decided = decide(shown["id"], shown["args_hash"], False, "ann")
+        assert (code, decided["state"]) == (200, "denied")
+        assert decide(shown["id"], shown["args_hash"], True, "bob")[0] == 409
+        assert handle.result(timeout_s=60).text == "It is done."
+    (refund,) = pump.wiring.calls.trace("monday", handle.turn_id)
+    assert refund.status is TraceStatus.DENIED
+
+
+def test_what_comes_from_outside_ends_the_call(pump: Pump, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    with working(pump):
+        exec(compile(blocks("people.md")[3], "people.md", "exec"), names)
+    assert capsys.readouterr().out == "It is done.\n"
+    handle = names["handle"]
+    assert pump.wiring.runtime.results("wednesday", handle.turn_id)["c1-0"] == '{"ordered":12}'
+
+
+def test_a_selection_is_given_as_the_page_says() -> None:
+    def hand_over() -> str:
+        """Hand over to a person."""
+        return "done"
+
+    (code,) = blocks("tool-selection.md")
+    names: dict[str, Any] = {"many": [make_tool(hand_over, effect=Effect.READ_ONLY)]}
+    exec(compile(code, "tool-selection.md", "exec"), names)
+    selection = names["brain"].selection
+    assert (selection.max_tools_per_turn, selection.pinned) == (64, ("hand_over",))
