@@ -13,6 +13,9 @@ from brainq import Brain, Effect, ScriptedProvider
 from brainq.contracts.callbacks import TurnEnd, UsageInfo
 from brainq.finalize.ports import StepContext
 from brainq.providers.scripted import calls, says
+from ops.bench import noop_task
+
+__all__ = ["brain", "noop_task"]
 
 MODEL_S = float(os.environ.get("BENCH_MODEL_S", "0"))
 READ_S = float(os.environ.get("BENCH_READ_S", "0"))

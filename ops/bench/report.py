@@ -13,12 +13,18 @@ from rich.table import Table
 TURNS_PER_S, WANTED_TURNS_PER_S = 100, 150
 P50_FACTOR, P99_FACTOR = 1.10, 1.25
 PARKED_FACTOR = 1.15  # a new turn beside 500 parked ones, against an idle system
+ROUND_TRIPS, REDIS_COMMANDS = 30, 300
 EVENTS_FACTOR = 0.5  # with task events on, more than this share of the turns/s must be left
 
 NAMES = (
     "turns_per_s",
     "turns_per_s_events",
     "cpu_ms_per_turn",
+    "noop_ms",
+    "ratio_to_noop",
+    "redis_round_trips",
+    "redis_commands",
+    "lua_commands",
     "ideal_ms",
     "p50_ms_60",
     "p99_ms_60",
@@ -68,6 +74,11 @@ def summary(
         "turns_per_s": plain and plain["turns_per_s"],
         "turns_per_s_events": events and events["turns_per_s"],
         "cpu_ms_per_turn": plain and plain["cpu_ms_per_turn"],
+        "noop_ms": plain and plain["noop_ms"],
+        "ratio_to_noop": plain and plain["ratio_to_noop"],
+        "redis_round_trips": plain and plain["redis_per_turn"]["round_trips"],
+        "redis_commands": plain and plain["redis_per_turn"]["commands"],
+        "lua_commands": plain and plain["redis_per_turn"]["lua_commands"],
         "ideal_ms": ideal_ms,
         **{
             f"{percent}_ms_{name}": late[name][f"{percent}_ms"] if name in late else None
@@ -103,6 +114,10 @@ def targets(figures: dict[str, Any]) -> list[Target]:
             True,
             "half of the above",
         ),
+        Target("CPU ms of 14 no-op tasks", "noop_ms", None, note="what Celery alone takes, here and now"),
+        Target("CPU of a turn / of those", "ratio_to_noop", None),
+        Target("Redis round trips a turn", "redis_round_trips", ROUND_TRIPS),
+        Target("Redis commands a turn, all", "redis_commands", REDIS_COMMANDS),
         Target("p50 ms, 60 at once", "p50_ms_60", ideal * P50_FACTOR, note="ideal + 10%"),
         Target("p99 ms, 60 at once", "p99_ms_60", ideal * P99_FACTOR, note="ideal + 25%"),
         Target("p50 ms, 300 at 60/s", "p50_ms_300", ideal * P50_FACTOR, note="ideal + 10%"),
@@ -182,12 +197,17 @@ def show(figures: dict[str, Any], console: Console) -> None:
     )
 
 
+NOOP_LABELS = {"noop_ms": "CPU ms, 14 no-op tasks", "ratio_to_noop": "total / 14 no-op tasks"}
+
+
 def _show_costs(runs: dict[str, dict[str, Any]], console: Console) -> None:
     table = Table("a turn costs", *runs, title="CPU ms and Redis", title_justify="left")
     first = next(iter(runs.values()))
     for name in first["cpu_ms_per_turn"]:
         table.add_row(f"CPU ms, {name}", *(f"{run['cpu_ms_per_turn'][name]:.2f}" for run in runs.values()))
-    for name in ("scripts", "round_trips", "commands", "bytes_in", "bytes_out", "aof_bytes"):
+    for name in ("noop_ms", "ratio_to_noop"):
+        table.add_row(NOOP_LABELS[name], *(f"{run[name]:.2f}" for run in runs.values()))
+    for name in ("scripts", "round_trips", "commands", "lua_commands", "bytes_in", "bytes_out", "aof_bytes"):
         label = f"Redis {name.replace('_', ' ')}"
         table.add_row(label, *(f"{run['redis_per_turn'][name]:g}" for run in runs.values()))
     table.add_row("cores used", *(f"{run['cores_used']:g}" for run in runs.values()))

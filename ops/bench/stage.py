@@ -14,6 +14,7 @@ from brainq.devserver.fleet import Fleet
 from brainq.errors import SetupError
 from brainq.settings import ENV_PREFIX, load_settings
 from ops.bench import brain as reference
+from ops.bench.noop_task import DONE_IN
 
 APP = "ops.bench.brain:brain"
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,11 @@ class Stage:
     client: Client
     fleet: Fleet
     redis_pid: int
+    done_in: Path
+
+    @property
+    def redis_url(self) -> str:
+        return self.client.wiring.settings.redis_url.get_secret_value()  # type: ignore[union-attr]
 
     def pids(self) -> dict[str, int]:
         """Process ids by name: each worker, and `redis`."""
@@ -85,9 +91,14 @@ def stage(
                 f"the reference turn has other finalizer steps now: {', '.join(steps)}; "
                 "bring FINALIZER_STEPS and final_steps of ops/bench/brain.py in line, two of them writing SQL"
             )
+        done_in = directory / "done"
+        done_in.mkdir()
         slow = {f"BENCH_{name.upper()}_S": str(value) for name, value in (latencies_s or {}).items()}
         fleet = Fleet(
-            directory / "workers", {**environment, **slow}, workers=workers, concurrency=concurrency
+            directory / "workers",
+            {**environment, **slow, DONE_IN: str(done_in)},
+            workers=workers,
+            concurrency=concurrency,
         )
         with fleet:
-            yield Stage(client, fleet, int(client.wiring.client.info("server")["process_id"]))
+            yield Stage(client, fleet, int(client.wiring.client.info("server")["process_id"]), done_in)

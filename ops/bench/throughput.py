@@ -9,8 +9,12 @@ from typing import Any
 
 from ops.bench.counters import per_turn, read_counters
 from ops.bench.load import submit
+from ops.bench.lua_commands import lua_commands
+from ops.bench.noop import noop_ms
 from ops.bench.outcomes import Outcome, percentile, read_outcomes, wait_finished
 from ops.bench.stage import Stage, stage
+
+COUNTED_TURNS = 30
 
 
 def throughput(
@@ -26,6 +30,7 @@ def throughput(
 
     turns_per_s             to the end of the last turn's last finalizer step
     turns_per_s_to_result   to the last TurnResult, four finalizer steps earlier
+    noop_ms, ratio_to_noop  14 no-op tasks by the same workers, CPU ms; and a turn's total against it
     idle                    figures of `idle_turns` single turns before the load, if any
     """
     with stage(directory, task_events=task_events, concurrency=concurrency, workers=workers) as on:
@@ -39,6 +44,9 @@ def throughput(
         took_s = time.time() - begin_ms / 1000
         used = read_counters(on).since(before)
         outcomes = read_outcomes(on, load.turns)
+        noops = noop_ms(on, turns)
+        counted = min(turns, COUNTED_TURNS)
+        in_lua = lua_commands(on.redis_url, lambda: wait_finished(on, submit(on.client, counted).turns))
     to_result_s = (max(outcome.result_at_ms for outcome in outcomes) - begin_ms) / 1000
     cpu = {name: value * 1000 / turns for name, value in used.cpu_s.items()}
     cpu["producer"] = load.producer_cpu_s * 1000 / turns
@@ -50,8 +58,13 @@ def throughput(
         "turns_per_s": round(turns / took_s, 1),
         "turns_per_s_to_result": round(turns / to_result_s, 1),
         "cpu_ms_per_turn": {name: round(value, 2) for name, value in cpu.items()},
+        "noop_ms": round(noops, 2),
+        "ratio_to_noop": round(cpu["total"] / noops, 2),
         "cores_used": round(cpu["total"] * turns / took_s / 1000, 2),
-        "redis_per_turn": per_turn(used, turns, own_commands=asked),
+        "redis_per_turn": {
+            **per_turn(used, turns, own_commands=asked),
+            "lua_commands": round(in_lua / counted, 1),
+        },
         "idle": idle,
     }
 
