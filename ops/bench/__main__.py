@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from brainq.errors import SetupError
+from ops.bench.growth import growth
 from ops.bench.latency import IDEAL_MS, latency
 from ops.bench.long_turn import long_turns
 from ops.bench.machine import machine
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Console) -> dict[str, Any]:
-    wanted: str = given.only or "throughput idle latency long parked"
+    wanted: str = given.only or "throughput idle latency long parked growth"
     on = machine()
     concurrency, workers = dict(given.concurrency), dict(given.workers)
     idle_turns = max(2, round(IDLE_TURNS * given.scale)) if "idle" in wanted else 0
@@ -95,6 +96,10 @@ def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Co
     if "parked" in wanted:
         console.print("new turns beside 500 that wait for people ...")
         parked = parked_turns(directory / "parked", scale=given.scale)
+    grown = None
+    if "growth" in wanted:
+        console.print("a session's 2nd turn, and its 501st ...")
+        grown = growth(directory / "growth", scale=given.scale)
     return summary(
         machine=on,
         ideal_ms=IDEAL_MS,
@@ -103,6 +108,7 @@ def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Co
         latency=late,
         long=long,
         parked=parked,
+        growth=grown,
     )
 
 
@@ -110,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m ops.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_TURNS} turns instead of {FULL_TURNS}")
     parser.add_argument("--turns", type=int, help="turns of each throughput run")
-    parser.add_argument("--only", choices=("throughput", "latency", "idle", "long", "parked"))
+    parser.add_argument("--only", choices=("throughput", "latency", "idle", "long", "parked", "growth"))
     parser.add_argument("--events", action="store_true", help="latency with task events on")
     parser.add_argument(
         "--scale",

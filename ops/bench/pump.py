@@ -75,11 +75,12 @@ def pump(
     return pools
 
 
-def drain(wiring: Wiring, after_each: Callable[[], None]) -> None:
-    """Answer doorbells until the queues are empty; `after_each` round of the pools."""
+def drain(wiring: Wiring, after_each: Callable[[], None]) -> dict[str, Pool]:
+    """Answer doorbells until the queues are empty; `after_each` round of the pools. What each of them used."""
     pools = _pools(wiring)
     while sum(_answer_all(wiring, used, None) for used in pools.values()):
         after_each()
+    return pools
 
 
 def _pools(wiring: Wiring) -> dict[str, Pool]:

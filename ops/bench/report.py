@@ -14,6 +14,7 @@ TURNS_PER_S, WANTED_TURNS_PER_S = 100, 150
 P50_FACTOR, P99_FACTOR = 1.10, 1.25
 PARKED_FACTOR = 1.15  # a new turn beside 500 parked ones, against an idle system
 ROUND_TRIPS, REDIS_COMMANDS = 30, 300
+GROWTH_FACTOR = 1.5  # a session's 501st turn, against its 2nd
 EVENTS_FACTOR = 0.5  # with task events on, more than this share of the turns/s must be left
 
 NAMES = (
@@ -35,6 +36,7 @@ NAMES = (
     "most_tokens_200_steps",
     "ratio_p50_500_parked",
     "ratio_p99_500_parked",
+    "ratio_500th_turn",
     "machine",
 )
 """Always in the JSON; None for what was not measured."""
@@ -67,6 +69,7 @@ def summary(
     latency: dict[str, Any] | None,
     long: dict[str, Any] | None = None,
     parked: dict[str, Any] | None = None,
+    growth: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The flat figures of NAMES, and under `details` everything that was measured."""
     late = latency or {}
@@ -90,6 +93,7 @@ def summary(
         "most_tokens_200_steps": long and long["200_steps"]["most_tokens"],
         "ratio_p50_500_parked": parked and parked["ratio_p50"],
         "ratio_p99_500_parked": parked and parked["ratio_p99"],
+        "ratio_500th_turn": growth and growth["ratio"],
         "machine": machine,
     }
     details = {
@@ -98,6 +102,7 @@ def summary(
         "latency": latency,
         "long_turn": long,
         "parked": parked,
+        "growth": growth,
     }
     return {**figures, "details": details}
 
@@ -143,6 +148,12 @@ def targets(figures: dict[str, Any]) -> list[Target]:
         Target(
             "p99 beside 500 parked turns, ratio", "ratio_p99_500_parked", None, note=_parked_note(figures)
         ),
+        Target(
+            "coordinator's CPU, 501st turn of a session",
+            "ratio_500th_turn",
+            GROWTH_FACTOR,
+            note=_growth_note(figures),
+        ),
         Target("Redis kB, 200 steps", "redis_kb_200_steps", None, note=_long_note(figures)),
     ]
 
@@ -155,6 +166,14 @@ def _of_long(figures: dict[str, Any], name: str, turn: str = "200_steps") -> flo
 def _parked_note(figures: dict[str, Any]) -> str:
     parked = figures["details"]["parked"]
     return (parked and f"cores the parked ones use: {parked['cores_used_by_parked']}") or ""
+
+
+def _growth_note(figures: dict[str, Any]) -> str:
+    grown = figures["details"]["growth"]
+    if not grown:
+        return ""
+    by_turn = ", ".join(f"{number}: {ms:g}" for number, ms in grown["cpu_ms_by_turn"].items())
+    return f"ms by turn: {by_turn}; in a new process: {grown['cpu_ms_new_process']:g}"
 
 
 def _long_note(figures: dict[str, Any]) -> str:
@@ -172,7 +191,7 @@ def show(figures: dict[str, Any], console: Console) -> None:
         value = figures[target.name]
         if value is None:
             continue
-        bound = "" if target.bound is None else f"{'≥' if target.at_least else '≤'} {target.bound:.0f}"
+        bound = "" if target.bound is None else f"{'≥' if target.at_least else '≤'} {target.bound:g}"
         table.add_row(target.label, f"{value:g}", bound, target.verdict(figures), target.note)
     console.print(table)
     runs = {
