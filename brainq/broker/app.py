@@ -134,7 +134,7 @@ _FIXED: dict[str, Any] = {
         "interval_step": 0.2,
         "interval_max": 0.5,
     },
-    "worker_pool": "threads",
+    "worker_pool": "brainq.broker.pool:TaskPool",
     "worker_consumer": "brainq.broker.consumer:Consumer",
     "worker_detect_quorum_queues": False,
     "worker_hijack_root_logger": False,

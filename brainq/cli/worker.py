@@ -59,7 +59,7 @@ def worker_command(
     return [
         sys.executable,
         *("-m", "celery", "-A", f"brainq.workers.{pool}", "worker"),
-        *("-P", "threads", "--without-gossip", "--without-mingle"),
+        *("--without-gossip", "--without-mingle"),
         *("-n", name or f"{pool}@%h", "-l", level.upper()),
         *(("-c", str(concurrency)) if concurrency else ()),
     ]

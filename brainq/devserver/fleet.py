@@ -149,7 +149,7 @@ class Fleet:
             worker.process = self._spawn(
                 [
                     *("-A", f"brainq.workers.{worker.pool}", "worker"),
-                    *("-P", "threads", "--without-gossip", "--without-mingle"),
+                    *("--without-gossip", "--without-mingle"),
                     *worker.arguments,
                 ],
                 {**worker.environment, OWNER_FD: str(theirs), READY_FILE: str(worker.ready_path)},

@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 # What a worker imports beside brainq itself: celery finds these by name when it starts.
 PRELOADED = (
-    *("celery.bin.celery", "celery.apps.worker", "celery.concurrency.thread", "celery.fixups.django"),
+    *("celery.bin.celery", "celery.apps.worker", "celery.concurrency.base", "celery.fixups.django"),
     *("celery.worker.autoscale", "celery.worker.components", "celery.worker.control", "celery.events.state"),
     *("celery.worker.consumer", "celery.app.builtins", "celery.backends.base", "celery.loaders.app"),
     *(

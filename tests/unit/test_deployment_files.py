@@ -74,7 +74,7 @@ def test_a_worker_command_is_one_celery_accepts_with_the_pools_concurrency(where
     parser = worker_command.make_parser(click.Context(worker_command))
     parsed, rest, _ = parser.parse_args(list(arguments))
     assert rest == []
-    assert parsed["pool"] == "threads"
+    assert "pool" not in parsed  # the app has its own
     assert int(parsed["concurrency"]) == getattr(Settings().concurrency, pool)
     assert parsed["hostname"] == f"{pool}@%h"
     assert "without_heartbeat" not in parsed  # Flower takes a worker without heartbeats for dead

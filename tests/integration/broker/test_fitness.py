@@ -127,7 +127,7 @@ def test_a_release_that_meets_a_newer_schema_says_so_and_exits(redis_url: str, t
     worker = subprocess.run(
         [
             *(sys.executable, "-m", "celery", "-A", "brainq.workers.parallel", "worker"),
-            *("-P", "threads", "-c", "1"),
+            *("-c", "1"),
         ],
         env={
             "PATH": "/usr/bin:/bin",

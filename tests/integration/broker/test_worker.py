@@ -56,7 +56,7 @@ def test_a_worker_has_heartbeats_but_no_gossip_and_serves_only_our_tasks(redis_u
     app.task(work, name="foreign.work")
     worker: Any
     with cast("Any", start_worker)(
-        app, pool="threads", perform_ping_check=False, without_heartbeat=False
+        app, pool=app.conf.worker_pool, perform_ping_check=False, without_heartbeat=False
     ) as worker:
         steps_on = {step.alias for step in worker.consumer.steps}
         served: Any = worker.consumer.strategies

@@ -47,12 +47,16 @@ def listening_app(settings: Settings) -> tuple[Celery, Heard]:
 
 @contextmanager
 def running(app: Celery, concurrency: int = 4, loglevel: str = "CRITICAL") -> Generator[Any]:
-    """A threads worker for the time of the block, which logs through the root logger at `loglevel`."""
+    """A worker for the time of the block, which logs through the root logger at `loglevel`."""
     root = logging.getLogger()
     level = root.level
     try:
         with cast("Any", start_worker)(
-            app, pool="threads", concurrency=concurrency, perform_ping_check=False, loglevel=loglevel
+            app,
+            pool=app.conf.worker_pool,
+            concurrency=concurrency,
+            perform_ping_check=False,
+            loglevel=loglevel,
         ) as worker:
             yield worker
     finally:

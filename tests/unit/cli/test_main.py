@@ -196,7 +196,7 @@ def test_a_worker_is_the_stock_celery_command() -> None:
     command = worker_command("serial", concurrency=2, name="net@%h", level="debug")
     assert command[1:6] == ["-m", "celery", "-A", "brainq.workers.serial", "worker"]
     assert command[6:] == [
-        *("-P", "threads", "--without-gossip", "--without-mingle", "-n", "net@%h", "-l", "DEBUG", "-c", "2")
+        *("--without-gossip", "--without-mingle", "-n", "net@%h", "-l", "DEBUG", "-c", "2")
     ]
 
 

@@ -1,0 +1,182 @@
+"""A pool's threads: few stay warm, never more than the limit, one may be given up, and a stop waits for the rest."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from brainq.broker.running import Outcome, TaskRun, current_run
+from brainq.broker.threads import TaskThreads
+from tests.support.wait import wait_until
+
+
+def stop(threads: TaskThreads) -> None:
+    threads.close()
+    threads.join()
+
+
+def run(threads: TaskThreads, job: Callable[[], object]) -> threading.Thread:
+    """The thread that ran this job, once it waits for another."""
+    ran: list[threading.Thread] = []
+
+    def noted() -> None:
+        job()
+        ran.append(threading.current_thread())
+
+    threads.start(noted)
+    wait_until(lambda: ran, "the job has run")
+    (thread,) = ran
+    wait_until(lambda: thread in threads._idle, "its thread is idle again")  # pyright: ignore[reportPrivateUsage]
+    return thread
+
+
+def test_one_job_after_another_uses_one_thread() -> None:
+    threads = TaskThreads(8)
+    assert len({run(threads, bool) for _ in range(20)}) == 1
+    assert len(threads) == 1
+    stop(threads)
+    assert len(threads) == 0
+
+
+def test_no_more_jobs_run_at_once_than_the_limit_and_the_others_follow_in_order() -> None:
+    threads = TaskThreads(2)
+    gate = threading.Event()
+    began: list[int] = []
+
+    def job(number: int) -> None:
+        began.append(number)
+        gate.wait(60)
+
+    for number in range(6):
+        threads.start(lambda number=number: job(number))
+    wait_until(lambda: len(began) == 2, "two run")
+    assert len(threads) == 2
+    gate.set()
+    wait_until(lambda: len(began) == 6, "all have run")
+    assert sorted(began[:4]) == [0, 1, 2, 3]
+    assert len(threads) == 2
+    stop(threads)
+
+
+def test_what_a_job_raises_costs_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+    threads = TaskThreads(1)
+
+    def raising() -> None:
+        raise SystemExit(3)
+
+    threads.start(raising)
+    run(threads, bool)
+    assert "could not be ended properly" in caplog.text
+    stop(threads)
+
+
+def test_closing_waits_for_what_runs_and_forgets_what_waits() -> None:
+    threads = TaskThreads(1)
+    gate, begun = threading.Event(), threading.Event()
+    ran: list[str] = []
+
+    def running() -> None:
+        begun.set()
+        gate.wait(60)
+        ran.append("running")
+
+    threads.start(running)
+    threads.start(lambda: ran.append("waiting"))
+    assert begun.wait(60)
+    closing = threading.Thread(target=lambda: stop(threads))
+    closing.start()
+    wait_until(lambda: not threads._waiting, "it closes")  # pyright: ignore[reportPrivateUsage]
+    assert closing.is_alive()
+    gate.set()
+    closing.join(60)
+    assert ran == ["running"]
+    with pytest.raises(RuntimeError):
+        threads.start(bool)
+
+
+class Task:
+    """A task that is stuck until let go, and the outcomes that Celery hears of."""
+
+    def __init__(self, threads: TaskThreads) -> None:
+        self.threads = threads
+        self.heard: list[Outcome] = []
+        self.gate = threading.Event()
+        self.run: TaskRun | None = None
+
+    def begin(self) -> TaskRun:
+        begun = TaskRun(self.threads, self.work, self.heard.append, lambda failure: (1, repr(failure), None))
+        self.threads.start(begun)
+        return begun
+
+    def work(self) -> Outcome:
+        self.run = current_run()
+        self.gate.wait(60)
+        return 0, "by itself", 1.0
+
+
+def test_a_task_that_is_given_up_ends_at_once_and_another_thread_takes_its_place() -> None:
+    threads = TaskThreads(1)
+    stuck, next_one = Task(threads), Task(threads)
+    begun = stuck.begin()
+    next_one.begin()
+    wait_until(lambda: stuck.run, "it runs")
+    assert stuck.run is begun
+    assert next_one.run is None
+    assert begun.abandon(TimeoutError("too long"))
+    wait_until(lambda: next_one.run, "the next one runs beside it")
+    assert stuck.heard == [(1, "TimeoutError('too long')", None)]
+    assert len(threads) == 1
+    old = begun._thread  # pyright: ignore[reportPrivateUsage]
+    assert old is not None
+    stuck.gate.set()
+    old.join(60)
+    assert not old.is_alive()
+    assert len(stuck.heard) == 1
+    next_one.gate.set()
+    stop(threads)
+    assert next_one.heard == [(0, "by itself", 1.0)]
+
+
+def test_closing_does_not_wait_for_what_was_given_up() -> None:
+    threads = TaskThreads(1)
+    stuck = Task(threads)
+    begun = stuck.begin()
+    wait_until(lambda: stuck.run, "it runs")
+    assert begun.abandon()
+    assert stuck.heard == [(0, "None", None)]
+    stop(threads)
+    stuck.gate.set()
+
+
+def test_a_task_that_ended_by_itself_cannot_be_given_up() -> None:
+    threads = TaskThreads(1)
+    task = Task(threads)
+    task.gate.set()
+    begun = task.begin()
+    wait_until(lambda: task.heard, "it ended")
+    assert not begun.abandon(TimeoutError("too long"))
+    assert task.heard == [(0, "by itself", 1.0)]
+    run(threads, bool)
+    assert len(threads) == 1
+    stop(threads)
+
+
+def test_a_task_and_its_watchdog_end_it_once_together() -> None:
+    threads = TaskThreads(4)
+    heard: list[list[Outcome]] = []
+    for _ in range(200):
+        task = Task(threads)
+        begun = task.begin()
+        task.gate.set()
+        gave_up = begun.abandon(TimeoutError("too long"))
+        wait_until(lambda task=task: task.heard, "it ended", every_s=0.0001)
+        assert (task.heard[0][0] == 1) is gave_up
+        heard.append(task.heard)
+    stop(threads)
+    assert {len(outcomes) for outcomes in heard} == {1}
+
+
+def test_outside_the_pool_no_task_runs() -> None:
+    assert current_run() is None
