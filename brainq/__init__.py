@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         TurnInfo,
         UsageInfo,
     )
+    from brainq.contracts.child_turn import ChildTurn
     from brainq.contracts.decision import RuntimeDecisionRecord
     from brainq.contracts.effect import Effect
     from brainq.contracts.event import EventKind, TurnEvent
@@ -94,7 +95,6 @@ if TYPE_CHECKING:
     from brainq.providers.base import Provider
     from brainq.providers.scripted import ScriptedProvider
     from brainq.settings import Settings
-    from brainq.tools.child_turn import ChildTurn
     from brainq.tools.context import RunContext
     from brainq.tools.deadline import DeadlineToken
     from brainq.tools.errors import OutcomeUnknown, ToolError
@@ -128,7 +128,7 @@ _WHERE = {
     "BrainqError": "brainq.errors",
     "BudgetSnapshot": "brainq.contracts.snapshot",
     "Callbacks": "brainq.contracts.callbacks",
-    "ChildTurn": "brainq.tools.child_turn",
+    "ChildTurn": "brainq.contracts.child_turn",
     "Children": "brainq.contracts.parts",
     "Citation": "brainq.contracts.turn",
     "CitationAccumulator": "brainq.turn.runtime_state",

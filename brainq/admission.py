@@ -2,72 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pydantic import ValidationError
 
 from brainq.contracts.hold import readiness_id
 from brainq.contracts.ids import DERIVED, new_turn_id
-from brainq.contracts.kept import NOTHING_KEPT, Brake, Kept
+from brainq.contracts.kept import NOTHING_KEPT, Kept
 from brainq.contracts.limits import Limits
 from brainq.contracts.mailbox import TurnInput
+from brainq.contracts.rows import Accepted
 from brainq.contracts.turn import LimitsOverride, TurnRequest
 from brainq.errors import InvalidInput, SessionBusy
+from brainq.ports.brakes import Brakes
+from brainq.ports.input_rows import InputRows
+from brainq.ports.turn_rows import TurnRows
+from brainq.ports.turns import Turns
 from brainq.tools.output import checked_schema
 
 HAD_WRITTEN = "Redis lost this turn after it had begun to write; see its calls for what was started"
-
-
-class AcceptedTurn(Protocol):
-    @property
-    def turn_id(self) -> str: ...
-    @property
-    def session_id(self) -> str: ...
-    @property
-    def created(self) -> bool: ...
-    @property
-    def ended(self) -> bool: ...
-
-
-class AcceptedTurns(Protocol):
-    def accept(self, request: TurnRequest) -> AcceptedTurn: ...
-    def refuse(self, turn_id: str, reason: str) -> bool: ...
-
-
-class Queue(Protocol):
-    def submit(
-        self,
-        request: TurnRequest,
-        limits: Limits,
-        *,
-        look_after_s: float,
-        lost_reason: str = "",
-        children: int = 0,
-        kept: Kept = NOTHING_KEPT,
-    ) -> tuple[str, str, tuple[str, ...]]: ...
-
-
-class Brakes(Protocol):
-    """What was promised to keep turns from changing anything; see `people.brakes.BrakeDesk`."""
-
-    def of(self, session_id: str, turn_id: str) -> Sequence[Brake]: ...
-    def stopped(self, session_id: str, turn_ids: Iterable[str], reason: str) -> None: ...
-    def given_back(self, turn_id: str, brakes: Iterable[Brake]) -> None: ...
-    def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]: ...
-
-
-class Input(Protocol):
-    """An input as SQL has it."""
-
-    @property
-    def item(self) -> TurnInput: ...
-    @property
-    def state(self) -> str: ...
-
-
-class Inputs(Protocol):
-    def of(self, turn_id: str) -> Sequence[Input]: ...
 
 
 def read_request(fields: dict[str, Any]) -> TurnRequest:
@@ -124,15 +78,15 @@ class Admission:
 
     def __init__(
         self,
-        accepted: AcceptedTurns,
-        queue: Queue,
+        accepted: TurnRows,
+        queue: Turns,
         limits: Limits,
         *,
         children: int = 0,
         wrote: Callable[[str], bool] | None = None,
         look_after_s: float = 5.0,
         brakes: Brakes | None = None,
-        inputs: Inputs | None = None,
+        inputs: InputRows | None = None,
     ) -> None:
         self._accepted = accepted
         self._queue = queue
@@ -143,7 +97,7 @@ class Admission:
         self._brakes = brakes
         self._inputs = inputs
 
-    def admit(self, request: TurnRequest) -> AcceptedTurn:
+    def admit(self, request: TurnRequest) -> Accepted:
         """Accept and queue. A request_key seen before gives the first turn of that key.
 
         Raises SubmitConflict when the key or the turn id was used with other content, SessionBusy when the request says

@@ -13,9 +13,9 @@ from typing import Any
 from brainq.calls.ended import Ended, plain_child
 from brainq.calls.raised import outcome_of_raise
 from brainq.calls.values import jsonable, one_line
+from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.outcome import ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.observe.raises import tell_raise
-from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.errors import OutcomeUnknown, ToolError

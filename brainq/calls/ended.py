@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from brainq.calls.values import jsonable
+from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.outcome import ToolOutcome
-from brainq.tools.child_turn import ChildTurn
 from brainq.tools.pending import Pending
 
 Ended = ToolOutcome | Pending | ChildTurn

@@ -5,11 +5,11 @@ from __future__ import annotations
 from brainq.calls.ports import Calls, Children, Outside
 from brainq.calls.report import changes_of, sources_of
 from brainq.calls.values import one_line
+from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.outcome import ToolFailure
 from brainq.contracts.outside_token import ref_of_token
 from brainq.errors import SubmitConflict
-from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import SideOutputs
 from brainq.tools.pending import Pending
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, Unpack
 
+from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
 from brainq.contracts.intent import Intent
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.status import TraceStatus
-from brainq.tools.child_turn import ChildTurn
 
 
 class Calls(Protocol):

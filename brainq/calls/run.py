@@ -27,6 +27,7 @@ from brainq.calls.report import (
 from brainq.calls.start import Starts
 from brainq.calls.stopping import StopLatch
 from brainq.contracts.callbacks import PostToolUse
+from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
 from brainq.contracts.did import OF_CALL, Did, Failed
 from brainq.contracts.memory import MemoryRetriever
@@ -35,7 +36,6 @@ from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, Tool
 from brainq.contracts.outside_token import new_outside_token
 from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
-from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.opening import MEMORY_TOOL

@@ -15,7 +15,7 @@ from brainq.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
-    from brainq.store.rows import TurnRow
+    from brainq.contracts.rows import TurnRow
     from brainq.store.store import Store
     from brainq.wiring import Wiring
 

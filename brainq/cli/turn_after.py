@@ -11,8 +11,8 @@ from rich.text import Text
 
 from brainq.cli.style import STATUS_STYLES, ago, duration, short, styled
 from brainq.cli.table import Column, PageTable, fact, key, words
+from brainq.contracts.rows import JudgementRow, MemoryRow, ObservationRow, StepRow
 from brainq.contracts.usage import Spend
-from brainq.store.rows import JudgementRow, MemoryRow, ObservationRow, StepRow
 
 SCORE_WIDTH = 10
 TEXT_WIDTH = 100

@@ -11,9 +11,9 @@ from brainq.cli.reach import Observed
 from brainq.cli.style import short
 from brainq.cli.table import PageTable, key, words
 from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.rows import TurnRow
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.errors import ContentNotKept
-from brainq.store.rows import TurnRow
 
 WIDTH = 300  # of one call's arguments, or result; --json has all
 

@@ -12,11 +12,11 @@ from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.hold import StandingHold
 from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
+from brainq.contracts.rows import CallRow, InputRow, JudgementRow, MemoryRow, ObservationRow, StepRow, TurnRow
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
-from brainq.store.rows import CallRow, InputRow, JudgementRow, MemoryRow, ObservationRow, StepRow, TurnRow
 from brainq.turn.explain import explain
 
 

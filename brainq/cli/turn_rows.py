@@ -11,10 +11,10 @@ from rich.text import Text
 from brainq.cli.reach import Observed
 from brainq.cli.style import STATUS_STYLES, ago, clean, duration, short, styled
 from brainq.cli.table import PageTable, fact, key, words
+from brainq.contracts.rows import TurnRow
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput
-from brainq.store.rows import TurnRow
 from brainq.turn.explain import explain
 
 LIVE_STATES = ("queued", "active", "parked", "closing")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from brainq.contracts.history import HistoryTurn
 from brainq.contracts.message import Message
+from brainq.contracts.rows import WholeTurn
 from brainq.contracts.turn import NOT_KEPT, TurnRequest
 from brainq.errors import ContentNotKept, TurnNotFound
-from brainq.store.rows import WholeTurn
 from brainq.wiring import Wiring
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Literal
 
 from brainq.contracts.approval import Approval, AskState, EditedCall
 from brainq.contracts.claim import CallRef
+from brainq.contracts.rows import ApprovalRow
+from brainq.contracts.turn import TurnRequest
 from brainq.errors import ApprovalDecided, InvalidInput, TurnNotFound
 from brainq.observe.logs import logger
-from brainq.people.ports import ApprovalRows, Asks, Editor, Keeper, Placed, Requests
+from brainq.ports.approval_rows import ApprovalRows
+from brainq.ports.approvals import Approvals
+from brainq.ports.lanes import LaneKeeper
+from brainq.ports.turn_rows import TurnRows
 
 log = logger("brainq.people")
 
@@ -22,6 +26,9 @@ MOST_HEALED = 1_000  # decisions of turns that live, looked at in one go
 # SQL has an approval before its step is committed to Redis. For as long as this, one that Redis does not know may
 # still come; only what is shown depends on it.
 COMMITTING = timedelta(seconds=5)
+
+Editor = Callable[[str, Mapping[str, Any], str, TurnRequest], EditedCall]
+"""From (tool, a person's arguments, session id, the turn's request) to the call as it will run. Raises InvalidInput."""
 
 
 class ApprovalDesk:
@@ -35,9 +42,9 @@ class ApprovalDesk:
         self,
         *,
         rows: ApprovalRows,
-        asks: Asks,
-        requests: Requests,
-        keeper: Keeper,
+        asks: Approvals,
+        requests: TurnRows,
+        keeper: LaneKeeper,
         edit: Editor,
         redact: bool,
     ) -> None:
@@ -206,14 +213,14 @@ class ApprovalDesk:
             raise TurnNotFound(f"no approval {approval_id!r}; `brainq approvals` shows those that wait")
         return row
 
-    def _walk(self, session_id: str | None, in_sql: str | None, wanted: str | None) -> Iterator[Placed]:
+    def _walk(self, session_id: str | None, in_sql: str | None, wanted: str | None) -> Iterator[ApprovalRow]:
         """All that are `in_sql` in SQL and `wanted` in truth, the newest first."""
         before_row: int | None = None
         while page := self._rows.list(session_id, in_sql, PAGE, before_row):
             approvals = self._joined([placed.approval for placed in page])
             for placed, approval in zip(page, approvals, strict=True):
                 if approval is not None and wanted in (None, approval.state):
-                    yield _Placed(placed.row, approval)
+                    yield ApprovalRow(placed.row, approval)
             before_row = page[-1].row
             if len(page) < PAGE:
                 return
@@ -228,12 +235,6 @@ class ApprovalDesk:
             zip((row.id for row in asked), self._asks.states([_ref(row) for row in asked]), strict=True)
         )
         return [_in_truth(row, told.get(row.id)) for row in rows]
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    row: int
-    approval: Approval
 
 
 def _ref(approval: Approval) -> CallRef:

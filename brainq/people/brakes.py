@@ -7,54 +7,18 @@ begins anew; when a call that changes something is to start; and by the sweeper.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, Protocol
 
 from brainq.contracts.hold import HoldSpec
 from brainq.contracts.kept import Brake, cancel_id
 from brainq.observe.logs import logger
+from brainq.ports.brakes import BrakeRows
+from brainq.ports.holds import Holds
+from brainq.ports.lanes import LaneKeeper
+from brainq.ports.turns import Turns
 
 log = logger("brainq.people")
 
 PAGE = 500
-
-
-class Rows(Protocol):
-    """Brakes in SQL; see `store.repositories.brakes.Brakes`."""
-
-    def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> None: ...
-    def flag(self, session_id: str, spec: HoldSpec) -> None: ...
-    def cancel(self, session_id: str, turn_id: str, reason: str) -> None: ...
-    def taken(self, session_id: str, flag_id: str, turn_id: str) -> bool: ...
-    def over(self, session_id: str, brake_id: str) -> bool: ...
-    def released(self, session_id: str, turn_id: str, brake_id: str) -> None: ...
-    def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]: ...
-    def withdraw(self, session_id: str, brake_id: str) -> None: ...
-    def lift(self, session_id: str, turn_id: str) -> int: ...
-    def of(self, session_id: str, turn_id: str) -> Sequence[Brake]: ...
-    def stands(self, session_id: str, brake_id: str) -> bool: ...
-    def of_turns(self, after_row: int, limit: int) -> Sequence[tuple[int, Brake]]: ...
-    def close(self) -> int: ...
-
-
-class Holds(Protocol):
-    """Holds and flags in Redis; see `state.holds.RedisHolds`."""
-
-    def place(
-        self, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"] = "hold"
-    ) -> str: ...
-    def release(self, session_id: str, turn_id: str, hold_id: str) -> tuple[str, Sequence[str]]: ...
-    def add_flag(self, session_id: str, flag: HoldSpec) -> str: ...
-    def release_flag(self, session_id: str, flag_id: str) -> tuple[str, str]: ...
-
-
-class Cancel(Protocol):
-    """Marks a turn in Redis; see `state.turns.RedisTurns.cancel`."""
-
-    def __call__(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> str: ...
-
-
-class Keeper(Protocol):
-    def enter_all(self, session_id: str, turn_id: str, call_ids: Iterable[str]) -> object: ...
 
 
 class BrakeDesk:
@@ -65,15 +29,15 @@ class BrakeDesk:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: BrakeRows,
         holds: Holds,
-        cancel: Cancel,
-        keeper: Keeper,
+        turns: Turns,
+        keeper: LaneKeeper,
         heal_approvals: Callable[[], int],
     ) -> None:
         self._rows = rows
         self._holds = holds
-        self._cancel = cancel
+        self._turns = turns
         self._keeper = keeper
         self._heal_approvals = heal_approvals
 
@@ -129,9 +93,9 @@ class BrakeDesk:
         try:
             self._rows.cancel(session_id, turn_id, reason)
         except Exception:
-            self._cancel(session_id, turn_id, reason)
+            self._turns.cancel(session_id, turn_id, reason)
             raise
-        word = self._cancel(session_id, turn_id, reason)
+        word = self._turns.cancel(session_id, turn_id, reason)
         if word == "ENDED":
             self.nothing_to_cancel(session_id, turn_id)
         return word
@@ -142,7 +106,7 @@ class BrakeDesk:
 
     def drop(self, session_id: str, turn_id: str, reason: str) -> str:
         """`cancel` for a turn that waits for its session; `LIVE`: it waits no more, and was left alone."""
-        word = self._cancel(session_id, turn_id, reason, queued_only=True)
+        word = self._turns.cancel(session_id, turn_id, reason, queued_only=True)
         if word == "CANCELLED":
             self._rows.cancel(session_id, turn_id, reason)
         return word
@@ -193,7 +157,7 @@ class BrakeDesk:
     def _put_back(self, brake: Brake) -> bool:
         turn_id = brake.turn_id or ""
         if brake.kind == "cancel":
-            return self._cancel(brake.session_id, turn_id, brake.reason) == "CANCELLED"
+            return self._turns.cancel(brake.session_id, turn_id, brake.reason) == "CANCELLED"
         kind = "readiness" if brake.kind == "flag" else "hold"
         if self._holds.place(brake.session_id, turn_id, brake.hold, kind) != "HELD":
             return False

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from brainq.admission import read_request
-from brainq.contracts.claim import CallClaim, CallRef, SettleReply
-from brainq.contracts.effect import Effect
+from brainq.admission import Admission, read_request
+from brainq.contracts.child_turn import ChildTurn
+from brainq.contracts.claim import CallClaim, CallRef
 from brainq.contracts.ids import CHILD
 from brainq.contracts.message import Message
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess
+from brainq.contracts.outcome import ToolFailure, ToolSuccess
 from brainq.contracts.parts import Children
 from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.status import Ending, StopReason, TraceStatus
@@ -19,65 +19,18 @@ from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
 from brainq.errors import BrainqError, SubmitConflict
 from brainq.observe.logs import logger
-from brainq.people.posthook import NO_HOOK, Hook
-from brainq.tools.child_turn import ChildTurn
+from brainq.people.posthook import Hook, no_hook
+from brainq.ports.budgets import Budgets
+from brainq.ports.call_rows import CallRows
+from brainq.ports.calls import Calls
+from brainq.ports.lanes import LaneKeeper
+from brainq.ports.outside import Outside
+from brainq.ports.turn_rows import TurnRows
 from brainq.tools.outcome_text import outcome_text
 
 log = logger("brainq.people")
 
 NOT_WANTED = "its parent turn is over"
-
-
-class Requests(Protocol):
-    def request(self, turn_id: str) -> TurnRequest | None: ...
-    def result(self, turn_id: str) -> TurnResult | None: ...
-    def is_open(self, turn_id: str) -> bool: ...
-
-
-class Accepted(Protocol):
-    @property
-    def turn_id(self) -> str: ...
-
-
-class Admission(Protocol):
-    def admit(self, request: TurnRequest) -> Accepted: ...
-
-
-class Budgets(Protocol):
-    def claim(self, session_id: str, turn_id: str, kind: str, ids: Sequence[str]) -> list[str]: ...
-    def snapshot(self, session_id: str, turn_id: str) -> BudgetSnapshot: ...
-
-
-class Calls(Protocol):
-    def give_token(self, claim: CallClaim, token: str) -> str: ...
-    def facts(self, ref: CallRef) -> tuple[str, str, Effect, int, bool, int] | None: ...
-
-
-class Outside(Protocol):
-    def complete(
-        self,
-        ref: CallRef,
-        token: str,
-        *,
-        status: TraceStatus,
-        message: Message,
-        detail: str = "",
-        spend: Spend | None = None,
-    ) -> SettleReply: ...
-
-
-class Intents(Protocol):
-    def record_outcome(
-        self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
-    ) -> bool: ...
-
-
-class Cancel(Protocol):
-    def __call__(self, session_id: str, turn_id: str, reason: str) -> object: ...
-
-
-class Keeper(Protocol):
-    def enter(self, ref: CallRef) -> None: ...
 
 
 def child_turn_id(turn_id: str, call_id: str) -> str:
@@ -92,15 +45,15 @@ class ChildDesk:
         self,
         *,
         limits: Children,
-        requests: Requests,
+        requests: TurnRows,
         admission: Admission,
         budgets: Budgets,
         calls: Calls,
         outside: Outside,
-        intents: Intents,
-        keeper: Keeper,
-        cancel: Cancel,
-        hook: Hook = NO_HOOK,
+        intents: CallRows,
+        keeper: LaneKeeper,
+        cancel: Callable[[str, str, str], object],
+        hook: Hook = no_hook,
     ) -> None:
         self._limits = limits
         self._requests = requests
@@ -197,7 +150,7 @@ class ChildDesk:
         _, tool, effect, attempt, _, step = facts
         outcome = outcome_of_child(result)
         text, is_error = outcome_text(outcome)
-        tell = self._hook.ready(ref, tool)
+        tell = self._hook(ref, tool)
         reply = self._outside.complete(
             ref,
             request.turn_id,

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
+from brainq.admission import Admission
 from brainq.contracts.mailbox import Receipt, TurnInput
 from brainq.contracts.turn import TurnRequest
-
-
-class Accepted(Protocol):
-    @property
-    def turn_id(self) -> str: ...
-    @property
-    def session_id(self) -> str: ...
-    @property
-    def created(self) -> bool: ...
-
-
-class Admission(Protocol):
-    def admit(self, request: TurnRequest) -> Accepted: ...
-
-
-class Keys(Protocol):
-    def by_key(self, request_key: str) -> str | None: ...
-
-
-class Desk(Protocol):
-    def send(self, session_id: str, turn_id: str, item: TurnInput) -> Receipt: ...
-    def find(self, session_id: str, client_message_id: str) -> Receipt | None: ...
-
-
-class Sessions(Protocol):
-    def live(self, session_id: str) -> str: ...
-    def waiting(self, session_id: str) -> Sequence[str]: ...
+from brainq.people.inputs import InputDesk
+from brainq.ports.sessions import Sessions
+from brainq.ports.turn_rows import TurnRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +34,8 @@ class Door:
         *,
         check: Callable[[TurnRequest], None],
         admission: Admission,
-        keys: Keys,
-        desk: Desk,
+        keys: TurnRows,
+        desk: InputDesk,
         sessions: Sessions,
     ) -> None:
         self._check = check

@@ -4,84 +4,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import cast
 
-from brainq.contracts.hold import StandingHold
+from brainq.admission import Admission
 from brainq.contracts.ids import BOUNCED
 from brainq.contracts.mailbox import Receipt, ReceiptState, TurnInput
+from brainq.contracts.rows import InputRow
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import MailboxFull, StaleTurn, TurnNotFound
 from brainq.observe.logs import logger
+from brainq.people.brakes import BrakeDesk
+from brainq.ports.holds import Holds
+from brainq.ports.input_rows import InputRows
+from brainq.ports.mailbox import Mailbox
+from brainq.ports.sessions import Sessions
+from brainq.ports.turn_rows import TurnRows
 
 log = logger("brainq.people")
 
 LIVE = ("queued", "active", "parked")
 PAGE = 500
 SETTLING_S = 5.0  # how long a sender has for its two steps before a sweeper takes them
-
-
-class Row(Protocol):
-    """An input as SQL has it."""
-
-    @property
-    def row(self) -> int: ...
-    @property
-    def session_id(self) -> str: ...
-    @property
-    def client_message_id(self) -> str: ...
-    @property
-    def turn_id(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def readiness(self) -> bool | None: ...
-    @property
-    def item(self) -> TurnInput: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def step(self) -> int | None: ...
-    @property
-    def bounced_turn_id(self) -> str | None: ...
-
-
-class Inputs(Protocol):
-    def accept(self, session_id: str, turn_id: str, item: TurnInput) -> Row: ...
-    def get(self, session_id: str, client_message_id: str) -> Row | None: ...
-    def of(self, turn_id: str) -> Sequence[Row]: ...
-    def open(self, after_row: int, limit: int, older_than_s: float) -> Sequence[Row]: ...
-    def consumed(self, session_id: str, ids_to_steps: dict[str, int]) -> int: ...
-    def bounced(
-        self, session_id: str, client_message_id: str, turn_id: str, *, redact: bool = False
-    ) -> bool: ...
-    def refused(self, session_id: str, client_message_id: str, *, redact: bool = False) -> bool: ...
-
-
-class Mailbox(Protocol):
-    def put(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[str, str, str]: ...
-    def receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None: ...
-
-
-class Holds(Protocol):
-    def of(self, session_id: str, turn_id: str) -> Sequence[StandingHold]: ...
-
-
-class Brakes(Protocol):
-    def release(self, session_id: str, turn_id: str, hold_id: str) -> bool: ...
-
-
-class Sessions(Protocol):
-    def live(self, session_id: str) -> str: ...
-
-
-class Requests(Protocol):
-    def request(self, turn_id: str) -> TurnRequest | None: ...
-    def is_open(self, turn_id: str) -> bool: ...
-
-
-class Admission(Protocol):
-    def admit(self, request: TurnRequest) -> object: ...
-    def queue_again(self, request: TurnRequest) -> object: ...
 
 
 def bounced_turn_id(session_id: str, client_message_id: str) -> str:
@@ -117,13 +60,13 @@ class InputDesk:
     def __init__(
         self,
         *,
-        inputs: Inputs,
+        inputs: InputRows,
         mailbox: Mailbox,
         sessions: Sessions,
-        requests: Requests,
+        requests: TurnRows,
         admission: Admission,
         holds: Holds,
-        brakes: Brakes,
+        brakes: BrakeDesk,
         redact: bool,
     ) -> None:
         self._inputs = inputs
@@ -192,7 +135,7 @@ class InputDesk:
                 break
         return healed
 
-    def _deliver(self, row: Row, expected_turn_id: str | None) -> Receipt:
+    def _deliver(self, row: InputRow, expected_turn_id: str | None) -> Receipt:
         if row.state != "accepted":
             return _receipt(row)
         word, told, state = self._put(row)
@@ -221,7 +164,7 @@ class InputDesk:
             return self.receipt(row.session_id, row.client_message_id)
         return self._bounce(row)
 
-    def _put(self, row: Row) -> tuple[str, str, str]:
+    def _put(self, row: InputRow) -> tuple[str, str, str]:
         put = self._mailbox.put(row.session_id, row.turn_id, row.item)
         if put[0] == "GONE":
             request = self._requests.request(row.turn_id)
@@ -230,7 +173,7 @@ class InputDesk:
                 put = self._mailbox.put(row.session_id, row.turn_id, row.item)
         return put
 
-    def _lift_readiness(self, row: Row) -> None:
+    def _lift_readiness(self, row: InputRow) -> None:
         """A turn that is parked by its readiness hold takes no step that could read the word that lifts it."""
         if row.readiness is not True:
             return
@@ -238,7 +181,7 @@ class InputDesk:
             if hold.kind == "readiness":
                 self._brakes.release(row.session_id, row.turn_id, hold.id)
 
-    def _bounce(self, row: Row) -> Receipt:
+    def _bounce(self, row: InputRow) -> Receipt:
         request = self._requests.request(row.turn_id)
         if request is None or not row.text.strip():
             # A word about readiness alone, or input of a turn that was pruned meanwhile: no turn can be made of it.
@@ -256,7 +199,7 @@ class InputDesk:
             raise StaleTurn(expected_turn_id, live)
 
 
-def _receipt(row: Row, state: str = "", step: int | None = None) -> Receipt:
+def _receipt(row: InputRow, state: str = "", step: int | None = None) -> Receipt:
     return Receipt(
         client_message_id=row.client_message_id,
         session_id=row.session_id,

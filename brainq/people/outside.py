@@ -15,8 +15,12 @@ from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import TraceStatus
 from brainq.errors import InvalidInput, TokenRefused
 from brainq.observe.logs import logger
-from brainq.people.ports import Asks, CallFacts, Keeper, Outcomes, OutsideCalls
-from brainq.people.posthook import NO_HOOK, Hook
+from brainq.people.posthook import Hook, no_hook
+from brainq.ports.approvals import Approvals
+from brainq.ports.call_rows import CallRows
+from brainq.ports.calls import Calls
+from brainq.ports.lanes import LaneKeeper
+from brainq.ports.outside import Outside
 from brainq.text.shorten import beginning
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.outcome_text import doubt_of, edited_note, outcome_text
@@ -59,12 +63,12 @@ class OutsideDesk:
     def __init__(
         self,
         *,
-        outside: OutsideCalls,
-        calls: CallFacts,
-        asks: Asks,
-        intents: Outcomes,
-        keeper: Keeper,
-        hook: Hook = NO_HOOK,
+        outside: Outside,
+        calls: Calls,
+        asks: Approvals,
+        intents: CallRows,
+        keeper: LaneKeeper,
+        hook: Hook = no_hook,
     ) -> None:
         self._outside = outside
         self._calls = calls
@@ -104,7 +108,7 @@ class OutsideDesk:
         if isinstance(outcome, ToolUnknown):
             outcome = doubt_of(outcome, is_read=call.effect.is_read)
         text, is_error = outcome_text(outcome)
-        tell = self._hook.ready(call.ref, call.tool)
+        tell = self._hook(call.ref, call.tool)
         reply = self._outside.complete(
             call.ref,
             token,

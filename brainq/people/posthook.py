@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
 
 from brainq.brain import Brain
 from brainq.contracts.callbacks import PostToolUse
@@ -11,28 +10,24 @@ from brainq.contracts.claim import CallRef
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolOutcome
 from brainq.observe.logs import logger
+from brainq.ports.calls import Calls
 
 log = logger("brainq.people")
 
 NEWS = frozenset({"SETTLED", "EARLY"})  # the words after which a result is the call's
 
 
-class Arguments(Protocol):
-    def arguments(self, ref: CallRef) -> dict[str, Any]: ...
-
-
 Tell = Callable[[str, ToolOutcome], None]
 """Called with the word that taking a result brought, and the outcome."""
 
-
-class Hook(Protocol):
-    def ready(self, ref: CallRef, tool: str) -> Tell: ...
+Hook = Callable[[CallRef, str], Tell]
+"""From a call and its tool to what is told of its end. Made before the result is taken."""
 
 
 class PostHook:
     """Calls the brain's hook in the process that took the result. A hook that raises changes nothing."""
 
-    def __init__(self, brain: Brain, calls: Arguments) -> None:
+    def __init__(self, brain: Brain, calls: Calls) -> None:
         self._brain = brain
         self._calls = calls
 
@@ -60,11 +55,6 @@ def _nothing(word: str, outcome: ToolOutcome) -> None:
     """Nobody wants to know, or this process has another brain."""
 
 
-class NoHook:
+def no_hook(ref: CallRef, tool: str) -> Tell:
     """Where nobody listens."""
-
-    def ready(self, ref: CallRef, tool: str) -> Tell:
-        return _nothing
-
-
-NO_HOOK = NoHook()
+    return _nothing

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
+from brainq.contracts.sweep import Due, Look
 from brainq.state.attention import look_within
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
@@ -15,28 +15,8 @@ LONGEST_IN_RERINGS = 12  # as turn_sweep puts a look off at most
 LONGEST_MS = 60_000  # as anybody else does
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What one look at a turn found: `LOOK`, `ENDED` or `GONE`, and what is to be done beyond Redis."""
-
-    word: str
-    after_ms: int = 0
-    fence: int = 0
-    actions: tuple[tuple[str, ...], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """Turns to be looked at: (session, turn), and the mark they were taken with. `stepped` of them were put off by a
-    clock that has stepped back since."""
-
-    turns: tuple[tuple[str, str], ...] = ()
-    mark: str = ""
-    stepped: int = 0
-
-
 class RedisIndex:
-    """The sweeper's view of all turns. Fits `upkeep.ports.Index`."""
+    """The sweeper's view of all turns. Fits `ports.index.Index`."""
 
     def __init__(
         self,

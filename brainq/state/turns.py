@@ -22,6 +22,7 @@ from brainq.state.scripts import Scripts
 from brainq.state.turn_steps import TurnSteps
 from brainq.state.turn_view import read_said, read_view
 
+MAX_REASON_CHARS = 500  # of a cancel
 MOST_LOST = 2  # a turn that lost so many workers since it last went on is worked on alone
 
 
@@ -216,17 +217,14 @@ class RedisTurns(TurnSteps):
             return reply[0]
         return TurnEnded(reply[1], *(tuple(part.split()) for part in reply[2:]))
 
-    def cancel(
-        self, session_id: str, turn_id: str, reason: str, first_step: str, *, queued_only: bool = False
-    ) -> tuple[str, str]:
-        """("CANCELLED" | "REQUESTED" | "LIVE" | "ENDED" | "GONE", state). `LIVE`: it waits no more, and
-        `queued_only` left it alone."""
+    def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> str:
+        """`CANCELLED`, `REQUESTED`, `LIVE` (it waits no more, and `queued_only` left it alone), `ENDED` or `GONE`."""
         reply = self._run.turn_cancel.on(
             self._keys,
             session_id,
             turn_id,
-            reason=reason,
-            first_step=first_step,
+            reason=reason[:MAX_REASON_CHARS],
+            first_step=self._first_step,
             channel=self._keys.stops,
             scope="queued" if queued_only else "",
             keep_session_ms=self._keep_session_ms,
@@ -235,7 +233,7 @@ class RedisTurns(TurnSteps):
             # The calls that run end it, or the sweeper after their grace: it must look by then.
             look_within(self._run, self._keys, session_id, turn_id, self._grace_ms / 1000)
         self._outbox.flush(session_id)
-        return reply[0], reply[1] if len(reply) > 1 else ""
+        return reply[0]
 
 
 def _json_or_none(message: Message | None) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
+from brainq.admission import Admission
 from brainq.errors import SessionBusy
 from brainq.observe.logs import logger
-from brainq.upkeep.ports import Accepted, Admission, Index
+from brainq.ports.index import Index
+from brainq.ports.turn_rows import TurnRows
 
 log = logger("brainq.upkeep")
 
@@ -17,7 +19,7 @@ LIMIT_S = 1.0  # looks at lapsed leases wait meanwhile
 class Comparer:
     """Finds turns between their SQL row and Redis: a producer died there, or Redis lost them."""
 
-    def __init__(self, *, index: Index, accepted: Accepted, admission: Admission) -> None:
+    def __init__(self, *, index: Index, accepted: TurnRows, admission: Admission) -> None:
         self._index = index
         self._accepted = accepted
         self._admission = admission

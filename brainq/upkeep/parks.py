@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from brainq.contracts.claim import CallRef
 from brainq.observe.logs import logger
-from brainq.upkeep.ports import Cancel, LaneKeeper, ParkedCalls
+from brainq.ports.calls import Calls
+from brainq.ports.lanes import LaneKeeper
 
 log = logger("brainq.upkeep")
 
@@ -12,7 +15,7 @@ log = logger("brainq.upkeep")
 class Parks:
     """Lets parked calls expire. Doing it again, or too early, changes nothing."""
 
-    def __init__(self, *, calls: ParkedCalls, lanes: LaneKeeper, cancel: Cancel) -> None:
+    def __init__(self, *, calls: Calls, lanes: LaneKeeper, cancel: Callable[[str, str, str], object]) -> None:
         self._calls = calls
         self._lanes = lanes
         self._cancel = cancel

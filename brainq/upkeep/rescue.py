@@ -21,8 +21,11 @@ from brainq.contracts.outcome import (
 )
 from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
+from brainq.ports.call_rows import CallRows
+from brainq.ports.calls import Calls
+from brainq.ports.lanes import LaneKeeper
+from brainq.ports.watchers import Watchers
 from brainq.tools.outcome_text import outcome_text
-from brainq.upkeep.ports import Calls, Intents, LaneKeeper, Watchers
 
 log = logger("brainq.upkeep")
 
@@ -74,7 +77,7 @@ def judge(
 class Rescuer:
     """Judges lapsed calls and acts on it."""
 
-    def __init__(self, *, calls: Calls, intents: Intents, lanes: LaneKeeper, max_attempts: int) -> None:
+    def __init__(self, *, calls: Calls, intents: CallRows, lanes: LaneKeeper, max_attempts: int) -> None:
         self._calls = calls
         self._intents = intents
         self._lanes = lanes

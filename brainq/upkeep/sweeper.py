@@ -9,22 +9,16 @@ from collections.abc import Callable
 from brainq.contracts.claim import CallRef
 from brainq.observe.logs import logger
 from brainq.observe.outage import Outage
+from brainq.ports.asides import Asides
+from brainq.ports.brakes import Brakes
+from brainq.ports.calls import Calls
+from brainq.ports.child_turns import ChildTurns
+from brainq.ports.index import Index
+from brainq.ports.lanes import LaneKeeper, Lanes
+from brainq.ports.watchers import Watchers
 from brainq.upkeep.compare import Comparer
 from brainq.upkeep.judges import JudgeBells
 from brainq.upkeep.parks import Parks
-from brainq.upkeep.ports import (
-    Brakes,
-    Calls,
-    Children,
-    Coordinator,
-    Finalizer,
-    Index,
-    Inputs,
-    LaneKeeper,
-    Lanes,
-    Opening,
-    Watchers,
-)
 from brainq.upkeep.rescue import Rescuer
 
 log = logger("brainq.upkeep")
@@ -39,7 +33,12 @@ LONG_S = 10.0
 
 
 class Sweeper:
-    """One loop a coordinator process. Everything it does is fenced: any number may run."""
+    """One loop a coordinator process. Everything it does is fenced: any number may run.
+
+    advance      lets a turn that is over its time end
+    deliver      sends a result out that its finalizer does not
+    heal_inputs  finishes what senders of mid-turn input left half done
+    """
 
     def __init__(
         self,
@@ -51,13 +50,13 @@ class Sweeper:
         keeper: LaneKeeper,
         rescuer: Rescuer,
         comparer: Comparer,
-        coordinator: Coordinator,
-        finalizer: Finalizer,
-        opening: Opening,
+        advance: Callable[[str, str, int], str],
+        deliver: Callable[[str, str], object],
+        asides: Asides,
         judges: JudgeBells,
         parks: Parks,
-        children: Children,
-        inputs: Inputs,
+        children: ChildTurns,
+        heal_inputs: Callable[[], object],
         brakes: Brakes,
     ) -> None:
         self._every_s = every_s
@@ -67,13 +66,13 @@ class Sweeper:
         self._keeper = keeper
         self._rescuer = rescuer
         self._comparer = comparer
-        self._coordinator = coordinator
-        self._finalizer = finalizer
-        self._opening = opening
+        self._advance = advance
+        self._deliver = deliver
+        self._asides = asides
         self._judges = judges
         self._parks = parks
         self._children = children
-        self._inputs = inputs
+        self._heal_inputs = heal_inputs
         self._watchers: Watchers | None = None
         self._brakes = brakes
         self._outages: dict[str, Outage] = {}
@@ -100,7 +99,7 @@ class Sweeper:
         if self._index.take_comparing(self._every_s * COMPARE_EVERY_SWEEPS):
             self._part("compare SQL with Redis", self._comparer.compare)
             self._part("put brakes back", self._brakes.heal)
-            self._part("heal inputs", self._inputs.heal)
+            self._part("heal inputs", self._heal_inputs)
             self._part("ring judges", self._judges.ring)
 
     def _part(self, name: str, part: Callable[[], object]) -> None:
@@ -161,11 +160,11 @@ class Sweeper:
     def _act(self, session_id: str, turn_id: str, fence: int, action: tuple[str, ...]) -> None:
         match action:
             case ("end",):
-                did = self._coordinator.advance(session_id, turn_id, fence)
+                did = self._advance(session_id, turn_id, fence)
                 if self._watchers is not None:
                     self._watchers.turn(session_id, turn_id, fence, did)
             case ("skip",):
-                self._opening.skip_opening(session_id, turn_id)
+                self._asides.skip_opening(session_id, turn_id)
             case ("rescue", call_id, attempt):
                 self._rescuer.rescue(CallRef(session_id, turn_id, call_id), int(attempt), self._watchers)
             case ("lane", call_id):
@@ -175,7 +174,7 @@ class Sweeper:
             case ("parent", *parent):
                 self._children.check_parent(session_id, turn_id, CallRef(*parent))
             case ("deliver",):
-                self._finalizer.deliver(session_id, turn_id)
+                self._deliver(session_id, turn_id)
             case _:
                 log.error("unknown action", turn_id=turn_id, action=" ".join(action))
 

@@ -220,12 +220,12 @@ class Wiring(People):
                 admission=self.admission,
             ),
             judges=JudgeBells(self.store.judgements, self.finals),
-            coordinator=self.coordinator,
-            finalizer=self.finalizer,
-            opening=self.asides,
-            parks=Parks(calls=self.calls, lanes=self.keeper, cancel=self.cancel),
+            advance=self.coordinator.advance,
+            deliver=self.finalizer.deliver,
+            asides=self.asides,
+            parks=Parks(calls=self.calls, lanes=self.keeper, cancel=self.turns.cancel),
             children=self.children,
-            inputs=self.inputs,
+            heal_inputs=self.inputs.heal,
             brakes=self.brakes,
         )
 

@@ -39,7 +39,7 @@ class People(Services):
         return BrakeDesk(
             self.store.brakes,
             self.holds,
-            self.cancel,
+            self.turns,
             self.keeper,
             heal_approvals=lambda: self.approval_desk.heal(),
         )
@@ -78,8 +78,8 @@ class People(Services):
             outside=self.outside,
             intents=self.store.calls,
             keeper=self.keeper,
-            cancel=self.cancel,
-            hook=self.post_hook,
+            cancel=self.turns.cancel,
+            hook=self.post_hook.ready,
         )
 
     @cached_property
@@ -105,14 +105,9 @@ class People(Services):
             asks=self.approvals_state,
             intents=self.store.calls,
             keeper=self.keeper,
-            hook=self.post_hook,
+            hook=self.post_hook.ready,
         )
 
     @cached_property
     def leftovers(self) -> Leftovers:
         return Leftovers(self.inputs, self.children)
-
-    def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> str:
-        """See `state.turns.RedisTurns.cancel`."""
-        first = self.order.first
-        return self.turns.cancel(session_id, turn_id, reason[:500], first, queued_only=queued_only)[0]

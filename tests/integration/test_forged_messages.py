@@ -8,10 +8,10 @@ import pytest
 
 from brainq.broker import names
 from brainq.contracts.effect import Effect
+from brainq.contracts.rows import TurnRow
 from brainq.people.children import child_turn_id
 from brainq.people.inputs import bounced_turn_id
 from brainq.providers.scripted import calls, says
-from brainq.store.rows import TurnRow
 from brainq.tasks.register import submit_foreign
 from tests.support.people import Pumps, Watched, brain_of, statuses, take_call
 from tests.support.pump import Bell, Pump

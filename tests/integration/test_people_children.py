@@ -8,6 +8,7 @@ import pytest
 
 from brainq.brain import Brain
 from brainq.client.handle import TurnHandle
+from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallRef
 from brainq.contracts.effect import Effect
 from brainq.contracts.model import ModelReply, ModelRequest
@@ -17,7 +18,6 @@ from brainq.contracts.usage import TokenUsage
 from brainq.people.children import NOT_WANTED, ChildDesk, child_turn_id
 from brainq.people.leftovers import Leftovers
 from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
-from brainq.tools.child_turn import ChildTurn
 from tests.support.people import (
     Pumps,
     awaits,

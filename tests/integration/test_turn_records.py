@@ -8,11 +8,11 @@ import pytest
 
 from brainq import Brain, Effect, InvalidInput, JudgeCase, Judgement, PromptTemplate, RunContext
 from brainq.contracts.callbacks import PostToolUse, TurnEnd, TurnInfo
+from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.memory import RetrievedMemory
 from brainq.contracts.parts import Memory
 from brainq.contracts.status import Ending
 from brainq.providers.scripted import calls, says
-from brainq.tools.child_turn import ChildTurn
 from brainq.tools.pending import Pending
 from brainq.turn.preparer import render_hash
 from tests.support.people import Pumps, Watched

@@ -7,10 +7,10 @@ import json
 from collections.abc import Callable, Sequence
 
 from brainq.contracts.ids import DERIVED, check_id, check_turn_id
+from brainq.contracts.rows import Accepted
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput, SubmitConflict, TurnRejected
 from brainq.store.database import Record
-from brainq.store.rows import Accepted
 from brainq.store.text import sql_text
 
 MAX_RAW_BYTES = 10_240

@@ -22,8 +22,8 @@ from sqlalchemy import (
 )
 
 from brainq.contracts.approval import Approval, AskedCall, AskState, approval_id
+from brainq.contracts.rows import ApprovalRow, SettledApproval
 from brainq.store.database import Database, Record
-from brainq.store.rows import ApprovalRow, SettledApproval
 from brainq.store.statements import upsert
 from brainq.store.tables import approvals, turns
 from brainq.store.tables.types import UtcTimestamp, utc_after, utc_now

@@ -10,9 +10,9 @@ from sqlalchemy import Boolean, Connection, and_, bindparam, case, exists, null,
 from brainq.contracts.effect import Effect
 from brainq.contracts.intent import Intent
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess
+from brainq.contracts.rows import CallRow, VoidVerdict
 from brainq.store.database import Database, Record
 from brainq.store.repositories.brakes import stands_on
-from brainq.store.rows import CallRow, VoidVerdict
 from brainq.store.statements import insert_or_ignore, insert_unless
 from brainq.store.tables import calls, turns
 from brainq.store.tables.types import SafeText, utc_now

@@ -23,9 +23,9 @@ from sqlalchemy import (
 )
 
 from brainq.contracts.mailbox import TurnInput
+from brainq.contracts.rows import InputRow
 from brainq.errors import SubmitConflict
 from brainq.store.database import Database
-from brainq.store.rows import InputRow
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import inputs
 from brainq.store.tables.types import utc_after, utc_now

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, Float, and_, bindparam, literal_column, null, select, update
 
 from brainq.contracts.judgement import Judgement
+from brainq.contracts.rows import JudgementRow
 from brainq.contracts.usage import TokenUsage
 from brainq.store.database import Database
-from brainq.store.rows import JudgementRow
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import judgements
 from brainq.store.tables.types import utc_after, utc_now

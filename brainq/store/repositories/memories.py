@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from brainq.contracts.memory import MemoryItem, MemoryKind
+from brainq.contracts.rows import MemoryRow
 from brainq.store.database import Database
 from brainq.store.repositories.knowledge import LISTED, KnowledgeTable
-from brainq.store.rows import MemoryRow
 from brainq.store.tables import memories
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection, bindparam, select
 
+from brainq.contracts.rows import StepRow
 from brainq.store.database import Database
-from brainq.store.rows import StepRow
 from brainq.store.statements import upsert
 from brainq.store.tables import finalizer_steps
 from brainq.store.tables.types import utc_now

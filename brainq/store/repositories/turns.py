@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 
+from brainq.contracts.rows import Accepted, TurnRow, UnendedTurn, WholeTurn
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.store.database import Database, Record
 from brainq.store.repositories.acceptance import content_hash, rejected_values, same_turn
 from brainq.store.repositories.history import HISTORY, pair_up
 from brainq.store.repositories.numbering import POSITION
-from brainq.store.rows import Accepted, TurnRow, UnendedTurn, WholeTurn
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import finalizer_steps, turns
 from brainq.store.tables.types import SafeText, utc_now

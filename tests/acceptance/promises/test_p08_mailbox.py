@@ -14,10 +14,10 @@ import pytest
 
 from brainq.client.handle import TurnHandle
 from brainq.contracts.message import Message
+from brainq.contracts.rows import InputRow
 from brainq.contracts.status import Ending
 from brainq.contracts.turn import LimitsOverride
 from brainq.people.inputs import bounced_turn_id
-from brainq.store.rows import InputRow
 from tests.support.brains import diary
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.echoing import steps_of

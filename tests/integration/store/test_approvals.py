@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from brainq.contracts.approval import Approval, ApprovalState, AskedCall, AskState
 from brainq.contracts.effect import Effect
-from brainq.store.rows import SettledApproval
+from brainq.contracts.rows import SettledApproval
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once, end_turn, request
 from tests.integration.store.test_engine import sent_by

@@ -6,7 +6,7 @@ import pytest
 
 from brainq.contracts.effect import Effect
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
-from brainq.store.rows import VoidVerdict
+from brainq.contracts.rows import VoidVerdict
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once, call, start
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from brainq.contracts.mailbox import Receipt, TurnInput
+from brainq.contracts.rows import InputRow
 from brainq.errors import SubmitConflict
-from brainq.store.rows import InputRow
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once
 from tests.integration.store.test_engine import sent_by

@@ -10,9 +10,9 @@ from sqlalchemy import text
 
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.judgement import Judgement
+from brainq.contracts.rows import JudgementRow
 from brainq.contracts.usage import TokenUsage
 from brainq.store.records import SqlRecords
-from brainq.store.rows import JudgementRow
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from brainq.contracts.rows import UnendedTurn
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import LimitsOverride
 from brainq.errors import SubmitConflict, TurnRejected
-from brainq.store.rows import UnendedTurn
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once, end_turn, request, result
 

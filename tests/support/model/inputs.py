@@ -32,7 +32,7 @@ class InputRow:
 
 
 class Inputs:
-    """Fits `people.inputs.Inputs`. Rows go out as copies, as from a database; `text` stays."""
+    """Stands for `store.inputs`. Rows go out as copies, as from a database; `text` stays."""
 
     def __init__(self, give_way: Callable[[], None]) -> None:
         self.rows: dict[tuple[str, str], InputRow] = {}

@@ -52,6 +52,7 @@ from tests.support.model.stand_ins import (
     Stops,
 )
 from tests.support.model.thinker import RandomThinker
+from tests.support.stand_in import stand_in
 
 LEASE_S = 1000.0  # ends when the schedule says so, or in the healing after it
 RERING_S = 5.0
@@ -144,20 +145,22 @@ class Process:
         rng, accepted = outside.rng, outside.accepted
         self.stops = Stops()
         stops: Any = self.stops
+        # Of SQL only what these machines ask for is modelled.
+        inputs = stand_in(outside.inputs)
         self.admission = Admission(
-            cast(Any, accepted),
+            stand_in(accepted),
             state.turns,
             Limits(),
             wrote=outside.intents.has_intents,
-            inputs=outside.inputs,
+            inputs=inputs,
         )
         # Their rows are in SQL, which is not modelled: only Redis' side of them is.
         brakes: Any = BrakesOfRedis(state)
         self.desk = InputDesk(
-            inputs=outside.inputs,
+            inputs=inputs,
             mailbox=state.mailbox,
             sessions=state.sessions,
-            requests=accepted,
+            requests=stand_in(accepted),
             admission=self.admission,
             holds=state.holds,
             brakes=brakes,
@@ -233,12 +236,9 @@ class Process:
         )
         self.comparer = Comparer(
             index=state.index,
-            accepted=cast(Any, accepted),
+            accepted=stand_in(accepted),
             admission=self.admission,
         )
-
-        def cancel(session_id: str, turn_id: str, reason: str) -> object:
-            return state.turns.cancel(session_id, turn_id, reason, FIRST_STEP)
 
         self.sweeper = Sweeper(
             every_s=1.0,
@@ -248,13 +248,13 @@ class Process:
             keeper=state.keeper,
             rescuer=Rescuer(calls=state.calls, intents=intents, lanes=state.keeper, max_attempts=3),
             comparer=self.comparer,
-            coordinator=self.coordinator,
-            finalizer=self.finalizer,
-            opening=state.asides,
+            advance=self.coordinator.advance,
+            deliver=self.finalizer.deliver,
+            asides=state.asides,
             judges=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
-            parks=Parks(calls=state.calls, lanes=state.keeper, cancel=cancel),
+            parks=Parks(calls=state.calls, lanes=state.keeper, cancel=state.turns.cancel),
             children=children,
-            inputs=self.desk,
+            heal_inputs=self.desk.heal,
             brakes=brakes,
         )
 

@@ -20,7 +20,7 @@ from tests.support.model.functions import Functions
 from tests.support.model.inputs import Inputs
 from tests.support.model.known import Known
 from tests.support.model.people import People
-from tests.support.model.process import FIRST_STEP, LEASE_S, RERING_S, Outside, Process, State
+from tests.support.model.process import LEASE_S, RERING_S, Outside, Process, State
 from tests.support.model.requests import draw_request
 from tests.support.model.rules import require
 from tests.support.model.scripts import CLOCK, WatchedScripts
@@ -176,7 +176,7 @@ class Schedule:
         self.spawn(
             f"cancel {known.turn_id}",
             process,
-            lambda: self.ports.turns.cancel(known.session_id, known.turn_id, "stop", FIRST_STEP),
+            lambda: self.ports.turns.cancel(known.session_id, known.turn_id, "stop"),
         )
 
     def _process(self, owner: str) -> Process:

@@ -13,11 +13,11 @@ from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.lanes import LaneKeeper
 from brainq.calls.run import CallRunner
+from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.status import TraceStatus
-from brainq.tools.child_turn import ChildTurn
 
 REF = CallRef("s", "turn-1", "c1-0")
 

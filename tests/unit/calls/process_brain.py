@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from brainq.brain import Brain
+from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.effect import Effect
 from brainq.contracts.limits import Limits
-from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import RunContext
 from brainq.tools.partial import Partial
 from brainq.tools.pending import Pending

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from brainq.calls.executor import BoundedToolExecutor
+from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallRef
 from brainq.contracts.limits import Limits
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.outside_token import ref_of_token
 from brainq.tools.changes import Change
-from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.pending import Pending

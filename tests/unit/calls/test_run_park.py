@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from brainq.brain import Brain
+from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallRef, SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.outside_token import new_outside_token, ref_of_token
 from brainq.contracts.status import TraceStatus
 from brainq.errors import InvalidInput
-from brainq.tools.child_turn import ChildTurn
 from brainq.tools.context import RunContext
 from brainq.tools.pending import Pending
 from tests.unit.calls.fakes import REF, Rig

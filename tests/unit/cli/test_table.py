@@ -12,8 +12,8 @@ from brainq.cli.turn_people import approvals_as_table
 from brainq.cli.turn_rows import Listed, as_table
 from brainq.contracts.approval import Approval
 from brainq.contracts.effect import Effect
+from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Ending, StopReason
-from brainq.store.rows import TurnRow
 
 TURN = "01m81hbqp43xwy47dkkxt49y9b"
 NOW = datetime.now(UTC)

@@ -12,9 +12,9 @@ from brainq.contracts.claim import CallRef, SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolOutcome
+from brainq.contracts.rows import ApprovalRow, SettledApproval
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.turn import TurnRequest
-from brainq.store.rows import ApprovalRow, SettledApproval
 
 SESSION, TURN, CALL = "s1", "turn-1", "c1-0"
 ID = approval_id(TURN, CALL)

@@ -13,6 +13,7 @@ from brainq.contracts.approval import EditedCall
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import ApprovalDecided, InvalidInput, TurnNotFound
 from brainq.people.approvals import PAGE, ApprovalDesk
+from tests.support.stand_in import stand_in
 from tests.unit.people.fakes import ID, Asks, Keeper, Requests, Rows, approval, asked
 
 
@@ -22,7 +23,12 @@ def edit(tool: str, arguments: Mapping[str, Any], session_id: str, request: Turn
 
 def desk(rows: Rows, asks: Asks, keeper: Keeper | None = None, *, redact: bool = False) -> ApprovalDesk:
     return ApprovalDesk(
-        rows=rows, asks=asks, requests=Requests(), keeper=keeper or Keeper(), edit=edit, redact=redact
+        rows=stand_in(rows),
+        asks=asks,
+        requests=stand_in(Requests()),
+        keeper=stand_in(keeper or Keeper()),
+        edit=edit,
+        redact=redact,
     )
 
 

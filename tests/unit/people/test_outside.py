@@ -14,6 +14,7 @@ from brainq.contracts.status import TraceStatus
 from brainq.errors import InvalidInput, TokenRefused
 from brainq.people.outside import MAX_RESULT_CHARS, OutsideDesk
 from brainq.tools.errors import OutcomeUnknown, ToolError
+from tests.support.stand_in import stand_in
 from tests.unit.people.fakes import CALL, SESSION, TURN, Asks, Facts, Intent, Intents, Keeper, Outside, asked
 
 REF = CallRef(SESSION, TURN, CALL)
@@ -28,11 +29,11 @@ class Desk:
         self.intents = given.get("intents", Intents())
         self.keeper = Keeper()
         self.desk = OutsideDesk(
-            outside=self.outside,
-            calls=self.facts,
+            outside=stand_in(self.outside),
+            calls=stand_in(self.facts),
             asks=Asks(given.get("asked", {})),
-            intents=self.intents,
-            keeper=self.keeper,
+            intents=stand_in(self.intents),
+            keeper=stand_in(self.keeper),
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from brainq.contracts.claim import CallRef
-from brainq.state.index import Due, Look
+from brainq.contracts.sweep import Due, Look
 from brainq.upkeep import sweeper as module
 from brainq.upkeep.sweeper import Sweeper
 
@@ -73,13 +73,13 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "keeper": SimpleNamespace(reap=done.of("reap")),
         "rescuer": SimpleNamespace(rescue=done.of("rescue")),
         "comparer": SimpleNamespace(compare=done.of("compare")),
-        "coordinator": SimpleNamespace(advance=done.of("end")),
-        "finalizer": SimpleNamespace(deliver=done.of("deliver")),
-        "opening": SimpleNamespace(skip_opening=done.of("skip")),
+        "advance": done.of("end"),
+        "deliver": done.of("deliver"),
+        "asides": SimpleNamespace(skip_opening=done.of("skip")),
         "judges": SimpleNamespace(ring=done.of("judges")),
         "parks": SimpleNamespace(expire=done.of("expire")),
         "children": SimpleNamespace(check_parent=done.of("parent")),
-        "inputs": SimpleNamespace(heal=done.of("heal")),
+        "heal_inputs": done.of("heal"),
         "brakes": SimpleNamespace(heal=done.of("brakes")),
     }
     return Sweeper(every_s=0.01, **parts)

@@ -1,0 +1,25 @@
+"""What the sweeper is given to look at, and what one look finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look at a turn found: `LOOK`, `ENDED` or `GONE`, and what is to be done beyond Redis."""
+
+    word: str
+    after_ms: int = 0
+    fence: int = 0
+    actions: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Turns to be looked at: (session, turn), and the mark they were taken with. `stepped` of them were put off by a
+    clock that has stepped back since."""
+
+    turns: tuple[tuple[str, str], ...] = ()
+    mark: str = ""
+    stepped: int = 0

@@ -1,0 +1,69 @@
+"""Calls in Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
+from brainq.contracts.effect import Effect
+from brainq.contracts.message import Message
+from brainq.contracts.status import TraceStatus
+from brainq.contracts.trace import ToolTraceEntry
+
+
+class Calls(Protocol):
+    """Call state; every write of a runner is fenced by owner and attempt. Fitted by `state.calls.RedisCalls`.
+
+    dispatch   `DISPATCHED`, `ALREADY`, `SETTLED` (leave its lanes) or `HELD` (let them lapse); `wants` now wait for
+               lanes, where a hold denied the call
+    park       `PARKED`, `SETTLED` (the outside result was there before), `LATE` or `LOST`
+    give_token   notes that the call gives a token away: that one, or the one an earlier attempt gave. Returns it
+    facts      (status, tool, effect, attempt, idempotent, step), or None when Redis no longer knows the call
+    """
+
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallHeld | str: ...
+    def beat(self, claim: CallClaim) -> str: ...
+    def give_token(self, claim: CallClaim, token: str) -> str: ...
+    def settle(
+        self,
+        claim: CallClaim,
+        *,
+        status: TraceStatus,
+        message: Message,
+        detail: str,
+        latency_ms: int,
+        retryable: bool = ...,
+        sources: Sequence[Mapping[str, str]] = ...,
+        block_tool: bool = ...,
+        notice: Message | None = ...,
+        changes: Sequence[Mapping[str, str]] = ...,
+    ) -> SettleReply: ...
+    def park(
+        self,
+        claim: CallClaim,
+        *,
+        park: Literal["outside", "child"],
+        token: str,
+        timeout_s: float,
+        sources: Sequence[Mapping[str, str]] = ...,
+        block_tool: bool = ...,
+        changes: Sequence[Mapping[str, str]] = ...,
+    ) -> SettleReply: ...
+    def dispatch(self, ref: CallRef) -> SettleReply: ...
+    def lanes_of(self, ref: CallRef) -> tuple[str, ...]: ...
+    def facts(self, ref: CallRef) -> tuple[str, str, Effect, int, bool, int] | None: ...
+    def arguments(self, ref: CallRef) -> dict[str, Any]: ...
+    def trace(self, session_id: str, turn_id: str) -> tuple[ToolTraceEntry, ...]: ...
+    def ask_again(self, ref: CallRef, attempt: int) -> str: ...
+    def give_up(
+        self,
+        ref: CallRef,
+        attempt: int,
+        *,
+        status: TraceStatus,
+        message: Message,
+        detail: str,
+        retryable: bool = ...,
+    ) -> SettleReply: ...
+    def expire(self, session_id: str, turn_id: str) -> tuple[str, str]: ...

@@ -1,0 +1,91 @@
+"""Turns in Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from brainq.contracts.claim import PlannedCall, TurnClaim, TurnEnded
+from brainq.contracts.hold import HoldSpec
+from brainq.contracts.kept import Kept
+from brainq.contracts.limits import Limits
+from brainq.contracts.message import Message
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnRequest
+from brainq.contracts.usage import Spend
+from brainq.contracts.view import TurnView
+
+
+class Turns(Protocol):
+    """Turn state; every write of an owner is fenced. See `state.turns.RedisTurns` for what each returns."""
+
+    def submit(
+        self,
+        request: TurnRequest,
+        limits: Limits,
+        *,
+        look_after_s: float,
+        lost_reason: str = ...,
+        children: int = ...,
+        kept: Kept = ...,
+    ) -> tuple[str, str, tuple[str, ...]]: ...
+    def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = ...) -> str: ...
+    def claim(
+        self, session_id: str, turn_id: str, fence: int, owner: str, most_lost: int = ...
+    ) -> TurnClaim | str: ...
+    def release(self, claim: TurnClaim) -> str: ...
+    def beat(self, claim: TurnClaim) -> str: ...
+    def mark(self, claim: TurnClaim) -> str: ...
+    def look(self, claim: TurnClaim) -> TurnView: ...
+    def begin(
+        self, claim: TurnClaim, messages: Sequence[Message], prompt_hash: str, earlier: int = ...
+    ) -> bool: ...
+    def begin_step(
+        self,
+        claim: TurnClaim,
+        estimate_tokens: int,
+        tokens: int,
+        estimate_usd: float | None,
+        shown: Sequence[str] = ...,
+        drain: int = ...,
+        inputs: Sequence[Message] = ...,
+        readiness: HoldSpec | str = ...,
+        mark: str = ...,
+        full: int = ...,
+    ) -> tuple[str, int, int] | str: ...
+    def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str, mark: str = ...) -> bool: ...
+    def tell_retry(self, claim: TurnClaim, step: int, attempt: int, kind: str, wait_s: float) -> bool: ...
+    def commit_calls(
+        self,
+        claim: TurnClaim,
+        step: int,
+        message: Message,
+        plan: Sequence[PlannedCall],
+        spend: Spend,
+        tail: str,
+        block_tools: Sequence[str] = ...,
+        problem: str = ...,
+        notes: Sequence[Message] = ...,
+    ) -> tuple[str, ...] | None: ...
+    def end(
+        self,
+        claim: TurnClaim,
+        *,
+        ending: Ending,
+        stop_reason: StopReason,
+        text: str,
+        error: str,
+        answer: Message | None,
+        marker: Message | None,
+        outcome: Message | None,
+        open_status: str,
+        open_text: str,
+        first_step: str,
+        spend: Spend | None,
+        tail: str,
+        last: str = ...,
+        diff: str = ...,
+        n_changes: int = ...,
+    ) -> TurnEnded | str: ...
+    def said_so_far(self, claim: TurnClaim) -> str: ...
+    def changes(self, claim: TurnClaim) -> Sequence[Mapping[str, str | None]]: ...
