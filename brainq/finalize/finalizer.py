@@ -1,8 +1,13 @@
-"""TurnFinalizer: run one step of a chain, and ring the next."""
+"""TurnFinalizer: answers a doorbell of the chain by a visit, one step or several of a turn.
+
+Each step is claimed, retried, given up and recorded by itself. Whoever has settled one may take the next with the
+same script, instead of ringing for it: a doorbell costs more than most steps do.
+"""
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +17,7 @@ from brainq.contracts.did import Did, Failed
 from brainq.finalize.ended import EndedTurns
 from brainq.finalize.order import StepOrder
 from brainq.finalize.parts import FinalParts
-from brainq.finalize.ports import Chain, FinalStep, Parents, Records, StepContext
+from brainq.finalize.ports import Chain, FinalStep, Parents, Records, StepContext, StepEvents
 from brainq.finalize.result import result_of
 from brainq.observe.logs import logger
 from brainq.providers.within import within
@@ -23,6 +28,7 @@ FIRST_RETRY_S = 0.5
 LONGEST_RETRY_S = 60.0
 LIMIT_S = 60.0  # of a step that runs code of the brain's; a step may say otherwise by `limit_s`
 MAX_TRIES = 8  # then the step is dead: seen in `show`, and the chain goes on without it
+VISIT_S = 1.0  # a visit this old takes no further step: those who wait come first
 NEVER_DEAD = frozenset({"log", "result"})  # SQL must learn of every ending, and every caller get a result
 
 
@@ -47,6 +53,7 @@ class TurnFinalizer:
         parts: FinalParts | None = None,
         parents: Parents | None = None,
         max_tries: int = MAX_TRIES,
+        visit_s: float = VISIT_S,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._owner = owner
@@ -56,6 +63,7 @@ class TurnFinalizer:
         self._records = records
         self._beats = beats
         self._max_tries = max_tries
+        self._visit_s = visit_s
         self._parts = parts
         self._parents = parents
         self._chance = chance
@@ -65,27 +73,51 @@ class TurnFinalizer:
     def first_step(self) -> str:
         return self._order.first
 
-    def run(self, session_id: str, turn_id: str, step_name: str) -> str:
-        """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
+    def run(self, session_id: str, turn_id: str, step_name: str, events: StepEvents | None = None) -> str:
+        """Answer one doorbell, and go on with the steps that follow while nobody waits for this worker.
+
+        Returns what was done with the doorbell's own step, in a word, for logs and tests; `events` is told of the
+        others. The first failure ends the visit.
+        """
         claim = self._chain.claim(session_id, turn_id, step_name, self._owner)
         if isinstance(claim, str):
             log.debug("doorbell dropped", turn_id=turn_id, step=step_name, why=claim)
             return f"dropped: {claim}"
-        step = self._order.get(step_name)
-        if step is None:
-            log.warning("step is not known here", turn_id=turn_id, step=step_name)
-            return self._go_on(claim)
+        until = time.monotonic() + self._visit_s
+        did, following = self._answer(claim, until)
+        while following is not None:
+            following = self._follow(following, until, events)
+        return did
 
+    def _follow(self, claim: StepClaim, until: float, events: StepEvents | None) -> StepClaim | None:
+        """Run a step that no doorbell was rung for; the claim of the one after it, if the visit goes on."""
+        if events is None:
+            return self._answer(claim, until)[1]
+        began = time.monotonic()
+        events.step_began(claim)
+        did: str = Did("failed", Failed.STEP_FAILED)
+        try:
+            did, following = self._answer(claim, until)
+        finally:
+            events.step_ended(claim, did, time.monotonic() - began)
+        return following
+
+    def _answer(self, claim: StepClaim, until: float) -> tuple[str, StepClaim | None]:
+        """Run a claimed step and settle it: what was done, and the claim of the next where this worker has it."""
+        step = self._order.get(claim.step)
+        if step is None:
+            log.warning("step is not known here", turn_id=claim.turn_id, step=claim.step)
+            return self._go_on(claim, until)
         with self._beats.hold(lambda: self._chain.beat(claim), _ignore):
             try:
                 if claim.tries > self._max_tries and claim.step not in NEVER_DEAD:
                     raise RuntimeError(f"its worker died, or was cut off, in each of {claim.tries - 1} tries")
                 self._run(step, claim)
             except Exception as failure:
-                return self._failed(claim, failure)
+                return self._failed(claim, failure, until)
         if claim.tries > 1:
             self._note_done(claim)
-        return self._go_on(claim)
+        return self._go_on(claim, until)
 
     def _run(self, step: FinalStep, claim: StepClaim) -> None:
         context = StepContext(
@@ -112,7 +144,7 @@ class TurnFinalizer:
         result = result_of(turn, warnings=(f"sent before the finalizer was done: {why}",))
         return self._chain.publish(result).lower()
 
-    def _failed(self, claim: StepClaim, failure: Exception) -> str:
+    def _failed(self, claim: StepClaim, failure: Exception, until: float) -> tuple[str, StepClaim | None]:
         error = f"{claim.step}: {type(failure).__name__}"
         dead = claim.tries >= self._max_tries and claim.step not in NEVER_DEAD
         log.error("step failed", failure=failure, turn_id=claim.turn_id, step=claim.step, tries=claim.tries)
@@ -129,9 +161,10 @@ class TurnFinalizer:
             )
         seen = Failed.STEP_FAILED, type(failure).__name__
         if dead:
-            return Did(self._go_on(claim), *seen)
+            did, following = self._go_on(claim, until)
+            return Did(did, *seen), following
         self._chain.retry(claim, retry_after_s(claim.tries, self._chance()), error)
-        return Did("failed", *seen)
+        return Did("failed", *seen), None
 
     def _note_done(self, claim: StepClaim) -> None:
         try:
@@ -142,8 +175,12 @@ class TurnFinalizer:
                 "end not recorded", turn_id=claim.turn_id, step=claim.step, why=type(failure).__name__
             )
 
-    def _go_on(self, claim: StepClaim) -> str:
-        return self._chain.go_on(claim, self._order.after(claim.step)).lower()
+    def _go_on(self, claim: StepClaim, until: float) -> tuple[str, StepClaim | None]:
+        next_step = self._order.after(claim.step)
+        if not next_step:
+            return self._chain.finish(claim).lower(), None
+        found = self._chain.go_on(claim, next_step, stay=time.monotonic() < until)
+        return ("next", found) if isinstance(found, StepClaim) else (found.lower(), None)
 
 
 def _ignore(word: str) -> None:

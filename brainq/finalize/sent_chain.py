@@ -50,7 +50,10 @@ class SentChain:
     def beat(self, claim: StepClaim) -> str:
         return "OK"
 
-    def go_on(self, claim: StepClaim, next_step: str) -> str:
+    def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | str:
+        return "again"
+
+    def finish(self, claim: StepClaim) -> str:
         return "again"
 
     def retry(self, claim: StepClaim, after_s: float, error: str) -> str:

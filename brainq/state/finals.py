@@ -59,28 +59,40 @@ class RedisFinals:
         )
         if reply[0] == "DROP":
             return reply[1]
-        return StepClaim(
-            session_id, turn_id, step, owner, int(reply[1]), int(reply[2]), int(reply[3]), reply[4] == "1"
-        )
+        return _claimed(session_id, turn_id, step, owner, reply)
 
     def beat(self, claim: StepClaim) -> str:
         key = self._keys.turn(claim.session_id, claim.turn_id)
         return self._run.finalize_beat(turn=key, fence=claim.fence, lease_ms=self._lease_ms)[0]
 
-    def go_on(self, claim: StepClaim, next_step: str) -> str:
-        """This step is over; ring `next_step`, or finish the chain when it is empty."""
-        key = self._keys.turn(claim.session_id, claim.turn_id)
+    def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | str:
+        """This step is over: the claim of `next_step` where its owner may take it at once (`stay`: it wants to),
+        else `NEXT`: it was rung for. `LOST` when the claim is."""
         reply = self._run.finalize_settle(
-            turn=key,
-            **{part: f"{key}:{part}" for part in _EXPIRING},
+            turn=self._keys.turn(claim.session_id, claim.turn_id),
             sid=claim.session_id,
             tid=claim.turn_id,
             fence=claim.fence,
             step=claim.step,
             next_step=next_step,
+            owner=claim.owner if stay else "",
+            lease_ms=self._lease_ms,
+        )
+        if reply[0] == "GO":
+            return _claimed(claim.session_id, claim.turn_id, next_step, claim.owner, reply)
+        self._outbox.flush(claim.session_id)
+        return reply[0]
+
+    def finish(self, claim: StepClaim) -> str:
+        """The last step is over: `FINISHED`, or `LOST`. The turn's keys get their lifetime."""
+        key = self._keys.turn(claim.session_id, claim.turn_id)
+        reply = self._run.finalize_finish(
+            turn=key,
+            **{part: f"{key}:{part}" for part in _EXPIRING},
+            fence=claim.fence,
+            step=claim.step,
             keep_ms=self._keep_ms,
         )
-        self._outbox.flush(claim.session_id)
         return reply[0]
 
     def retry(self, claim: StepClaim, after_s: float, error: str) -> str:
@@ -230,3 +242,10 @@ class RedisFinals:
             data=json.dumps(data),
         )
         return reply[0]
+
+
+def _claimed(session_id: str, turn_id: str, step: str, owner: str, reply: list[str]) -> StepClaim:
+    """From the reply `GO fence tries revision sent`."""
+    return StepClaim(
+        session_id, turn_id, step, owner, int(reply[1]), int(reply[2]), int(reply[3]), reply[4] == "1"
+    )

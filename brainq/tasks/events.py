@@ -1,6 +1,7 @@
-"""Task events about work that ended in no task: a worker died with it, or its turn's time was up.
+"""Task events about work that no task shows: a worker died with it, its turn's time was up, or it is a finalizer step
+that was taken without a doorbell.
 
-Without them Flower shows such a call as running for ever, and such a turn not at all.
+Without them Flower shows such a call as running for ever, and such a turn or step not at all.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from brainq.broker import names
-from brainq.contracts.claim import CallRef
+from brainq.contracts.claim import CallRef, StepClaim
 from brainq.observe.logs import logger
 from brainq.tasks.failed import failure_of
 
@@ -16,7 +17,7 @@ log = logger("brainq.tasks")
 
 
 class TaskEvents:
-    """Says it through the events of the `worker` (Celery's WorkController) whose sweeper found it."""
+    """Says it through the events of the `worker` (Celery's WorkController) that knows of it."""
 
     def __init__(self, worker: Any) -> None:
         self._worker = worker
@@ -29,23 +30,49 @@ class TaskEvents:
         task_id = f"{ref.turn_id}.{ref.call_id}.{attempt}"
         self._failed(task_id, ref.turn_id, names.shown_name(tool), args, did)
 
+    def step_began(self, claim: StepClaim) -> None:
+        """Under the id that its doorbell's task would have had."""
+        if self._dispatcher() is None:
+            return
+        args = (claim.session_id, claim.turn_id, claim.step)
+        task = self._task(_step_task_id(claim), claim.turn_id, names.FINALIZE_STEP, args)
+        self._send("task-received", **task, retries=0, eta=None, expires=None, parent_id=None)
+        self._send("task-started", uuid=task["uuid"])
+
+    def step_ended(self, claim: StepClaim, did: str, took_s: float) -> None:
+        failure = failure_of(did)
+        if failure is None:
+            self._send("task-succeeded", uuid=_step_task_id(claim), result="None", runtime=took_s)
+        else:
+            self._send("task-failed", uuid=_step_task_id(claim), exception=repr(failure), traceback="")
+
     def _failed(self, task_id: str, turn_id: str, name: str, args: tuple[object, ...], did: str) -> None:
         failure = failure_of(did)
-        # The consumer makes a new dispatcher each time it connects.
-        dispatcher = getattr(getattr(self._worker, "consumer", None), "event_dispatcher", None)
-        if failure is None or dispatcher is None:
+        if failure is not None:
+            task = self._task(task_id, turn_id, name, args)
+            self._send("task-failed", **task, exception=repr(failure), traceback="")
+
+    def _task(self, task_id: str, turn_id: str, name: str, args: tuple[object, ...]) -> dict[str, Any]:
+        shown = f"({', '.join(map(str, args))})"  # as the scripts' doorbells show theirs
+        return {"uuid": task_id, "root_id": turn_id, "name": name, "args": shown, "kwargs": "{}"}
+
+    def _send(self, event: str, **fields: Any) -> None:
+        dispatcher = self._dispatcher()
+        if dispatcher is None:
             return
         try:
-            dispatcher.send(
-                "task-failed",
-                uuid=task_id,
-                root_id=turn_id,
-                name=name,
-                args=str(args),
-                kwargs="{}",
-                exception=repr(failure),
-                traceback="",
-            )
+            dispatcher.send(event, **fields)
         except Exception as away:
             # Watching is not part of the work: what was to be told is in SQL and Redis.
             log.debug("a task event was not sent", why=type(away).__name__)
+
+    def _dispatcher(self) -> Any:
+        """Celery's, where task events are on. The consumer makes a new one each time it connects."""
+        dispatcher = getattr(getattr(self._worker, "consumer", None), "event_dispatcher", None)
+        if dispatcher is None or not dispatcher.enabled:
+            return None
+        return None if dispatcher.groups and "task" not in dispatcher.groups else dispatcher
+
+
+def _step_task_id(claim: StepClaim) -> str:
+    return f"{claim.turn_id}.final.{claim.step}.{claim.fence - 1}"

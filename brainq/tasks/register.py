@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from celery import Celery
+from celery.signals import worker_init
 
 from brainq.admission import read_foreign
 from brainq.broker import names
@@ -58,10 +59,17 @@ def call_tasks(app: Celery, wiring: GetWiring) -> None:
 
 def finalizer_tasks(app: Celery, wiring: GetWiring) -> None:
     """Finalizer steps, and judging."""
+    events: list[TaskEvents] = []  # of the worker, once there is one
+
+    def keep(sender: Any, **_: object) -> None:
+        if sender.app is app:
+            events[:] = [TaskEvents(sender)]
+
+    worker_init.connect(keep, weak=False)
 
     @app.task(name=names.FINALIZE_STEP, **_OPTIONS)
     def step(session_id: str, turn_id: str, step_name: str) -> None:
-        show(wiring().finalizer.run(session_id, turn_id, step_name))
+        show(wiring().finalizer.run(session_id, turn_id, step_name, events[0] if events else None))
 
     @app.task(name=names.JUDGE_RUN, **_OPTIONS)
     def judge(session_id: str, turn_id: str, judge_name: str) -> None:

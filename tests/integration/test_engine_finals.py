@@ -165,6 +165,7 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
     pumps: Callable[..., Pump], step: str, effect: bool
 ) -> None:
     pump, dead = pumps(lease_s=60.0), pumps(owner="dead", lease_s=60.0)
+    pump.ring_each_step()
     handle = pump.submit("s1", script([("read", {"name": "a"})]), show_citations=True)
     while (bell := pump.take()) and bell.args[2:] != (step,):
         pump.answer(bell)
@@ -189,6 +190,70 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
         chain_name = "end" if name == "turn_end" else name
         assert len(keys) == 1 + (effect and step == chain_name)
         assert set(keys) == {f"{handle.turn_id}:{chain_name}"}
+
+
+class DiesBefore:
+    """Dies when a visit has taken `step` and has not begun it; fits `finalize.ports.StepEvents`."""
+
+    def __init__(self, step: str) -> None:
+        self._step = step
+        self.went_on_with: list[str] = []
+
+    def step_began(self, claim: StepClaim) -> None:
+        self.went_on_with.append(claim.step)
+        if claim.step == self._step:
+            raise SystemExit
+
+    def step_ended(self, claim: StepClaim, did: str, took_s: float) -> None:
+        return None
+
+
+@pytest.mark.parametrize("step", CHAIN[1:])
+def test_a_finalizer_that_dies_between_two_steps_of_a_visit_is_followed_by_another(
+    pumps: Callable[..., Pump], step: str
+) -> None:
+    pump, dead = pumps(lease_s=60.0), pumps(owner="dead", lease_s=60.0)
+    handle = pump.submit("s1", script([("read", {"name": "a"})]), show_citations=True)
+    while (bell := pump.take()) and bell.args[2:] != (CHAIN[0],):
+        pump.answer(bell)
+    assert bell is not None
+    fault = DiesBefore(step)
+    with pytest.raises(SystemExit):
+        dead.wiring.finalizer.run("s1", handle.turn_id, CHAIN[0], fault)
+    assert fault.went_on_with == CHAIN[1 : CHAIN.index(step) + 1]
+    assert pump.drain() == 0, "nobody was rung: the step was taken without it"
+    assert pump.wiring.finals.claim("s1", handle.turn_id, step, "pump") == "held"
+    dead.wiring.client.hset(dead.wiring.keys.turn("s1", handle.turn_id), "fin_lease", 0)  # it lapses
+    pump.settle(handle)
+    assert handle.result(timeout_s=0).text == "done\n\nSources:\n- a.txt"
+    assert next(bell.args[2] for bell, _ in pump.bells if bell.queue == "brainq.finalize") == step
+    once_in_sql(pump, handle)
+    assert result_events(handle) == 1
+    for name in ("usage", "extra", "turn_end"):
+        assert len(notes(name)) == 1
+
+
+def test_a_step_that_fails_in_a_visit_is_tried_again_alone(pump: Pump) -> None:
+    order("extra.raise", "2")
+    handle = pump.submit("s1", script())
+    pump.finish(handle)
+    said = [(bell.args[2], word) for bell, word in pump.bells if bell.queue == "brainq.finalize"]
+    assert said[:5] == [(step, "next") for step in CHAIN[:5]]
+    assert said[5:] == [("extra", "failed"), ("extra", "failed"), ("extra", "next"), ("end", "finished")]
+    rows = {step.step: step.tries for step in pump.wiring.store.steps.of(handle.turn_id)}
+    assert (rows["log"], rows["extra"]) == (1, 3)
+
+
+def test_a_visit_that_has_lasted_long_rings_for_the_next_step(pump: Pump) -> None:
+    pump.ring_each_step()
+    handle = pump.submit("s1", script())
+    while bell := pump.take():
+        pump.answer(bell)
+        steps = [bell.args[2] for bell in pump.waiting() if bell.queue == "brainq.finalize"]
+        assert len(steps) <= 1
+        if bell.args[2:] == ("log",):
+            assert steps == ["result"]
+    assert out(pump, handle)
 
 
 def test_a_step_this_release_does_not_know_is_passed_over(pump: Pump) -> None:

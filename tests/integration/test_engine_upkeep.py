@@ -96,6 +96,7 @@ def test_p2_a_lost_doorbell_is_rung_again(pump: Pump, queue: str) -> None:
 
 
 def test_p2_every_doorbell_of_a_turn_may_be_lost_once(pump: Pump) -> None:
+    pump.ring_each_step()
     handle = pump.submit("s1", script([("read", {"name": "a"}), ("write", {"name": "w"})], final="end"))
     lost: set[tuple[Any, ...]] = set()
     rung: list[str] = []

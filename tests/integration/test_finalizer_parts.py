@@ -95,6 +95,7 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
     extractor = Extractor()
     brain = brain_of("relevance", memory=Memory(retriever=None, extractor=extractor))
     pump, dead = pump_of(pumps, brain, max_tries=2), pumps(brain, owner="dead")
+    pump.ring_each_step()
     handle = pump.submit("s1", MESSAGE, prompt_id="support")
     while (bell := pump.take("brainq.turns", "brainq.tools.read_only", "brainq.finalize")) and bell.args[
         2:

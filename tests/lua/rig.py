@@ -254,6 +254,10 @@ class Rig:
         self.client.delete(key)
         return rung
 
+    def put_in_line(self, queue: str) -> None:
+        """Somebody else's doorbell waits in a queue."""
+        self.client.lpush(self._queues[queue], "somebody else's doorbell")
+
     def task_ids(self, queue: str) -> list[str]:
         """The task ids of the doorbells in a queue, oldest first."""
         held = reversed(self.client.lrange(self._queues[queue], 0, -1))

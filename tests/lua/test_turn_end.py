@@ -183,6 +183,6 @@ def test_after_the_turns_of_a_session_nothing_is_left(rig: Rig) -> None:
         rig.run("finalize_claim", tid=tid, step="log")
         rig.run("result_publish", tid=tid)
         own = f"{rig.names(tid)['turn']}:history"
-        assert rig.run("finalize_settle", tid=tid, step="log", next_step="", history=own) == ["FINISHED"]
+        assert rig.run("finalize_finish", tid=tid, step="log", history=own) == ["FINISHED"]
     kept = [key for key in rig.client.keys("*{s1}*") if rig.client.pttl(key) == -1]
     assert kept == []

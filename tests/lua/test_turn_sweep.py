@@ -127,7 +127,7 @@ def test_a_turn_that_waits_is_looked_at_seldom(rig: Rig) -> None:
 def test_a_finished_chain_needs_no_more_looks(rig: Rig) -> None:
     rig.finalizing()
     rig.run("result_publish")
-    rig.run("finalize_settle", step="log", next_step="")
+    rig.run("finalize_finish", step="log")
     assert rig.run("turn_sweep") == ["ENDED"]
 
 

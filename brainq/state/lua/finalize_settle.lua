@@ -1,23 +1,24 @@
 --[[
-A finalizer step is done (or given up) and the chain goes on with `next_step`; when that is empty the chain is
-finished and the turn's keys get their lifetime.
+A finalizer step is done (or given up), and the chain goes on with `next_step`. Its owner takes that at once (`GO`),
+unless it names no `owner`, or the step comes after the result while others wait for theirs: then it is rung for.
 
-KEYS   turn spec budget trace guard events sources blocked spends result mailbox receipts changes history
-ARGV   sid tid fence:n step next_step keep_ms:n
-REPLY  NEXT | FINISHED | LOST
+KEYS   turn
+ARGV   sid tid fence:n step next_step owner lease_ms:n
+REPLY  GO fence tries revision sent | NEXT | LOST
 ]]
 -- @include lib/now
 -- @include lib/ring
-local held = redis.call('HMGET', turn, 'fin_fence', 'fin_owner', 'fin_step', 'result_at')
+local held = redis.call('HMGET', turn, 'fin_fence', 'fin_owner', 'fin_step', 'result_at', 'revision')
 if tonumber(held[1] or -1) ~= fence or held[2] == '' or held[3] ~= step then return {'LOST'} end
+local sent = held[4]
+if owner ~= '' and (not sent or nobody_waits('finalize')) then
+  redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', owner, 'fin_fence', fence + 1, 'fin_tries', 1,
+    'fin_lease', now + lease_ms, 'fin_rung', now, 'fin_retry_at', 0, 'fin_failing_since', 0)
+  return {'GO', fence + 1, 1, held[5] or '0', sent and '1' or '0'}
+end
 redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', '', 'fin_tries', 0, 'fin_rung', now,
   'fin_retry_at', 0, 'fin_failing_since', 0)
-if next_step ~= '' then
-  -- What comes after the result goes behind what leads to other turns' results.
-  ring(held[4] and 'finalize_later' or 'finalize', sid, tid, 'final.' .. next_step .. '.' .. fence,
-    {sid, tid, next_step}, tid)
-  return {'NEXT'}
-end
-redis.call('HSET', turn, 'awaits', 'nobody')
-for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, keep_ms) end
-return {'FINISHED'}
+-- What comes after the result goes behind what leads to other turns' results.
+ring(sent and 'finalize_later' or 'finalize', sid, tid, 'final.' .. next_step .. '.' .. fence,
+  {sid, tid, next_step}, tid)
+return {'NEXT'}

@@ -232,6 +232,7 @@ class Process:
             records=cast(Any, Records()),
             beats=beats,
             max_tries=3,
+            visit_s=0.0 if owner.startswith("w0") else 3600.0,
             chance=rng.random,
         )
         self.comparer = Comparer(

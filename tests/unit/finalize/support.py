@@ -240,8 +240,11 @@ class LiveChain:
     def beat(self, claim: StepClaim) -> str:
         return "OK"
 
-    def go_on(self, claim: StepClaim, next_step: str) -> str:
-        return "OK"
+    def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | str:
+        return "NEXT"
+
+    def finish(self, claim: StepClaim) -> str:
+        return "FINISHED"
 
     def retry(self, claim: StepClaim, after_s: float, error: str) -> str:
         return "OK"

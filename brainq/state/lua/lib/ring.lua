@@ -22,6 +22,12 @@ local function ring_anew(queue, sid, id, suffix, args, root, tool)
   ring(queue, sid, id, suffix .. '.again-' .. now, args, root, tool)
 end
 
+-- Whether a queue is empty; not known of a broker elsewhere.
+local function nobody_waits(queue)
+  local key = bell_key(queue)
+  return key ~= '' and redis.call('LLEN', key) == 0
+end
+
 -- A claimed bell marks its queue: everything rung earlier on it has been taken from it, or lost. The mark may lag
 -- a little; it is read only for bells that are seconds old.
 local function mark_claimed(queue, rung_at)
