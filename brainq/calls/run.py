@@ -45,7 +45,7 @@ from brainq.tools.tool import Tool
 log = logger("brainq.calls")
 
 MOST_LOST = 2  # a call that lost so many workers runs in a process where nothing else does
-NOT_SERVED = "not served here"
+NOT_SERVED = "unserved"
 """Why the doorbell of a call is dropped whose effect another pool serves: a forged one, or a wrong queue."""
 
 

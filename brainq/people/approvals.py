@@ -114,6 +114,8 @@ class ApprovalDesk:
         for approval, asked in zip(decided, told, strict=True):
             if asked is None or asked.state != "pending" or asked.args_hash != approval.args_hash:
                 continue
+            if approval.state not in ("approved", "denied"):
+                continue
             word, _, wants = self._asks.decide(
                 _ref(approval),
                 args_hash=approval.args_hash,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from brainq.contracts.approval import AskState, EditedCall
 from brainq.contracts.claim import CallRef
@@ -22,7 +22,7 @@ class Approvals(Protocol):
         ref: CallRef,
         *,
         args_hash: str,
-        decision: str,
+        decision: Literal["approved", "denied"],
         by: str,
         why: str,
         edited: EditedCall | None = ...,

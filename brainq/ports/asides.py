@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
@@ -20,7 +20,14 @@ class Asides(Protocol):
 
     def open(self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float) -> str: ...
     def skip_opening(self, session_id: str, turn_id: str) -> str: ...
-    def begin(self, claim: TurnClaim, kind: str, mark: str, tokens: int, usd: float | None) -> str: ...
+    def begin(
+        self,
+        claim: TurnClaim,
+        kind: Literal["reflection", "compaction"],
+        mark: str,
+        tokens: int,
+        usd: float | None,
+    ) -> str: ...
     def commit_note(
         self,
         claim: TurnClaim,

@@ -10,7 +10,7 @@ from brainq.contracts.hold import HoldSpec
 from brainq.contracts.kept import Kept
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
-from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
@@ -78,7 +78,7 @@ class Turns(Protocol):
         answer: Message | None,
         marker: Message | None,
         outcome: Message | None,
-        open_status: str,
+        open_status: TraceStatus,
         open_text: str,
         first_step: str,
         spend: Spend | None,

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from brainq.contracts.approval import ApprovalState, AskState, EditedCall
 from brainq.contracts.claim import CallRef
 from brainq.state.attention import GOING_ON_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.scripts import Scripts
+from brainq.state.typed_scripts import (
+    ApprovalDecideApproved,
+    ApprovalDecideDecided,
+    ApprovalDecideDenied,
+    ApprovalDecideEnded,
+    ApprovalDecideExpired,
+    Scripts,
+)
 
 _FIELDS = ("ask", "ask_by", "ask_why", "hash", "edited", "spec", "ask_ends", "ask_decided_at")
 
@@ -29,7 +36,7 @@ class RedisApprovals:
         ref: CallRef,
         *,
         args_hash: str,
-        decision: str,
+        decision: Literal["approved", "denied"],
         by: str,
         why: str,
         edited: EditedCall | None = None,
@@ -49,8 +56,7 @@ class RedisApprovals:
                     "lanes": json.dumps(edited.lanes),
                 }
             )
-        reply = self._run.approval_decide.on(
-            self._keys,
+        reply = self._run.approval_decide(
             ref.session_id,
             ref.turn_id,
             call=ref.call_id,
@@ -61,10 +67,21 @@ class RedisApprovals:
             edit=edit,
         )
         self._outbox.flush(ref.session_id)
-        if reply[0] in ("APPROVED", "DENIED", "EXPIRED"):
-            look_within(self._run, self._keys, ref.session_id, ref.turn_id, GOING_ON_S)
-            return reply[0], "", tuple(reply[1].split())
-        return reply[0], reply[1] if len(reply) > 1 else "", ()
+        match reply:
+            case ApprovalDecideApproved():
+                word = "APPROVED"
+            case ApprovalDecideDenied():
+                word = "DENIED"
+            case ApprovalDecideExpired():
+                word = "EXPIRED"
+            case ApprovalDecideDecided():
+                return "DECIDED", reply.state, ()
+            case ApprovalDecideEnded():
+                return "ENDED", reply.state, ()
+            case _:
+                return reply, "", ()
+        look_within(self._run, self._keys, ref.session_id, ref.turn_id, GOING_ON_S)
+        return word, "", reply.wants
 
     def states(self, refs: Sequence[CallRef]) -> list[AskState | None]:
         """How each approval stands; None where Redis does not know the call, or it needs none."""

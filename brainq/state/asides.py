@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from pydantic import JsonValue
 
@@ -13,7 +14,7 @@ from brainq.contracts.usage import Spend
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import plan_json, used
-from brainq.state.scripts import Scripts
+from brainq.state.typed_scripts import AsideBeginSpent, Scripts
 
 
 class RedisAsides:
@@ -26,57 +27,46 @@ class RedisAsides:
 
     def open(self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float) -> str:
         """Open the wave of step 0: `OPENED`, `ALREADY` or `LOST`. Once open, the turn awaits its calls."""
-        key = self._keys.turn(claim.session_id, claim.turn_id)
         reply = self._run.turn_open(
-            turn=key,
-            budget=key + ":budget",
-            trace=key + ":trace",
-            history=self._keys.of_session(claim.session_id, "history"),
-            events=key + ":events",
-            guard=key + ":guard",
-            sid=claim.session_id,
-            tid=claim.turn_id,
+            claim.session_id,
+            claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             calls=plan_json(plan),
             opening_ms=int(opening_s * 1000),
         )
         self._outbox.flush(claim.session_id)
-        return reply[0]
+        return reply
 
     def skip_opening(self, session_id: str, turn_id: str) -> str:
         """Go on without what the opening wave has not brought: `SKIPPED`, `ALREADY` or `EARLY`."""
-        key = self._keys.turn(session_id, turn_id)
-        reply = self._run.opening_skip(
-            turn=key,
-            budget=key + ":budget",
-            trace=key + ":trace",
-            history=self._keys.of_session(session_id, "history"),
-            events=key + ":events",
-            guard=key + ":guard",
-            sid=session_id,
-            tid=turn_id,
-        )
+        reply = self._run.opening_skip(session_id, turn_id)
         self._outbox.flush(session_id)
-        return reply[0]
+        return reply
 
-    def begin(self, claim: TurnClaim, kind: str, mark: str, tokens: int, usd: float | None) -> str:
+    def begin(
+        self,
+        claim: TurnClaim,
+        kind: Literal["reflection", "compaction"],
+        mark: str,
+        tokens: int,
+        usd: float | None,
+    ) -> str:
         """Mark a `reflection` or `compaction` as tried: `GO`, `DONE` (tried before), `SPENT` or `LOST`.
 
         tokens, usd   the most it is thought to cost: held against the budget, and charged if its worker is lost
         """
-        key = self._keys.turn(claim.session_id, claim.turn_id)
         reply = self._run.aside_begin(
-            turn=key,
-            budget=key + ":budget",
+            claim.session_id,
+            claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             kind=kind,
             mark=mark,
             tokens=tokens,
-            usd="" if usd is None else repr(usd),
+            usd=usd,
         )
-        return reply[0]
+        return "SPENT" if isinstance(reply, AsideBeginSpent) else reply
 
     def commit_note(
         self,
@@ -87,15 +77,9 @@ class RedisAsides:
         data: Mapping[str, JsonValue],
     ) -> bool:
         """Put a note of the runtime into the history and ring for the step itself; False: the turn was lost."""
-        key = self._keys.turn(claim.session_id, claim.turn_id)
         reply = self._run.aside_commit(
-            turn=key,
-            budget=key + ":budget",
-            history=self._keys.of_session(claim.session_id, "history"),
-            events=key + ":events",
-            spends=key + ":spends",
-            sid=claim.session_id,
-            tid=claim.turn_id,
+            claim.session_id,
+            claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             kind=kind,
@@ -104,7 +88,7 @@ class RedisAsides:
             **used(spend),
         )
         self._outbox.flush(claim.session_id)
-        return reply[0] == "COMMITTED"
+        return reply == "COMMITTED"
 
     def compact(
         self,
@@ -123,26 +107,18 @@ class RedisAsides:
         mark     how full the context is afterwards, tokens
         forget   fingerprints of reads whose results are gone from the context: they may be repeated
         """
-        key = self._keys.turn(claim.session_id, claim.turn_id)
         reply = self._run.history_compact(
-            turn=key,
-            session=self._keys.of_session(claim.session_id, "session"),
-            budget=key + ":budget",
-            history=self._keys.of_session(claim.session_id, "history"),
-            events=key + ":events",
-            spends=key + ":spends",
-            sid=claim.session_id,
-            tid=claim.turn_id,
+            claim.session_id,
+            claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             expect=expect,
             drop=drop,
             mark=mark,
-            forget=" ".join(forget),
-            guard=key + ":guard",
+            forget=forget,
             items=[message.model_dump_json(exclude_defaults=True) for message in front],
             data=json.dumps(dict(data)),
             **used(spend),
         )
         self._outbox.flush(claim.session_id)
-        return reply[0]
+        return reply

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brainq.state.keys import Keys
-from brainq.state.scripts import Scripts
+from brainq.state.typed_scripts import Scripts
 
 GOING_ON_S = (
     5.0  # after a parked turn may have gone on: its doorbell, or its call's way to a lane, may be lost
@@ -15,4 +15,4 @@ LOOKED_AT_ANYWAY_S = 5.0  # a sweeper looks at a turn that has just parked this 
 
 def look_within(scripts: Scripts, keys: Keys, session_id: str, turn_id: str, after_s: float) -> None:
     """The sweeper looks at the turn in `after_s` at the latest."""
-    scripts.index_hasten(index=keys.index, member=f"{session_id} {turn_id}", after_ms=int(after_s * 1000) + 1)
+    scripts.index_hasten(member=f"{session_id} {turn_id}", after_ms=int(after_s * 1000) + 1)

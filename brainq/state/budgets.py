@@ -10,7 +10,7 @@ from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.usage import TokenUsage
 from brainq.errors import TurnNotFound
 from brainq.state.keys import Keys
-from brainq.state.scripts import Scripts
+from brainq.state.typed_scripts import Scripts
 
 STANDALONE_KEEP_S = 86_400  # lifetime of a budget that belongs to no turn
 
@@ -28,42 +28,39 @@ class RedisBudgets:
     def create(self, session_id: str, turn_id: str, limits: Limits) -> bool:
         """Make a budget that belongs to no queued turn; False when it exists."""
         reply = self._run.budget_create(
-            budget=self._key(session_id, turn_id),
+            session_id,
+            turn_id,
             timeout_ms=int(limits.timeout_s * 1000),
             max_steps=limits.max_steps,
             max_tool_calls=limits.tool_calls,
             max_reflections=limits.max_reflections,
             max_context_tokens=limits.max_context_tokens,
-            max_total_tokens=limits.max_total_tokens or "",
-            max_cost_usd=limits.max_cost_usd or "",
+            max_total_tokens=limits.max_total_tokens,
+            max_cost_usd=limits.max_cost_usd,
             keep_ms=int(limits.timeout_s * 1000) + STANDALONE_KEEP_S * 1000,
         )
-        return reply[0] == "CREATED"
+        return reply == "CREATED"
 
     def claim(self, session_id: str, turn_id: str, kind: str, ids: Sequence[str]) -> list[str]:
         """One word an id, in order: `CLAIMED`, `ALREADY` or `SPENT`; `EXPIRED` for all past the deadline."""
-        reply = self._run.budget_claim(
-            turn=self._keys.turn(session_id, turn_id),
-            budget=self._key(session_id, turn_id),
-            kind=kind,
-            ids=ids,
-        )
-        return ["EXPIRED"] * len(ids) if reply[0] == "EXPIRED" else reply[1:]
+        reply = self._run.budget_claim(session_id, turn_id, kind=kind, ids=ids)
+        return ["EXPIRED"] * len(ids) if reply == "EXPIRED" else list(reply.claims)
 
     def spend(
         self, session_id: str, turn_id: str, usage: TokenUsage, cost_usd: float | None, spend_id: str
     ) -> bool:
         """Add tokens and money; a `spend_id` seen before, or a budget that is gone, adds nothing."""
         reply = self._run.budget_spend(
-            budget=self._key(session_id, turn_id),
+            session_id,
+            turn_id,
             id=spend_id,
             input=usage.input_tokens,
             output=usage.output_tokens,
             cache_read=usage.cache_read_tokens,
             cache_creation=usage.cache_creation_tokens,
-            cost="" if cost_usd is None else repr(cost_usd),
+            cost=cost_usd,
         )
-        return reply[0] == "ADDED"
+        return reply == "ADDED"
 
     def snapshot(self, session_id: str, turn_id: str) -> BudgetSnapshot:
         """What is left. Raises TurnNotFound when there is no such budget."""

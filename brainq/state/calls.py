@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
 from brainq.contracts.effect import Effect
@@ -14,8 +14,28 @@ from brainq.contracts.trace import ToolTraceEntry
 from brainq.state.attention import GOING_ON_S, LOOKED_AT_ANYWAY_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.scripts import Scripts
 from brainq.state.trace_rows import read_trace
+from brainq.state.typed_scripts import (
+    CallClaimDrop,
+    CallClaimHeld,
+    CallDispatchAlready,
+    CallDispatchHeld,
+    CallDispatchSettled,
+    CallGiveUpGone,
+    CallGiveUpSettled,
+    CallParkLate,
+    CallParkLost,
+    CallParkParked,
+    CallParkSettled,
+    CallRescueAgain,
+    CallRescueGone,
+    CallSettleLate,
+    CallSettleLost,
+    CallSettleSettled,
+    ParkExpireCancel,
+    ParkExpireExpired,
+    Scripts,
+)
 
 
 class RedisCalls:
@@ -34,12 +54,11 @@ class RedisCalls:
         self._keys = keys
         self._outbox = outbox
         self._lease_ms = int(lease_s * 1000)
-        self._serves = " ".join(effect.value for effect in serves)
+        self._serves = [effect.value for effect in serves]
 
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallHeld | str:
         """The right to run this attempt, or that a hold stands, or why the doorbell is dropped."""
-        reply = self._run.call_claim.on(
-            self._keys,
+        reply = self._run.call_claim(
             ref.session_id,
             ref.turn_id,
             owner=owner,
@@ -48,35 +67,34 @@ class RedisCalls:
             lease_ms=self._lease_ms,
             serves=self._serves,
         )
-        if reply[0] == "DROP":
-            return reply[1]
-        if reply[0] == "HELD":
+        if isinstance(reply, CallClaimDrop):
+            return reply.why
+        if isinstance(reply, CallClaimHeld):
             self._outbox.flush(ref.session_id)
-            return CallHeld(tuple(reply[1].split()))
-        spec: dict[str, Any] = json.loads(reply[1])
+            return CallHeld(reply.wants)
+        spec: dict[str, Any] = json.loads(reply.spec)
         return CallClaim(
             session_id=ref.session_id,
             turn_id=ref.turn_id,
             call_id=ref.call_id,
             attempt=attempt,
             owner=owner,
-            tool=reply[5],
-            effect=Effect(reply[4]),
-            step=int(reply[6]),
+            tool=reply.tool,
+            effect=reply.effect,
+            step=reply.step,
             arguments=spec["arguments"],
             args_hash=spec["hash"],
-            cap_ms=int(reply[2]),
-            remaining_ms=int(reply[3]),
+            cap_ms=reply.cap_ms,
+            remaining_ms=reply.remaining_ms,
             lanes=tuple(spec["lanes"]),
             cwd=spec.get("cwd"),
             metadata=spec.get("metadata"),
-            edited=reply[7] == "1",
+            edited=reply.edited,
         )
 
     def beat(self, claim: CallClaim) -> str:
         """`OK`, `CLOSED` (the turn no longer wants it) or `LOST` (somebody else has it)."""
-        reply = self._run.call_beat.on(
-            self._keys,
+        return self._run.call_beat(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -84,19 +102,19 @@ class RedisCalls:
             attempt=claim.attempt,
             lease_ms=self._lease_ms,
         )
-        return reply[0]
 
     def give_token(self, claim: CallClaim, token: str) -> str:
         """The token that this call gives away: `token`, or the one an earlier attempt of it gave. When the call is no
         longer ours nothing is noted, and the token is none."""
         reply = self._run.call_token(
-            trace=self._keys.named("trace", claim.session_id, claim.turn_id),
+            claim.session_id,
+            claim.turn_id,
             owner=claim.owner,
             call=claim.call_id,
             attempt=claim.attempt,
             token=token,
         )
-        return reply[1] if reply[0] == "GIVEN" else token
+        return token if reply == "LOST" else reply.token
 
     def settle(
         self,
@@ -113,31 +131,36 @@ class RedisCalls:
         changes: Sequence[Mapping[str, str]] = (),
     ) -> SettleReply:
         """Record the end of this attempt; `notice` is what the model reads if it comes too late."""
-        reply = self._run.call_settle.on(
-            self._keys,
+        reply = self._run.call_settle(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
             call=claim.call_id,
             attempt=claim.attempt,
-            status=status.value,
+            status=status,
             message=message.model_dump_json(exclude_defaults=True),
             detail=detail,
             latency_ms=latency_ms,
-            retryable="1" if retryable else "0",
+            retryable=retryable,
             found=_rows(sources),
-            block="1" if block_tool else "0",
+            block=block_tool,
             notice=notice.model_dump_json(exclude_defaults=True) if notice else "",
             changed=_rows(changes),
         )
         self._outbox.flush(claim.session_id)
-        return _settled(reply)
+        match reply:
+            case CallSettleSettled():
+                return SettleReply("SETTLED", wants=reply.wants)
+            case CallSettleLate():
+                return SettleReply("LATE", status=reply.status)
+            case CallSettleLost():
+                return SettleReply("LOST", status=reply.status)
 
     def park(
         self,
         claim: CallClaim,
         *,
-        park: str,
+        park: Literal["outside", "child"],
         token: str,
         timeout_s: float,
         sources: Sequence[Mapping[str, str]] = (),
@@ -148,8 +171,7 @@ class RedisCalls:
 
         `PARKED`, `SETTLED` (the result was there already), `LATE` or `LOST`.
         """
-        reply = self._run.call_park.on(
-            self._keys,
+        reply = self._run.call_park(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -159,13 +181,20 @@ class RedisCalls:
             token=token,
             timeout_ms=int(timeout_s * 1000),
             found=_rows(sources),
-            block="1" if block_tool else "0",
+            block=block_tool,
             changed=_rows(changes),
         )
         self._outbox.flush(claim.session_id)
-        if reply[0] == "PARKED":
-            self._look_after(claim.session_id, claim.turn_id, timeout_s)
-        return _settled(reply)
+        match reply:
+            case CallParkParked():
+                self._look_after(claim.session_id, claim.turn_id, timeout_s)
+                return SettleReply("PARKED", wants=reply.wants)
+            case CallParkSettled():
+                return SettleReply("SETTLED", wants=reply.wants)
+            case CallParkLate():
+                return SettleReply("LATE", status=reply.status)
+            case CallParkLost():
+                return SettleReply("LOST", status=reply.status)
 
     def _look_after(self, session_id: str, turn_id: str, timeout_s: float) -> None:
         """The sweeper looks when the wait is over, not only when it would have looked anyway."""
@@ -174,30 +203,45 @@ class RedisCalls:
 
     def expire(self, session_id: str, turn_id: str) -> tuple[str, str]:
         """Let what the turn has waited for too long end: (`EXPIRED`, wants), (`CANCEL`, reason) or (`NONE`, "")."""
-        reply = self._run.park_expire.on(self._keys, session_id, turn_id)
+        reply = self._run.park_expire(session_id, turn_id)
         self._outbox.flush(session_id)
-        if reply[0] == "EXPIRED":
-            look_within(self._run, self._keys, session_id, turn_id, GOING_ON_S)
-        return reply[0], reply[1] if len(reply) > 1 else ""
+        match reply:
+            case ParkExpireExpired():
+                look_within(self._run, self._keys, session_id, turn_id, GOING_ON_S)
+                return "EXPIRED", " ".join(reply.wants)
+            case ParkExpireCancel():
+                return "CANCEL", reply.reason
+            case "NONE":
+                return "NONE", ""
 
     def dispatch(self, ref: CallRef) -> SettleReply:
         """Queue a call that holds its lanes.
 
         `DISPATCHED`, `ALREADY`, `SETTLED` (leave its lanes), or `HELD` (a hold stands: let its lanes lapse).
         """
-        reply = self._run.call_dispatch.on(self._keys, ref.session_id, ref.turn_id, call=ref.call_id)
+        reply = self._run.call_dispatch(ref.session_id, ref.turn_id, call=ref.call_id)
         self._outbox.flush(ref.session_id)
-        if reply[0] == "HELD":
-            return SettleReply("HELD", wants=tuple(reply[1].split()))
-        return SettleReply(reply[0], status=reply[1] if len(reply) > 1 else "")
+        match reply:
+            case CallDispatchHeld():
+                return SettleReply("HELD", wants=reply.wants)
+            case CallDispatchAlready():
+                return SettleReply("ALREADY", status=reply.status)
+            case CallDispatchSettled():
+                return SettleReply("SETTLED", status=reply.status)
+            case "DISPATCHED":
+                return SettleReply("DISPATCHED")
 
     def ask_again(self, ref: CallRef, attempt: int) -> str:
         """Dispatch the next attempt of a call whose lease lapsed: `AGAIN`, `ALIVE` or `GONE`."""
-        reply = self._run.call_rescue.on(
-            self._keys, ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt
-        )
+        reply = self._run.call_rescue(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt)
         self._outbox.flush(ref.session_id)
-        return reply[0]
+        match reply:
+            case CallRescueAgain():
+                return "AGAIN"
+            case CallRescueGone():
+                return "GONE"
+            case "ALIVE":
+                return "ALIVE"
 
     def give_up(
         self,
@@ -210,20 +254,24 @@ class RedisCalls:
         retryable: bool = False,
     ) -> SettleReply:
         """Settle a call whose lease lapsed without running it again."""
-        reply = self._run.call_give_up.on(
-            self._keys,
+        reply = self._run.call_give_up(
             ref.session_id,
             ref.turn_id,
             call=ref.call_id,
             attempt=attempt,
-            status=status.value,
+            status=status,
             message=message.model_dump_json(exclude_defaults=True),
             detail=detail,
-            retryable="1" if retryable else "0",
+            retryable=retryable,
         )
         self._outbox.flush(ref.session_id)
-        wants = tuple(reply[1].split()) if reply[0] == "SETTLED" else ()
-        return SettleReply(reply[0], wants=wants)
+        match reply:
+            case CallGiveUpSettled():
+                return SettleReply("SETTLED", wants=reply.wants)
+            case CallGiveUpGone():
+                return SettleReply("GONE", status=reply.status)
+            case "ALIVE":
+                return SettleReply("ALIVE")
 
     def lanes_of(self, ref: CallRef) -> tuple[str, ...]:
         """The lanes a call needs, as its step's commit recorded them."""
@@ -255,9 +303,3 @@ class RedisCalls:
 def _rows(rows: Sequence[Mapping[str, str]]) -> str:
     """The argument `found` or `changed`: an array of rows, each a text of its own."""
     return json.dumps([json.dumps(row) for row in rows]) if rows else ""
-
-
-def _settled(reply: Sequence[str]) -> SettleReply:
-    if reply[0] in ("SETTLED", "PARKED"):
-        return SettleReply(reply[0], wants=tuple(reply[1].split()))
-    return SettleReply(reply[0], status=reply[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 from brainq.contracts.claim import StepClaim
@@ -17,18 +18,14 @@ from brainq.state.attention import look_within
 from brainq.state.connection import as_mapping
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.scripts import Scripts
 from brainq.state.trace_rows import outside_of, read_trace
 from brainq.state.turn_view import opening_of, opening_reads, usage_of
+from brainq.state.typed_scripts import FinalizeClaimDrop, FinalizeSettleGo, Scripts
 from brainq.tools.opening import context_hash, opened_pack
 
 LOOK_AGAIN_MS = 1000
 OPENING_CALLS = "c0-"
 PROBLEM = "problem:"  # begins the fields that count replies on which the turn could not act
-_EXPIRING = (
-    *("spec", "budget", "trace", "guard", "events", "sources", "blocked", "spends", "result"),
-    *("mailbox", "receipts", "changes", "history"),
-)
 JUDGE_RUNG_MS = 5_000  # a judge is not rung more often than this
 
 
@@ -54,57 +51,63 @@ class RedisFinals:
         self._keep_ms = int(keep_turn_s * 1000)
 
     def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | str:
-        reply = self._run.finalize_claim(
-            turn=self._keys.turn(session_id, turn_id), owner=owner, step=step, lease_ms=self._lease_ms
+        reply = self._run.finalize_claim(session_id, turn_id, owner=owner, step=step, lease_ms=self._lease_ms)
+        if isinstance(reply, FinalizeClaimDrop):
+            return reply.why
+        return StepClaim(
+            session_id, turn_id, step, owner, reply.fence, reply.tries, reply.revision, reply.sent
         )
-        if reply[0] == "DROP":
-            return reply[1]
-        return _claimed(session_id, turn_id, step, owner, reply)
 
     def beat(self, claim: StepClaim) -> str:
-        key = self._keys.turn(claim.session_id, claim.turn_id)
-        return self._run.finalize_beat(turn=key, fence=claim.fence, lease_ms=self._lease_ms)[0]
+        return self._run.finalize_beat(
+            claim.session_id, claim.turn_id, fence=claim.fence, lease_ms=self._lease_ms
+        )
 
     def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | str:
         """This step is over: the claim of `next_step` where its owner may take it at once (`stay`: it wants to),
         else `NEXT`: it was rung for. `LOST` when the claim is."""
         reply = self._run.finalize_settle(
-            turn=self._keys.turn(claim.session_id, claim.turn_id),
-            sid=claim.session_id,
-            tid=claim.turn_id,
+            claim.session_id,
+            claim.turn_id,
             fence=claim.fence,
             step=claim.step,
             next_step=next_step,
             owner=claim.owner if stay else "",
             lease_ms=self._lease_ms,
         )
-        if reply[0] == "GO":
-            return _claimed(claim.session_id, claim.turn_id, next_step, claim.owner, reply)
+        if isinstance(reply, FinalizeSettleGo):
+            return replace(
+                claim,
+                step=next_step,
+                fence=reply.fence,
+                tries=reply.tries,
+                revision=reply.revision,
+                sent=reply.sent,
+            )
         self._outbox.flush(claim.session_id)
-        return reply[0]
+        return reply
 
     def finish(self, claim: StepClaim) -> str:
         """The last step is over: `FINISHED`, or `LOST`. The turn's keys get their lifetime."""
-        key = self._keys.turn(claim.session_id, claim.turn_id)
-        reply = self._run.finalize_finish(
-            turn=key,
-            **{part: f"{key}:{part}" for part in _EXPIRING},
+        return self._run.finalize_finish(
+            claim.session_id,
+            claim.turn_id,
             fence=claim.fence,
             step=claim.step,
             keep_ms=self._keep_ms,
         )
-        return reply[0]
 
     def retry(self, claim: StepClaim, after_s: float, error: str) -> str:
         """Try this step again after `after_s`; the sweeper rings then."""
-        key = self._keys.turn(claim.session_id, claim.turn_id)
         after_ms = int(after_s * 1000)
-        reply = self._run.finalize_retry(turn=key, fence=claim.fence, retry_ms=after_ms, failure=error)
+        reply = self._run.finalize_retry(
+            claim.session_id, claim.turn_id, fence=claim.fence, retry_ms=after_ms, failure=error
+        )
         # A long wait does not keep the sweeper from sending the result out in between.
         look_within(
             self._run, self._keys, claim.session_id, claim.turn_id, min(after_ms, LOOK_AGAIN_MS) / 1000
         )
-        return reply[0]
+        return reply
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         """The ended turn as the steps see it; None when Redis no longer knows it."""
@@ -204,14 +207,14 @@ class RedisFinals:
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> str:
         """Ring for a judge of the turn: `RUNG`, or `ALREADY` when that was a moment ago."""
         reply = self._run.judge_ring(
+            session_id,
+            turn_id,
             rung=f"{self._keys.turn(session_id, turn_id)}:rung:{judge}",
-            sid=session_id,
-            tid=turn_id,
             judge=judge,
             hold_ms=JUDGE_RUNG_MS,
         )
         self._outbox.flush(session_id)
-        return reply[0]
+        return reply
 
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
         """The result as it went out."""
@@ -228,24 +231,11 @@ class RedisFinals:
 
     def publish(self, result: TurnResult) -> str:
         """Send the result out, once: `PUBLISHED`, `ALREADY`, or `OPEN` when the turn has not ended."""
-        key = self._keys.turn(result.session_id, result.turn_id)
         data = {
             "ending": result.ending.value,
             "stop_reason": result.stop_reason.value,
             "elapsed_ms": result.elapsed_ms,
         }
-        reply = self._run.result_publish(
-            turn=key,
-            result=key + ":result",
-            events=key + ":events",
-            body=result.model_dump_json(),
-            data=json.dumps(data),
+        return self._run.result_publish(
+            result.session_id, result.turn_id, body=result.model_dump_json(), data=json.dumps(data)
         )
-        return reply[0]
-
-
-def _claimed(session_id: str, turn_id: str, step: str, owner: str, reply: list[str]) -> StepClaim:
-    """From the reply `GO fence tries revision sent`."""
-    return StepClaim(
-        session_id, turn_id, step, owner, int(reply[1]), int(reply[2]), int(reply[3]), reply[4] == "1"
-    )

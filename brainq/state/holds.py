@@ -9,8 +9,8 @@ from brainq.contracts.hold import HoldSpec, StandingHold
 from brainq.state.attention import GOING_ON_S, LOOKED_AT_ANYWAY_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import hold_values
-from brainq.state.scripts import Scripts
+from brainq.state.script_values import hold_ms
+from brainq.state.typed_scripts import FlagReleaseTaken, HoldPlaceEnded, HoldReleaseReleased, Scripts
 
 MOST_FLAGS = 100  # that no turn has taken: more means that nobody submits
 
@@ -28,22 +28,30 @@ class RedisHolds:
         self, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"] = "hold"
     ) -> str:
         """`HELD`, `ALREADY`, `ENDED` or `GONE`. From then on no call that changes something starts."""
-        values = hold_values(hold)
-        reply = self._run.hold_place.on(
-            self._keys, session_id, turn_id, hold=values.pop("id"), hold_kind=kind, **values
+        reply = self._run.hold_place(
+            session_id,
+            turn_id,
+            hold=hold.id,
+            timeout_ms=hold_ms(hold),
+            policy=hold.on_timeout,
+            reason=hold.reason,
+            hold_kind=kind,
         )
-        if reply[0] == "HELD":
+        if isinstance(reply, HoldPlaceEnded):
+            return "ENDED"
+        if reply == "HELD":
             # The sweeper looks when it is over, not only when it would have looked anyway.
             look_within(self._run, self._keys, session_id, turn_id, min(hold.timeout_s, LOOKED_AT_ANYWAY_S))
-        return reply[0]
+        return reply
 
     def release(self, session_id: str, turn_id: str, hold_id: str) -> tuple[str, tuple[str, ...]]:
         """(`RELEASED` | `ABSENT` | `GONE`, calls that now wait for their lanes)."""
-        reply = self._run.hold_release.on(self._keys, session_id, turn_id, hold=hold_id)
+        reply = self._run.hold_release(session_id, turn_id, hold=hold_id)
         self._outbox.flush(session_id)
-        if reply[0] == "RELEASED":
+        if isinstance(reply, HoldReleaseReleased):
             look_within(self._run, self._keys, session_id, turn_id, GOING_ON_S)
-        return reply[0], tuple(reply[1].split()) if reply[0] == "RELEASED" else ()
+            return "RELEASED", reply.wants
+        return reply, ()
 
     def of(self, session_id: str, turn_id: str) -> tuple[StandingHold, ...]:
         """The holds that stand, by their id. Those whose time is up stand with `ends_in_ms` at 0 or below."""
@@ -71,21 +79,20 @@ class RedisHolds:
 
     def add_flag(self, session_id: str, flag: HoldSpec) -> str:
         """`ADDED`, `ALREADY`, or `FULL`: too many flags no turn has taken."""
-        values = hold_values(flag)
-        return self._run.flag_add.on(
-            self._keys,
+        return self._run.flag_add(
             session_id,
-            "",
-            flag=values.pop("id"),
+            flag=flag.id,
+            timeout_ms=hold_ms(flag),
+            policy=flag.on_timeout,
+            reason=flag.reason,
             most=MOST_FLAGS,
             keep_ms=self._keep_ms,
-            **values,
-        )[0]
+        )
 
     def release_flag(self, session_id: str, flag_id: str) -> tuple[str, str]:
         """(`READY`, ""), (`TAKEN`, the turn that holds for it) or (`GONE`, "")."""
-        reply = self._run.flag_release.on(self._keys, session_id, "", flag=flag_id)
-        return reply[0], reply[1] if len(reply) > 1 else ""
+        reply = self._run.flag_release(session_id, flag=flag_id)
+        return ("TAKEN", reply.turn) if isinstance(reply, FlagReleaseTaken) else (reply, "")
 
     def unread_flags(self, session_id: str) -> tuple[str, ...]:
         """The flags no turn has taken yet, oldest first."""

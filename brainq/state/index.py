@@ -9,7 +9,7 @@ from brainq.state.attention import look_within
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.scripts import Scripts
+from brainq.state.typed_scripts import Scripts, TurnSweepLook
 
 LONGEST_IN_RERINGS = 12  # as turn_sweep puts a look off at most
 LONGEST_MS = 60_000  # as anybody else does
@@ -42,23 +42,18 @@ class RedisIndex:
     def due(self, most: int, hold_s: float) -> Due:
         """Up to `most` turns that are due; no other sweeper gets them for `hold_s`."""
         reply = self._run.index_take(
-            index=self._keys.index,
             most=most,
             hold_ms=int(hold_s * 1000),
             longest_ms=max(self._rering_ms * LONGEST_IN_RERINGS, LONGEST_MS),
         )
-        members = tuple(cast(tuple[str, str], tuple(member.split(" "))) for member in reply[3:])
-        return Due(members, reply[1], int(reply[2]))
+        members = tuple(cast(tuple[str, str], tuple(member.split(" "))) for member in reply.members)
+        return Due(members, reply.mark, reply.stepped)
 
     def look(self, session_id: str, turn_id: str) -> Look:
         """Look at one turn: lost bells are rung again by the script itself."""
-        key = self._keys.turn(session_id, turn_id)
         reply = self._run.turn_sweep(
-            turn=key,
-            budget=key + ":budget",
-            trace=key + ":trace",
-            sid=session_id,
-            tid=turn_id,
+            session_id,
+            turn_id,
             rering_ms=self._rering_ms,
             failing_ms=self._failing_ms,
             unserved_ms=self._unserved_ms,
@@ -66,15 +61,14 @@ class RedisIndex:
             longest_lease_ms=self._longest_lease_ms,
         )
         self._outbox.flush(session_id)
-        if reply[0] != "LOOK":
-            return Look(reply[0])
-        actions = tuple(tuple(action.split()) for action in reply[3].split(",") if action)
-        return Look("LOOK", int(reply[1]), int(reply[2]), actions)
+        if isinstance(reply, TurnSweepLook):
+            return Look("LOOK", reply.after_ms, reply.fence, reply.actions)
+        return Look(reply)
 
     def again(self, session_id: str, turn_id: str, mark: str, after_ms: int) -> None:
         """The turn was looked at, and is in `after_ms` again; but sooner if somebody asked for that meanwhile."""
         member = f"{session_id} {turn_id}"
-        self._run.index_again(index=self._keys.index, member=member, mark=mark, after_ms=after_ms)
+        self._run.index_again(member=member, mark=mark, after_ms=after_ms)
 
     def look_within(self, session_id: str, turn_id: str, after_s: float) -> None:
         """The sweeper looks at the turn in `after_s` at the latest."""

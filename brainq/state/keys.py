@@ -41,14 +41,30 @@ none while a turn is live; `keep_session_s` after the last one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
-_OF_SESSION = frozenset({"session", "waiting", "history", "notices", "flags", "readiness"})
-_OF_TURN = frozenset(
-    {
-        *("spec", "budget", "trace", "guard", "events", "sources", "spends", "blocked"),
+OF_SESSION = frozenset({"session", "waiting", "history", "notices", "flags", "readiness"})
+"""The keys of a session, as scripts call them."""
+
+OF_TURN = {
+    name: name
+    for name in (
+        *("turn", "spec", "budget", "trace", "guard", "events", "sources", "spends", "blocked"),
         *("mailbox", "receipts", "changes", "result"),
-    }
-)
+    )
+} | {"own_history": "history"}
+"""The keys of a turn: as scripts call them, and how they end."""
+
+GLOBAL = {"holders": "holders", "leases": "lane_leases", "index": "index"}
+"""The keys of neither: as scripts call them, and in `Keys`."""
+
+DERIVED = {
+    "sid": "session_id",
+    "tid": "turn_id",
+    "base": "self.keys.turns_base(session_id)",
+    "channel": "self.keys.stops",
+}
+"""Arguments of scripts that follow from where they run, and how `typed_scripts` makes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +72,10 @@ class Keys:
     """Makes the key names under one prefix, such as `bq:`."""
 
     prefix: str
+
+    def session(self, session_id: str) -> str:
+        """What the keys of a session begin with."""
+        return f"{self.prefix}{{{session_id}}}:"
 
     def of_session(self, session_id: str, part: str) -> str:
         return f"{self.prefix}{{{session_id}}}:{part}"
@@ -70,11 +90,11 @@ class Keys:
         """The key that scripts call `name`, for this session and turn. Raises KeyError for a name they do not share."""
         if name == "turn":
             return self.turn(session_id, turn_id)
-        if name in _OF_TURN:
-            return f"{self.turn(session_id, turn_id)}:{name}"
-        if name in _OF_SESSION:
+        if name in OF_TURN:
+            return f"{self.turn(session_id, turn_id)}:{OF_TURN[name]}"
+        if name in OF_SESSION:
             return self.of_session(session_id, name)
-        return {"holders": self.holders, "leases": self.lane_leases, "index": self.index}[name]
+        return cast(str, getattr(self, GLOBAL[name]))
 
     def outside(self, token_digest: str) -> str:
         return f"{self.prefix}outside:{token_digest}"

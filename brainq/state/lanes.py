@@ -10,7 +10,7 @@ from typing import cast
 
 from brainq.contracts.claim import CallRef
 from brainq.state.keys import Keys
-from brainq.state.scripts import Scripts
+from brainq.state.typed_scripts import Scripts
 
 
 class RedisLanes:
@@ -24,49 +24,40 @@ class RedisLanes:
     def take(self, ref: CallRef, lanes: Sequence[str]) -> bool:
         """True when the call now holds all its lanes; False when it waits in line. Asking again is harmless."""
         reply = self._run.lane_take(
-            holders=self._keys.holders,
-            leases=self._keys.lane_leases,
             lanes=[self._keys.lane(name) for name in lanes],
             holder=ref.holder,
             lease_ms=self._lease_ms,
         )
-        return reply[0] == "GRANTED"
+        return reply == "GRANTED"
 
     def lapse(self, ref: CallRef) -> None:
         """Let the lease of a parked call lapse now: a sweeper leaves its lanes, unless it wants them again."""
-        self._run.lane_lapse(leases=self._keys.lane_leases, holder=ref.holder)
+        self._run.lane_lapse(holder=ref.holder)
 
     def free(self, ref: CallRef) -> list[CallRef]:
         """Leave all lines; the calls that hold their lanes because of it."""
         reply = self._run.lane_free(
-            holders=self._keys.holders,
-            leases=self._keys.lane_leases,
             holder=ref.holder,
             lease_ms=self._lease_ms,
         )
-        return [CallRef.of_holder(holder) for holder in reply[1:]]
+        return [CallRef.of_holder(holder) for holder in reply.granted]
 
     def beat(self, ref: CallRef) -> str:
-        reply = self._run.lane_beat(leases=self._keys.lane_leases, holder=ref.holder, lease_ms=self._lease_ms)
-        return reply[0]
+        return self._run.lane_beat(holder=ref.holder, lease_ms=self._lease_ms)
 
     def lapsed(self, most: int) -> tuple[str, list[CallRef]]:
         """Holders whose lease has lapsed, each handed to one sweeper for a lease's time, and the mark for `reap`."""
-        reply = self._run.lane_lapsed(
-            leases=self._keys.lane_leases, most=most, hold_ms=self._lease_ms, longest_lease_ms=self._lease_ms
-        )
-        return reply[1], [CallRef.of_holder(holder) for holder in reply[2:]]
+        reply = self._run.lane_lapsed(most=most, hold_ms=self._lease_ms, longest_lease_ms=self._lease_ms)
+        return reply.mark, [CallRef.of_holder(holder) for holder in reply.holders]
 
     def reap(self, ref: CallRef, mark: str) -> list[CallRef]:
         """Leave all lines, unless the lease was renewed since it was found lapsed; as `free`."""
         reply = self._run.lane_reap(
-            holders=self._keys.holders,
-            leases=self._keys.lane_leases,
             holder=ref.holder,
             mark=mark,
             lease_ms=self._lease_ms,
         )
-        return [CallRef.of_holder(holder) for holder in reply[1:]]
+        return [] if reply == "KEPT" else [CallRef.of_holder(holder) for holder in reply.granted]
 
     def line(self, lane: str) -> list[CallRef]:
         """Who holds a lane (first) and who waits for it."""

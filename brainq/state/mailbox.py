@@ -6,7 +6,7 @@ from typing import cast
 
 from brainq.contracts.mailbox import TurnInput
 from brainq.state.keys import Keys
-from brainq.state.scripts import Scripts
+from brainq.state.typed_scripts import MailboxPutAlready, MailboxPutFull, MailboxPutSealed, Scripts
 
 MOST_UNREAD = 200
 MOST_UNREAD_BYTES = (
@@ -24,8 +24,7 @@ class RedisMailbox:
     def put(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[str, str, str]:
         """(`ACCEPTED`, "", ""), (`ALREADY`, its receipt, the turn's state), (`SEALED`, the turn's state, ""),
         (`FULL`, inputs, bytes that no step has read) or (`GONE`, "", "")."""
-        reply = self._run.mailbox_put.on(
-            self._keys,
+        reply = self._run.mailbox_put(
             session_id,
             turn_id,
             message_id=item.client_message_id,
@@ -33,8 +32,15 @@ class RedisMailbox:
             most=MOST_UNREAD,
             most_bytes=MOST_UNREAD_BYTES,
         )
-        word, first, second = (*reply, "", "")[:3]
-        return word, str(first), str(second)
+        match reply:
+            case MailboxPutFull():
+                return "FULL", str(reply.inputs), str(reply.bytes)
+            case MailboxPutAlready():
+                return "ALREADY", reply.receipt, reply.state
+            case MailboxPutSealed():
+                return "SEALED", reply.state, ""
+            case _:
+                return reply, "", ""
 
     def receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None:
         """`accepted`, `consumed STEP` or `bounced`; None when Redis does not know the input."""

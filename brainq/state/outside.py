@@ -15,8 +15,7 @@ from brainq.contracts.usage import Spend
 from brainq.state.attention import GOING_ON_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import used
-from brainq.state.scripts import Scripts
+from brainq.state.typed_scripts import CallCompleteLate, CallCompleteSettled, Scripts
 
 KEPT_AFTER_S = (
     86_400.0  # so that a result which comes too late is told so, and does not meet an unknown token
@@ -63,33 +62,42 @@ class RedisOutside:
         """
         spent = ""
         if spend is not None:
-            values = used(spend)
-            names = ("cost", "spend")
             spent = json.dumps(
-                {f"{name}_tokens" if name not in names else name: value for name, value in values.items()}
+                {
+                    "input_tokens": spend.input_tokens,
+                    "output_tokens": spend.output_tokens,
+                    "cache_read_tokens": spend.cache_read_tokens,
+                    "cache_creation_tokens": spend.cache_creation_tokens,
+                    # A text: a number would lose what it has beyond 14 digits.
+                    "cost": "" if spend.cost_usd is None else repr(spend.cost_usd),
+                    "spend": spend.model_dump_json(exclude_defaults=True),
+                }
             )
-        reply = self._run.call_complete.on(
-            self._keys,
+        reply = self._run.call_complete(
             ref.session_id,
             ref.turn_id,
             call=ref.call_id,
             token=token,
             # One of a tool's own was registered for the call; a child's is its turn's id. Only the others name
             # their call themselves, and anybody could write such a one.
-            known="1" if ref_of_token(token) is None else "",
-            status=status.value,
+            known=ref_of_token(token) is None,
+            status=status,
             message=message.model_dump_json(exclude_defaults=True),
             detail=detail,
-            retryable="1" if retryable else "0",
+            retryable=retryable,
             found=json.dumps([json.dumps(row) for row in sources]) if sources else "",
             notice=notice.model_dump_json(exclude_defaults=True) if notice else "",
             spent=spent,
         )
         self._outbox.flush(ref.session_id)
-        if reply[0] == "SETTLED":
-            look_within(self._run, self._keys, ref.session_id, ref.turn_id, GOING_ON_S)
-            return SettleReply("SETTLED", wants=tuple(reply[1].split()))
-        return SettleReply(reply[0], status=reply[1] if len(reply) > 1 else "")
+        match reply:
+            case CallCompleteSettled():
+                look_within(self._run, self._keys, ref.session_id, ref.turn_id, GOING_ON_S)
+                return SettleReply("SETTLED", wants=reply.wants)
+            case CallCompleteLate():
+                return SettleReply("LATE", status=reply.status)
+            case _:
+                return SettleReply(reply)
 
     def _key(self, token: str) -> str:
         # A token may be long, and it is a secret: the key's name tells nobody what it is.

@@ -10,8 +10,8 @@ from brainq.contracts.usage import TokenUsage
 from brainq.errors import TurnNotFound
 from brainq.state.connection import as_mapping
 from brainq.state.keys import Keys
-from brainq.state.scripts import Scripts
 from brainq.state.turn_view import read_newest_text, usage_of
+from brainq.state.typed_scripts import Scripts
 
 
 class RedisRuntime:
@@ -73,4 +73,4 @@ class RedisRuntime:
 
     def shut_gate(self, session_id: str, turn_id: str, by: str) -> bool:
         """True when this shut it; False when it was shut before, or the turn is over."""
-        return self._run.gate_shut(turn=self._keys.turn(session_id, turn_id), by=by)[0] == "SHUT"
+        return self._run.gate_shut(session_id, turn_id, by=by) == "SHUT"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from brainq.contracts.claim import PlannedCall
 from brainq.contracts.hold import HoldSpec, readiness_id
@@ -12,16 +12,27 @@ from brainq.contracts.kept import Kept
 from brainq.contracts.usage import Spend
 
 
-def used(spend: Spend | None) -> dict[str, Any]:
-    """The arguments `input output cache_read cache_creation cost spend`; zeros and \"\" for nothing."""
+class Used(TypedDict):
+    """What a model call used, as the arguments of these names."""
+
+    input: int
+    output: int
+    cache_read: int
+    cache_creation: int
+    cost: float | None
+    spend: str
+
+
+def used(spend: Spend | None) -> Used:
+    """Zeros, None and "" for nothing."""
     if spend is None:
-        return {"input": 0, "output": 0, "cache_read": 0, "cache_creation": 0, "cost": "", "spend": ""}
+        return {"input": 0, "output": 0, "cache_read": 0, "cache_creation": 0, "cost": None, "spend": ""}
     return {
         "input": spend.input_tokens,
         "output": spend.output_tokens,
         "cache_read": spend.cache_read_tokens,
         "cache_creation": spend.cache_creation_tokens,
-        "cost": "" if spend.cost_usd is None else repr(spend.cost_usd),
+        "cost": spend.cost_usd,
         "spend": spend.model_dump_json(exclude_defaults=True),
     }
 
@@ -54,19 +65,18 @@ def _planned(call: PlannedCall) -> dict[str, Any]:
     }
 
 
-def hold_values(hold: HoldSpec) -> dict[str, Any]:
-    """A hold as scripts read it."""
-    return {
-        "id": hold.id,
-        "timeout_ms": int(hold.timeout_s * 1000),
-        "policy": hold.on_timeout,
-        "reason": hold.reason,
-    }
+def hold_ms(hold: HoldSpec) -> int:
+    """How long a hold stands, in ms."""
+    return int(hold.timeout_s * 1000)
 
 
 def ready_word(word: HoldSpec | str) -> str:
     """A word about readiness as scripts read it: `ready`, a hold as JSON with its id, or "" for none."""
-    return json.dumps(hold_values(word)) if isinstance(word, HoldSpec) else word
+    if not isinstance(word, HoldSpec):
+        return word
+    return json.dumps(
+        {"id": word.id, "timeout_ms": hold_ms(word), "policy": word.on_timeout, "reason": word.reason}
+    )
 
 
 def said_at_submit(readiness: bool | None, key: str) -> HoldSpec | str:

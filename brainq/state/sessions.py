@@ -7,7 +7,7 @@ from typing import cast
 from brainq.state.attention import GOING_ON_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.scripts import Scripts
+from brainq.state.typed_scripts import Scripts
 
 
 class RedisSessions:
@@ -33,19 +33,18 @@ class RedisSessions:
 
     def pause(self, session_id: str) -> bool:
         """No further turn begins. False when it was paused before."""
-        reply = self._run.session_pause.on(self._keys, session_id, "", keep_session_ms=self._keep_session_ms)
-        return reply[0] == "PAUSED"
+        reply = self._run.session_pause(session_id, keep_session_ms=self._keep_session_ms)
+        return reply == "PAUSED"
 
     def resume(self, session_id: str) -> tuple[bool, str]:
         """(False when it was not paused, the turn that became live or "")."""
-        reply = self._run.session_resume.on(
-            self._keys, session_id, "", base=self._keys.turns_base(session_id)
-        )
+        reply = self._run.session_resume(session_id)
         self._outbox.flush(session_id)
-        begun = reply[1] if len(reply) > 1 else ""
-        if begun:
-            look_within(self._run, self._keys, session_id, begun, GOING_ON_S)
-        return reply[0] == "RESUMED", begun
+        if reply == "ALREADY":
+            return False, ""
+        if reply.turn:
+            look_within(self._run, self._keys, session_id, reply.turn, GOING_ON_S)
+        return True, reply.turn
 
     def _field(self, session_id: str, name: str) -> str:
         found = self._run.client.hget(self._keys.of_session(session_id, "session"), name)

@@ -14,7 +14,7 @@ from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import plan_json, ready_word
 from brainq.state.script_values import used as _used
-from brainq.state.scripts import Scripts
+from brainq.state.typed_scripts import Scripts, StepBeginGo, StepBeginSpent
 
 
 class TurnSteps:
@@ -35,8 +35,7 @@ class TurnSteps:
         self, claim: TurnClaim, messages: Sequence[Message], prompt_hash: str, earlier: int = 0
     ) -> bool:
         """Put the user's message (the last one given) into the session's history; False: the turn was lost."""
-        reply = self._run.turn_begin.on(
-            self._keys,
+        reply = self._run.turn_begin(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -45,7 +44,7 @@ class TurnSteps:
             earlier=earlier,
             items=_json(messages),
         )
-        return reply[0] != "LOST"
+        return reply != "LOST"
 
     def begin_step(
         self,
@@ -71,8 +70,7 @@ class TurnSteps:
         mark             from `mark`: begun twice with the same one, the step is begun once
         full             how much of the context it fills, in per cent, where that is worth a warning; else 0
         """
-        reply = self._run.step_begin.on(
-            self._keys,
+        reply = self._run.step_begin(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -80,21 +78,24 @@ class TurnSteps:
             asked=mark or self.mark(claim),
             estimate=estimate_tokens,
             tokens=tokens,
-            shown=" ".join(shown),
-            estimate_usd="" if estimate_usd is None else repr(estimate_usd),
+            shown=shown,
+            estimate_usd=estimate_usd,
             drain=drain,
             ready=ready_word(readiness),
             full=full,
             items=_json(inputs),
         )
-        if reply[0] == "GO":
-            return "GO", int(reply[1]), int(reply[2])
-        return reply[1] if reply[0] == "SPENT" else "LOST"
+        match reply:
+            case StepBeginGo():
+                return "GO", reply.step, reply.attempt
+            case StepBeginSpent():
+                return reply.what
+            case "LOST":
+                return "LOST"
 
     def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str, mark: str = "") -> bool:
         """Tell readers a part of the reply; False when the turn was lost. With the same `mark` it is told once."""
-        reply = self._run.step_delta.on(
-            self._keys,
+        reply = self._run.step_delta(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -104,11 +105,10 @@ class TurnSteps:
             part=mark or self.mark(claim),
             text=text,
         )
-        return reply[0] == "OK"
+        return reply == "OK"
 
     def tell_retry(self, claim: TurnClaim, step: int, attempt: int, kind: str, wait_s: float) -> bool:
-        reply = self._run.step_retry.on(
-            self._keys,
+        reply = self._run.step_retry(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -119,7 +119,7 @@ class TurnSteps:
             kind=kind,
             wait_ms=round(wait_s * 1000),
         )
-        return reply[0] == "OK"
+        return reply == "OK"
 
     def commit_calls(
         self,
@@ -138,8 +138,7 @@ class TurnSteps:
         problem   what is wrong with the reply, in a word for events; "" for nothing
         notes     follow a reply without calls, and tell the model
         """
-        reply = self._run.step_commit.on(
-            self._keys,
+        reply = self._run.step_commit(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -147,7 +146,7 @@ class TurnSteps:
             step=step,
             item=message.model_dump_json(exclude_defaults=True),
             calls=plan_json(plan),
-            block=" ".join(block_tools),
+            block=block_tools,
             tail=tail,
             problem=problem,
             notes=_json(notes),
@@ -157,7 +156,7 @@ class TurnSteps:
         waits_s = [call.ask.timeout_s for call in plan if call.ask is not None]
         if waits_s and min(waits_s) < LOOKED_AT_ANYWAY_S:
             look_within(self._run, self._keys, claim.session_id, claim.turn_id, min(waits_s))
-        return None if reply[0] == "LOST" else tuple(reply[1].split())
+        return None if reply == "LOST" else reply.wants
 
 
 def _json(messages: Sequence[Message]) -> list[str]:

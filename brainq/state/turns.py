@@ -9,7 +9,7 @@ from brainq.contracts.claim import TurnClaim, TurnEnded
 from brainq.contracts.kept import NOTHING_KEPT, Kept
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
-from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
@@ -18,9 +18,17 @@ from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import kept_json, ready_word, said_at_submit
 from brainq.state.script_values import used as _used
-from brainq.state.scripts import Scripts
 from brainq.state.turn_steps import TurnSteps
 from brainq.state.turn_view import read_said, read_view
+from brainq.state.typed_scripts import (
+    Scripts,
+    TurnCancelEnded,
+    TurnClaimDrop,
+    TurnEndEnded,
+    TurnSubmitBusy,
+    TurnSubmitExists,
+    TurnSubmitQueued,
+)
 
 MAX_REASON_CHARS = 500  # of a cancel
 MOST_LOST = 2  # a turn that lost so many workers since it last went on is worked on alone
@@ -68,45 +76,48 @@ class RedisTurns(TurnSteps):
         # First the index, then the turn: a crash between the two leaves something the sweeper drops, not a
         # turn that no sweeper looks at.
         look_within(self._run, self._keys, sid, tid, look_after_s)
-        reply = self._run.turn_submit.on(
-            self._keys,
+        reply = self._run.turn_submit(
             sid,
             tid,
-            base=self._keys.turns_base(sid),
             spec_json=request.model_dump_json(exclude_defaults=True),
             turn_kind=request.kind,
-            isolated="1" if request.kind == "review" else "",
+            isolated=request.kind == "review",
             parent=f"{parent.session_id} {parent.turn_id} {parent.call_id}" if parent else "",
             mode=request.on_busy,
             said=ready_word(said_at_submit(request.readiness, request.key)),
             first_step=self._first_step,
-            channel=self._keys.stops,
             timeout_ms=int(limits.timeout_s * 1000),
             max_steps=limits.max_steps,
             max_tool_calls=limits.tool_calls,
             max_reflections=limits.max_reflections,
             max_context_tokens=limits.max_context_tokens,
-            max_total_tokens=limits.max_total_tokens or "",
-            max_cost_usd=limits.max_cost_usd or "",
+            max_total_tokens=limits.max_total_tokens,
+            max_cost_usd=limits.max_cost_usd,
             max_children=children,
             lost_reason=lost_reason,
             kept=kept_json(kept),
         )
         self._outbox.flush(sid)
-        if reply[0] == "QUEUED" and request.on_busy in ("interrupt", "replace"):
+        if isinstance(reply, TurnSubmitQueued) and request.on_busy in ("interrupt", "replace"):
             live = cast("str | None", self._client.hget(self._keys.of_session(sid, "session"), "live"))
             if live:
                 # As for a cancel: the calls that run end it, or the sweeper after their grace.
                 look_within(self._run, self._keys, sid, live, self._grace_ms / 1000)
-        stopped = tuple(reply[2].split()) if len(reply) > 2 else ()
-        return reply[0], reply[1] if len(reply) > 1 else "", stopped
+        match reply:
+            case TurnSubmitQueued():
+                return "QUEUED", str(reply.ahead), reply.stopped
+            case TurnSubmitExists():
+                return "EXISTS", reply.state, ()
+            case TurnSubmitBusy():
+                return "BUSY", reply.live, ()
+            case "ACTIVE":
+                return "ACTIVE", "", ()
 
     def claim(
         self, session_id: str, turn_id: str, fence: int, owner: str, most_lost: int = MOST_LOST
     ) -> TurnClaim | str:
         """The turn's ownership, or why the doorbell is dropped: `suspect` when it lost its worker `most_lost` times."""
-        reply = self._run.turn_claim.on(
-            self._keys,
+        reply = self._run.turn_claim(
             session_id,
             turn_id,
             owner=owner,
@@ -115,39 +126,31 @@ class RedisTurns(TurnSteps):
             grace_ms=self._grace_ms,
             most_lost=most_lost,
         )
-        if reply[0] == "DROP":
-            return reply[1]
-        return TurnClaim(session_id, turn_id, owner, int(reply[1]), int(reply[2]))
+        if isinstance(reply, TurnClaimDrop):
+            return reply.why
+        return TurnClaim(session_id, turn_id, owner, reply.fence, reply.now)
 
     def beat(self, claim: TurnClaim) -> str:
-        reply = self._run.turn_beat(
-            turn=self._keys.turn(claim.session_id, claim.turn_id),
+        return self._run.turn_beat(
+            claim.session_id,
+            claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             lease_ms=self._lease_ms,
         )
-        return reply[0]
 
     def release(self, claim: TurnClaim) -> str:
         """Let the turn go, though nothing came of this advance: `RELEASED`, or `CLEARED` of having lost its worker."""
-        reply = self._run.turn_release(
-            turn=self._keys.turn(claim.session_id, claim.turn_id), owner=claim.owner, fence=claim.fence
-        )
-        if reply[0] == "RELEASED":
+        reply = self._run.turn_release(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence)
+        if reply == "RELEASED":
             look_within(self._run, self._keys, claim.session_id, claim.turn_id, GOING_ON_S)
-        return reply[0]
+        return reply
 
     def blame(self, session_id: str, turn_id: str, process: str, how: str) -> str:
         """The process of this name worked on the turn alone, and died: `BLAMED`, or `GONE` when it held it no more."""
-        reply = self._run.turn_blame(
-            turn=self._keys.turn(session_id, turn_id),
-            sid=session_id,
-            tid=turn_id,
-            process=f"@{process}",
-            how=how,
-        )
+        reply = self._run.turn_blame(session_id, turn_id, process=f"@{process}", how=how)
         self._outbox.flush(session_id)
-        return reply[0]
+        return "GONE" if reply == "GONE" else "BLAMED"
 
     def owner(self, session_id: str, turn_id: str) -> str:
         """Who holds the turn; "" when nobody does."""
@@ -177,7 +180,7 @@ class RedisTurns(TurnSteps):
         answer: Message | None,
         marker: Message | None,
         outcome: Message | None = None,
-        open_status: str,
+        open_status: TraceStatus,
         open_text: str,
         first_step: str,
         spend: Spend | None,
@@ -188,15 +191,13 @@ class RedisTurns(TurnSteps):
     ) -> TurnEnded | str:
         """End the turn. `MORE`: input came, and another step may read it; `CHANGED`: the diff lacks changes; `LOST`."""
         sid = claim.session_id
-        reply = self._run.turn_end.on(
-            self._keys,
+        reply = self._run.turn_end(
             sid,
             claim.turn_id,
-            base=self._keys.turns_base(sid),
             owner=claim.owner,
             fence=claim.fence,
-            ending=ending.value,
-            stop_reason=stop_reason.value,
+            ending=ending,
+            stop_reason=stop_reason,
             text=text,
             failure=error,
             item=_json_or_none(answer),
@@ -213,27 +214,25 @@ class RedisTurns(TurnSteps):
             keep_session_ms=self._keep_session_ms,
         )
         self._outbox.flush(sid)
-        if reply[0] != "ENDED":
-            return reply[0]
-        return TurnEnded(reply[1], *(tuple(part.split()) for part in reply[2:]))
+        if isinstance(reply, TurnEndEnded):
+            return TurnEnded(reply.next, reply.freed, reply.bounced, reply.children)
+        return reply
 
     def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> str:
         """`CANCELLED`, `REQUESTED`, `LIVE` (it waits no more, and `queued_only` left it alone), `ENDED` or `GONE`."""
-        reply = self._run.turn_cancel.on(
-            self._keys,
+        reply = self._run.turn_cancel(
             session_id,
             turn_id,
             reason=reason[:MAX_REASON_CHARS],
             first_step=self._first_step,
-            channel=self._keys.stops,
-            scope="queued" if queued_only else "",
+            queued_only=queued_only,
             keep_session_ms=self._keep_session_ms,
         )
-        if reply[0] == "REQUESTED":
+        if reply == "REQUESTED":
             # The calls that run end it, or the sweeper after their grace: it must look by then.
             look_within(self._run, self._keys, session_id, turn_id, self._grace_ms / 1000)
         self._outbox.flush(session_id)
-        return reply[0]
+        return "ENDED" if isinstance(reply, TurnCancelEnded) else reply
 
 
 def _json_or_none(message: Message | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
@@ -12,7 +12,7 @@ from brainq.contracts.approval import AskedCall
 from brainq.contracts.claim import CallRef, PlannedCall, TurnClaim, TurnEnded
 from brainq.contracts.hold import HoldSpec
 from brainq.contracts.message import Message
-from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import Spend, TokenUsage
 from brainq.contracts.view import TurnView
@@ -69,7 +69,7 @@ class Turns(Protocol):
         answer: Message | None,
         marker: Message | None,
         outcome: Message | None,
-        open_status: str,
+        open_status: TraceStatus,
         open_text: str,
         first_step: str,
         spend: Spend | None,
@@ -92,7 +92,14 @@ class Asides(Protocol):
     """What happens beside the steps; every write is fenced. See `state.asides.RedisAsides`."""
 
     def open(self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float) -> str: ...
-    def begin(self, claim: TurnClaim, kind: str, mark: str, tokens: int, usd: float | None) -> str: ...
+    def begin(
+        self,
+        claim: TurnClaim,
+        kind: Literal["reflection", "compaction"],
+        mark: str,
+        tokens: int,
+        usd: float | None,
+    ) -> str: ...
     def commit_note(
         self,
         claim: TurnClaim,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brainq.contracts.message import Message
-from brainq.contracts.status import Ending
+from brainq.contracts.status import Ending, TraceStatus
 
 OPEN_CALL_TEXTS = {
     Ending.CANCELLED: "Cancelled after %SECONDS% s.",
@@ -12,10 +12,10 @@ OPEN_CALL_TEXTS = {
     Ending.COMPLETED: "No result: the turn ended before this call did.",
 }
 OPEN_CALL_STATUS = {
-    Ending.CANCELLED: "cancelled",
-    Ending.TIMED_OUT: "timed_out",
-    Ending.FAILED: "cancelled",
-    Ending.COMPLETED: "cancelled",
+    Ending.CANCELLED: TraceStatus.CANCELLED,
+    Ending.TIMED_OUT: TraceStatus.TIMED_OUT,
+    Ending.FAILED: TraceStatus.CANCELLED,
+    Ending.COMPLETED: TraceStatus.CANCELLED,
 }
 _MARKERS = {
     Ending.CANCELLED: "[The user cancelled this turn before it was answered.]",

@@ -30,11 +30,11 @@ from brainq.state.mailbox import RedisMailbox
 from brainq.state.outbox import NoOutbox, Outbox, PublishingOutbox
 from brainq.state.outside import RedisOutside
 from brainq.state.runtime import RedisRuntime
-from brainq.state.scripts import Scripts
 from brainq.state.sessions import RedisSessions
 from brainq.state.snapshots import RedisSnapshots
 from brainq.state.stops import RedisStops
 from brainq.state.turns import RedisTurns
+from brainq.state.typed_scripts import Scripts
 from brainq.store.store import Store
 from brainq.wiring.bells import doorbells
 
@@ -104,7 +104,7 @@ class Services:
 
     @cached_property
     def scripts(self) -> Scripts:
-        return Scripts(self.client, doorbells(self.settings))
+        return Scripts(self.client, self.keys, doorbells(self.settings))
 
     @cached_property
     def store(self) -> Store:

@@ -26,7 +26,7 @@ def test_a_doorbell_of_a_write_in_the_queue_of_the_reads_starts_nothing(pumps: P
     bell = take_call(serial)
     assert bell.queue == names.LOCAL_WRITE_QUEUE
     forged = Bell(names.READ_ONLY_QUEUE, bell.task, bell.task_id, bell.args)
-    assert parallel.answer(forged) == "dropped: not served here"
+    assert parallel.answer(forged) == "dropped: unserved"
     assert (ran, statuses(serial, handle)) == ([], {"c1-0": "dispatched"})
     serial.answer(bell)
     serial.finish(handle)

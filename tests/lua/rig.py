@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from typing import Any, cast
@@ -11,7 +10,8 @@ from brainq.broker.names import ALL_QUEUES, FINALIZE_QUEUE, later_key, queue_key
 from brainq.settings import Settings
 from brainq.state.connection import make_client
 from brainq.state.keys import Keys
-from brainq.state.scripts import Script, Scripts
+from brainq.state.scripts import Script
+from brainq.state.typed_scripts import Scripts
 from brainq.wiring import doorbells
 from tests.support.model.scripts import CLOCK, DIGEST, by_model_clock
 
@@ -115,7 +115,7 @@ _USUAL: dict[str, Any] = {
     "said": "",
     "serves": "read_only local_write network destructive",
     "channel": "stops",
-    "scope": "",
+    "queued_only": "0",
     "problem": "",
     "notes": [],
     "max_children": 0,
@@ -160,10 +160,9 @@ class Rig:
         settings = Settings(redis_url=None)
         self.client: Any = make_client(url)
         self.keys = Keys(settings.prefix)
-        self.scripts = Scripts(self.client, doorbells(settings))
+        self.scripts = Scripts(self.client, self.keys, doorbells(settings))
         for script in self.scripts.all().values():
-            script.text = by_model_clock(script.text)
-            script.sha = hashlib.sha1(script.text.encode()).hexdigest()
+            script.load(by_model_clock(script.text))
         self._queues = {queue: queue_key(settings, queue) for queue in ALL_QUEUES}
         self._queues["later"] = later_key(settings, FINALIZE_QUEUE)
         self.now_ms = 1_000_000_000
@@ -179,8 +178,7 @@ class Rig:
 
     def run(self, name: str, *, tid: str = TID, **given: Any) -> list[Any]:
         """The first reply, as text. Fails when the same again, at once or later, changes anything."""
-        script = getattr(self.scripts, name)
-        signature = script.signature
+        script = self.scripts.all()[name]
         known = {
             **_USUAL,
             **self.names(tid),
@@ -189,13 +187,12 @@ class Rig:
             "block": "0" if name in ("call_settle", "call_park") else "",
             **given,
         }
-        named = (*signature.keys, *signature.args, signature.more_keys, signature.more_args)
-        chosen = {word: known[word] for word in named if word}
+        chosen = _in_order(script, known)
         before = self.client.eval(DIGEST, 0)
-        reply = script(**chosen)
+        reply = script.run(*chosen)
         began = time.monotonic()
         once, lifetimes = self.client.eval(DIGEST, 0), self.lifetimes()
-        script(**chosen)
+        script.run(*chosen)
         assert self.client.eval(DIGEST, 0) == once, f"{name} changed something when it ran again"
         again = self.lifetimes()
         passed_ms = (time.monotonic() - began) * 1000 + 1
@@ -210,11 +207,11 @@ class Rig:
             self._run_later(script, chosen, name)
         return reply
 
-    def _run_later(self, script: Script, chosen: dict[str, Any], name: str) -> None:
+    def _run_later(self, script: Script, chosen: tuple[list[str], list[Any]], name: str) -> None:
         """A caller whose reply was lost tries again after a while: that, too, changes nothing."""
         self.pass_ms(LATER_MS)
         once = self.client.eval(DIGEST, 0)
-        script(**chosen)
+        script.run(*chosen)
         assert self.client.eval(DIGEST, 0) == once, f"{name} changed something when it ran again later"
         self.pass_ms(-LATER_MS)
 
@@ -229,6 +226,7 @@ class Rig:
         names |= {part: f"{turn}:{part}" for part in _OF_TURN}
         names |= {
             "turn": turn,
+            "own_history": f"{turn}:history",
             "rung": f"{turn}:rung:relevance",
             "base": self.keys.turns_base(SID),
             "index": self.keys.index,
@@ -303,6 +301,14 @@ class Rig:
         """With its first finalizer step claimed by w1 under fence 1."""
         self.closing()
         assert self.run("finalize_claim", step="log")[:3] == ["GO", 1, 1]
+
+
+def _in_order(script: Script, known: dict[str, Any]) -> tuple[list[str], list[Any]]:
+    """The keys and arguments of a script, from a table of names."""
+    sig = script.signature
+    keys = [*(known[name] for name in sig.keys), *(known[sig.more_keys.name] if sig.more_keys else ())]
+    args = [*(known[arg.name] for arg in sig.args), *(known[sig.more_args.name] if sig.more_args else ())]
+    return keys, args
 
 
 def planned(index: int = 0, effect: str = "read_only", wave: int = 1, **given: Any) -> dict[str, Any]:

@@ -7,12 +7,7 @@ from tests.lua.rig import TID, TIMEOUT_MS, WRITE, Rig
 
 def test_each_id_pays_once_and_the_last_unit_goes_to_one(rig: Rig) -> None:
     rig.active()
-    assert rig.scripts.budget_claim(
-        turn=rig.names(TID)["turn"],
-        budget=rig.names(TID)["budget"],
-        kind="tool_calls",
-        ids=["a", "b", "a", "c"],
-    ) == [
+    assert rig.run("budget_claim", kind="tool_calls", ids=["a", "b", "a", "c"]) == [
         "DONE",
         "CLAIMED",
         "CLAIMED",

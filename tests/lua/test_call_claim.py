@@ -64,7 +64,7 @@ def test_an_attempt_that_may_have_begun_is_not_said_to_be_denied(rig: Rig) -> No
 def test_a_worker_takes_only_the_effects_it_serves(rig: Rig) -> None:
     rig.committed(WRITE)
     rig.run("call_dispatch")
-    assert rig.run("call_claim", serves="read_only") == ["DROP", "not served here"]
-    assert rig.run("call_claim", serves="network destructive") == ["DROP", "not served here"]
+    assert rig.run("call_claim", serves="read_only") == ["DROP", "unserved"]
+    assert rig.run("call_claim", serves="network destructive") == ["DROP", "unserved"]
     assert rig.status() == "dispatched"
     assert rig.run("call_claim", serves="network local_write")[0] == "GO"

@@ -30,10 +30,10 @@ def test_what_ended_or_is_unknown_cannot_be_cancelled(rig: Rig) -> None:
 
 def test_only_a_turn_that_waits_where_that_is_asked(rig: Rig) -> None:
     rig.active()
-    assert rig.run("turn_cancel", scope="queued") == ["LIVE"]
+    assert rig.run("turn_cancel", queued_only="1") == ["LIVE"]
     assert "cancel" not in rig.turn()
     rig.run("turn_submit", tid="t02")
-    assert rig.run("turn_cancel", tid="t02", scope="queued") == ["CANCELLED"]
+    assert rig.run("turn_cancel", tid="t02", queued_only="1") == ["CANCELLED"]
 
 
 def test_a_parked_turn_goes_on_to_its_end(rig: Rig) -> None:

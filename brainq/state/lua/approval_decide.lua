@@ -3,8 +3,9 @@ Decide an approval, once: `decision` is `approved` or `denied`. It is bound to t
 with. `edit` is the call with other arguments as JSON (spec hash fp lanes), or empty.
 
 KEYS   turn budget trace history events guard
-ARGV   sid tid call expect decision who comment edit
-REPLY  APPROVED wants | DENIED wants | DECIDED state | EXPIRED wants | STALE | ENDED state | GONE
+ARGV   sid tid call expect decision:approved/denied who comment edit
+REPLY  APPROVED wants:words | DENIED wants:words | DECIDED state:ApprovalState | EXPIRED wants:words | STALE
+       | ENDED state:TurnState | GONE
 ]]
 -- @include lib/waves
 local held = redis.call('HMGET', trace, call .. ':ask', call .. ':hash', call .. ':ask_ends', call .. ':status')

@@ -4,8 +4,8 @@ one in which a worker dies is not tried for ever; the next claim then charges wh
 pass the tokens or the money of the turn is not made. A reflection is paid for here.
 
 KEYS   turn budget
-ARGV   owner fence:n kind mark tokens:n usd
-REPLY  GO | DONE | SPENT what | LOST
+ARGV   owner fence:n kind:reflection/compaction mark tokens:n usd:f?
+REPLY  GO | DONE | SPENT what:tokens/cost/reflections | LOST
 ]]
 -- @include lib/holds
 -- @include lib/budget

@@ -3,7 +3,7 @@ Commit a reflection: its note enters the history (none when it brought nothing),
 coordinator is rung for the step itself.
 
 KEYS   turn budget history events spends
-ARGV   sid tid owner fence:n kind item input:n output:n cache_read:n cache_creation:n cost spend data
+ARGV   sid tid owner fence:n kind item input:n output:n cache_read:n cache_creation:n cost:f? spend data
 REPLY  COMMITTED | LOST
 ]]
 -- @include lib/history

@@ -5,7 +5,7 @@ still; a budget of its own has no turn.
 
 KEYS   turn budget
 ARGV   kind ids...
-REPLY  DONE words... | EXPIRED
+REPLY  DONE claims:CLAIMED/ALREADY/SPENT... | EXPIRED
 ]]
 -- @include lib/now
 -- @include lib/budget
@@ -13,5 +13,5 @@ local deadline = redis.call('HGET', budget, 'deadline')
 local held = redis.call('HMGET', turn, 'state', 'parked_at')
 if deadline and tonumber(deadline) <= (held[1] == 'parked' and tonumber(held[2]) or now) then return {'EXPIRED'} end
 local reply = {'DONE'}
-for i = 2, #ARGV do reply[i] = budget_take(budget, kind, ARGV[i], 1) end
+for i, id in ipairs(ids) do reply[i + 1] = budget_take(budget, kind, id, 1) end
 return reply

@@ -2,7 +2,8 @@
 Make a budget, once. Its deadline starts now.
 
 KEYS   budget
-ARGV   timeout_ms:n max_steps max_tool_calls max_reflections max_context_tokens max_total_tokens max_cost_usd keep_ms:n
+ARGV   timeout_ms:n max_steps:n max_tool_calls:n max_reflections:n max_context_tokens:n max_total_tokens:n?
+       max_cost_usd:f? keep_ms:n
 REPLY  CREATED | EXISTS
 ]]
 -- @include lib/now

@@ -2,7 +2,7 @@
 Add what a model call used. `id` makes a repeat of the same addition pay nothing.
 
 KEYS   budget
-ARGV   id input:n output:n cache_read:n cache_creation:n cost
+ARGV   id input:n output:n cache_read:n cache_creation:n cost:f?
 REPLY  ADDED | ALREADY | GONE
 ]]
 -- @include lib/budget

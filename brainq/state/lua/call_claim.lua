@@ -4,15 +4,16 @@ that changes something not while a hold stands: it is parked, or denied. Then it
 does not serve the call's effect (`serves` names those it does) is not to run it, whoever sent it the doorbell.
 
 KEYS   turn budget trace history events guard
-ARGV   sid tid owner call attempt:n lease_ms:n serves
-REPLY  GO spec cap_ms remaining_ms effect tool step edited | HELD wants | DROP why
+ARGV   sid tid owner call attempt:n lease_ms:n serves:words
+REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b | HELD wants:words | DROP
+       why:TraceStatus/gone/stale/unserved/closed/expired
 ]]
 -- @include lib/waves
 local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':effect',
   call .. ':spec', call .. ':cap_ms', call .. ':tool', call .. ':rung_at', call .. ':edited')
 if held[1] ~= 'dispatched' then return {'DROP', held[1] or 'gone'} end
 if tonumber(held[2]) ~= attempt then return {'DROP', 'stale'} end
-if not (' ' .. serves .. ' '):find(' ' .. held[3] .. ' ', 1, true) then return {'DROP', 'not served here'} end
+if not (' ' .. serves .. ' '):find(' ' .. held[3] .. ' ', 1, true) then return {'DROP', 'unserved'} end
 mark_claimed(held[3], held[7])
 local open = redis.call('HMGET', turn, 'state', 'cancel', 'step')
 if open[1] ~= 'active' or open[2] == '1' then return {'DROP', 'closed'} end

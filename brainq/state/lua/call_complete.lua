@@ -5,8 +5,8 @@ known to stand for the call; any other must be the one the call has given away. 
 JSON: it is paid by this turn.
 
 KEYS   turn budget trace history events guard sources blocked notices spends
-ARGV   sid tid call token known status message detail retryable found notice spent
-REPLY  SETTLED wants | EARLY | LATE status | USED | BAD | GONE
+ARGV   sid tid call token known:b status:TraceStatus message detail retryable:b found notice spent
+REPLY  SETTLED wants:words | EARLY | LATE status:TraceStatus | USED | BAD | GONE
 ]]
 -- @include lib/settle
 -- @include lib/late

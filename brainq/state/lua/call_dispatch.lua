@@ -5,7 +5,7 @@ was parked or denied: its lanes are to lapse, not to be left, because it may wan
 
 KEYS   turn budget trace events history guard
 ARGV   sid tid call
-REPLY  DISPATCHED | ALREADY status | SETTLED status | HELD wants
+REPLY  DISPATCHED | ALREADY status:TraceStatus | SETTLED status:TraceStatus/gone | HELD wants:words
 ]]
 -- @include lib/waves
 local held = redis.call('HMGET', trace, call .. ':status', call .. ':effect', call .. ':attempt', call .. ':started_at')

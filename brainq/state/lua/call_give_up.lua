@@ -3,8 +3,8 @@ Settle a call whose worker is gone and which must not run again: unknown, failed
 result came from outside before the worker could park it, that is its end.
 
 KEYS   turn budget trace history events guard sources blocked
-ARGV   sid tid call attempt:n status message detail retryable
-REPLY  SETTLED wants | ALIVE | GONE status
+ARGV   sid tid call attempt:n status:TraceStatus message detail retryable:b
+REPLY  SETTLED wants:words | ALIVE | GONE status:TraceStatus/gone
 ]]
 -- @include lib/settle
 local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':lease')

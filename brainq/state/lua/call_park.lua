@@ -3,8 +3,8 @@ A call's function has returned, and its result will come from outside: the call 
 that came before this settles the call at once.
 
 KEYS   turn budget trace history events guard sources blocked changes
-ARGV   sid tid owner call attempt:n why token timeout_ms:n found block changed
-REPLY  PARKED wants | SETTLED wants | LATE status | LOST status
+ARGV   sid tid owner call attempt:n why:outside/child token timeout_ms:n found block:b changed
+REPLY  PARKED wants:words | SETTLED wants:words | LATE status:TraceStatus | LOST status:TraceStatus/gone
 ]]
 -- @include lib/settle
 -- @include lib/changes

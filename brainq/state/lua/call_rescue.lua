@@ -3,7 +3,7 @@ Ask again for a call whose worker is gone: the next attempt, in the lanes it sti
 
 KEYS   turn budget trace events history guard
 ARGV   sid tid call attempt:n
-REPLY  AGAIN attempt | ALIVE | GONE status
+REPLY  AGAIN attempt:n | ALIVE | GONE status:TraceStatus/gone
 ]]
 -- @include lib/waves
 local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':lease', call .. ':effect')

@@ -4,8 +4,9 @@ enters a turn whose call has timed out or whose gate is closed. What comes too l
 timed_out -> timed_out_late; a late write leaves a notice that the model reads next.
 
 KEYS   turn budget trace history events guard sources blocked notices changes
-ARGV   sid tid owner call attempt:n status message detail latency_ms:n retryable found block notice changed
-REPLY  SETTLED wants | LATE status | LOST status
+ARGV   sid tid owner call attempt:n status:TraceStatus message detail latency_ms:n retryable:b found block:b
+       notice changed
+REPLY  SETTLED wants:words | LATE status:TraceStatus | LOST status:TraceStatus/gone
 ]]
 -- @include lib/settle
 -- @include lib/late

@@ -3,7 +3,7 @@ Take the finalizer step that is next, if it is the one the doorbell names and no
 
 KEYS   turn
 ARGV   owner step lease_ms:n
-REPLY  GO fence tries revision sent | DROP why
+REPLY  GO fence:n tries:n revision:n sent:b | DROP why:gone/stale/held/later
 ]]
 -- @include lib/now
 -- @include lib/ring

@@ -1,7 +1,7 @@
 --[[
 The last finalizer step is done (or given up): the chain is finished, and the turn's keys get their lifetime.
 
-KEYS   turn spec budget trace guard events sources blocked spends result mailbox receipts changes history
+KEYS   turn spec budget trace guard events sources blocked spends result mailbox receipts changes own_history
 ARGV   fence:n step keep_ms:n
 REPLY  FINISHED | LOST
 ]]

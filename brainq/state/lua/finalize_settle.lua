@@ -4,7 +4,7 @@ unless it names no `owner`, or the step comes after the result while others wait
 
 KEYS   turn
 ARGV   sid tid fence:n step next_step owner lease_ms:n
-REPLY  GO fence tries revision sent | NEXT | LOST
+REPLY  GO fence:n tries:n revision:n sent:b | NEXT | LOST
 ]]
 -- @include lib/now
 -- @include lib/ring

@@ -2,7 +2,7 @@
 Add a readiness flag to a session's queue: its next turn that has none takes the oldest.
 
 KEYS   session flags readiness
-ARGV   flag timeout_ms:n policy reason most:n keep_ms:n
+ARGV   flag timeout_ms:n policy:HoldPolicy reason most:n keep_ms:n
 REPLY  ADDED | ALREADY | FULL
 ]]
 if redis.call('HEXISTS', flags, flag) == 1 then return {'ALREADY'} end

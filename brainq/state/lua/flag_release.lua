@@ -3,7 +3,7 @@ Say that a readiness flag is ready. TAKEN: a turn has taken it as a hold, which 
 
 KEYS   flags
 ARGV   flag
-REPLY  READY | TAKEN tid | GONE
+REPLY  READY | TAKEN turn | GONE
 ]]
 local text = redis.call('HGET', flags, flag)
 if not text then return {'GONE'} end

@@ -4,7 +4,8 @@ must stay) come in front. Refused when the history is not as long as it was when
 is how full the context is now: it is not compacted again before it has grown.
 
 KEYS   turn session budget history events spends guard
-ARGV   sid tid owner fence:n expect:n drop:n input:n output:n cache_read:n cache_creation:n cost spend data mark forget items...
+ARGV   sid tid owner fence:n expect:n drop:n input:n output:n cache_read:n cache_creation:n cost:f? spend
+       data mark forget:words items...
 REPLY  COMPACTED | CHANGED | LOST
 ]]
 -- @include lib/holds

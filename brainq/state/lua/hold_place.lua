@@ -3,8 +3,8 @@ Place a hold on a turn: from now on no call that changes something starts in it.
 a flag that the turn took before Redis lost the hold it became.
 
 KEYS   turn events
-ARGV   hold timeout_ms:n policy reason hold_kind
-REPLY  HELD | ALREADY | ENDED state | GONE
+ARGV   hold timeout_ms:n policy:HoldPolicy reason hold_kind:hold/readiness
+REPLY  HELD | ALREADY | ENDED state:TurnState | GONE
 ]]
 -- @include lib/event
 local held = redis.call('HMGET', turn, 'state', 'holds')

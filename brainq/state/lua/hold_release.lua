@@ -3,7 +3,7 @@ Release a hold of a turn. The calls that waited for it go on when no other stand
 
 KEYS   turn budget trace history events guard
 ARGV   sid tid hold
-REPLY  RELEASED wants | ABSENT | GONE
+REPLY  RELEASED wants:words | ABSENT | GONE
 ]]
 -- @include lib/waves
 local held = redis.call('HMGET', turn, 'state', 'holds', 'n_calls', 'absorbed', 'step')

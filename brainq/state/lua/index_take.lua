@@ -4,7 +4,7 @@ off further than `longest_ms`: one that is has been put off by a clock that step
 
 KEYS   index
 ARGV   most:n hold_ms:n longest_ms:n
-REPLY  DUE mark stepped member...
+REPLY  DUE mark stepped:n members...
 ]]
 -- @include lib/now
 local mark = string.format('%.0f', now + hold_ms)

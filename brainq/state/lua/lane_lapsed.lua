@@ -6,7 +6,7 @@ has it. A lease further ahead than any lasts was written before the clock steppe
 
 KEYS   leases
 ARGV   most:n hold_ms:n longest_lease_ms:n
-REPLY  LAPSED mark holder...
+REPLY  LAPSED mark holders...
 ]]
 -- @include lib/now
 local mark = string.format('%.1f', now + hold_ms - 0.5)

@@ -9,12 +9,8 @@ REPLY  GRANTED | WAITING
 -- @include lib/now
 -- @include lib/lanes
 if redis.call('HEXISTS', holders, holder) == 0 then
-  local lines = {}
-  for i = 3, #KEYS do
-    redis.call('RPUSH', KEYS[i], holder)
-    lines[#lines + 1] = KEYS[i]
-  end
-  redis.call('HSET', holders, holder, cjson.encode(lines))
+  for _, lane in ipairs(lanes) do redis.call('RPUSH', lane, holder) end
+  redis.call('HSET', holders, holder, cjson.encode(lanes))
 end
 if not is_first(holders, holder) then return {'WAITING'} end
 redis.call('ZADD', leases, 'GT', now + lease_ms, holder)

@@ -4,7 +4,7 @@ FULL: so much waits there (inputs, bytes) that no step has read; an empty mailbo
 
 KEYS   turn events mailbox receipts
 ARGV   message_id item most:n most_bytes:n
-REPLY  ACCEPTED | FULL inputs bytes | ALREADY receipt state | SEALED state | GONE
+REPLY  ACCEPTED | FULL inputs:n bytes:n | ALREADY receipt state:TurnState | SEALED state:TurnState | GONE
 ]]
 -- @include lib/event
 local state = redis.call('HGET', turn, 'state')

@@ -4,7 +4,7 @@ their policy. CANCEL: a hold's policy is to cancel the turn, and that is for the
 
 KEYS   turn budget trace history events guard
 ARGV   sid tid
-REPLY  EXPIRED wants | CANCEL reason | NONE
+REPLY  EXPIRED wants:words | CANCEL reason | NONE
 ]]
 -- @include lib/waves
 -- @include lib/holds_end

@@ -3,7 +3,7 @@ Let the session's turns begin again: the first that waits does at once, when non
 
 KEYS   session waiting flags readiness
 ARGV   base sid
-REPLY  RESUMED next | ALREADY
+REPLY  RESUMED turn | ALREADY
 ]]
 -- @include lib/activate
 local held = redis.call('HMGET', session, 'paused', 'live')

@@ -8,8 +8,8 @@ history. `ready` is the newest word about readiness: `ready`, or a hold as JSON 
 context this step fills, in per cent, where that is worth a warning, else 0: it is told once a turn.
 
 KEYS   turn budget history events spends mailbox receipts
-ARGV   owner fence:n asked estimate:n tokens:n estimate_usd shown drain:n ready full:n items...
-REPLY  GO step attempt | SPENT what | LOST
+ARGV   owner fence:n asked estimate:n tokens:n estimate_usd:f? shown:words drain:n ready full:n items...
+REPLY  GO step:n attempt:n | SPENT what:steps/tokens/cost | LOST
 ]]
 -- @include lib/event
 -- @include lib/holds

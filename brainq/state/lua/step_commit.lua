@@ -4,8 +4,9 @@ Commit a reply that asks for calls: the reply enters the history, the calls thei
 wrong with the reply, where something was; `notes` follow a reply without calls and tell the model.
 
 KEYS   turn session budget trace history events guard blocked spends
-ARGV   sid tid owner fence:n step:n item calls block tail problem input:n output:n cache_read:n cache_creation:n cost spend notes...
-REPLY  COMMITTED wants | LOST
+ARGV   sid tid owner fence:n step:n item calls block:words tail problem input:n output:n cache_read:n
+       cache_creation:n cost:f? spend notes...
+REPLY  COMMITTED wants:words | LOST
 ]]
 -- @include lib/holds
 -- @include lib/budget

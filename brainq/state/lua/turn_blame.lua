@@ -4,7 +4,7 @@ says how it died. The turn is rung for again at once.
 
 KEYS   turn
 ARGV   sid tid process how
-REPLY  BLAMED died | GONE
+REPLY  BLAMED died:n | GONE
 ]]
 -- @include lib/now
 -- @include lib/ring

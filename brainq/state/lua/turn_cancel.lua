@@ -1,10 +1,10 @@
 --[[
 Ask for a turn to be cancelled. One that still waits for its session ends at once; a live one is marked, and
-its coordinator rung: the mark outlives every process. `scope` is `queued` to touch no live turn.
+its coordinator rung: the mark outlives every process. `queued_only` is 1 to touch no live turn.
 
 KEYS   session waiting turn
-ARGV   sid tid reason first_step channel scope keep_session_ms:n
-REPLY  CANCELLED | REQUESTED | LIVE | ENDED state | GONE
+ARGV   sid tid reason first_step channel queued_only:b keep_session_ms:n
+REPLY  CANCELLED | REQUESTED | LIVE | ENDED state:TurnState | GONE
 ]]
 -- @include lib/cancel
 local state = redis.call('HGET', turn, 'state')
@@ -18,6 +18,6 @@ if state == 'queued' then
   return {'CANCELLED'}
 end
 if state ~= 'active' and state ~= 'parked' then return {'ENDED', state} end
-if scope == 'queued' then return {'LIVE'} end
+if queued_only == '1' then return {'LIVE'} end
 cancel_live(turn, sid, tid, reason, channel)
 return {'REQUESTED'}

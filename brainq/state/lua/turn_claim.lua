@@ -6,7 +6,7 @@ A turn that lost its worker `most_lost` times since it last went on is given to 
 
 KEYS   turn budget history notices events spends
 ARGV   owner fence:n lease_ms:n grace_ms:n most_lost:n
-REPLY  GO fence now | DROP why
+REPLY  GO fence:n now:n | DROP why:TurnState/gone/stale/held/grace/suspect/awaits
 ]]
 -- @include lib/history
 -- @include lib/event
@@ -24,7 +24,7 @@ local deadline = tonumber(redis.call('HGET', budget, 'deadline'))
 local interrupt = held[6] == '1' or now > deadline + 2000
 if held[6] == '1' and now < tonumber(held[8] or 0) + grace_ms and runs_calls(turn) then return {'DROP', 'grace'} end
 if held[4] ~= '' and tonumber(held[5] or 0) > now and not interrupt then return {'DROP', 'held'} end
-if held[3] ~= 'coordinator' and not interrupt and now < deadline then return {'DROP', 'awaits ' .. held[3]} end
+if held[3] ~= 'coordinator' and not interrupt and now < deadline then return {'DROP', 'awaits'} end
 
 local lost = held[4] ~= '' and tonumber(held[5] or 0) <= now
 if not interrupt and now < deadline and (tonumber(held[9]) or 0) + (lost and 1 or 0) >= most_lost then

@@ -6,8 +6,10 @@ are more than the `n_changes` changes that the diff was made of. `base` is the k
 turn's keys are made from it, in the same slot. `outcome` is what the session keeps of a turn with a history of its own.
 
 KEYS   session waiting turn budget trace history events notices spends mailbox receipts changes flags readiness
-ARGV   base sid tid owner fence:n ending stop_reason text failure item marker outcome open_status open_text first_step tail last diff n_changes:n input:n output:n cache_read:n cache_creation:n cost spend keep_session_ms:n
-REPLY  ENDED next freed bounced children | MORE | CHANGED | LOST
+ARGV   base sid tid owner fence:n ending:Ending stop_reason:StopReason text failure item marker outcome
+       open_status:TraceStatus open_text first_step tail last diff n_changes:n input:n output:n cache_read:n
+       cache_creation:n cost:f? spend keep_session_ms:n
+REPLY  ENDED next freed:words bounced:words children:words | MORE | CHANGED | LOST
 ]]
 -- @include lib/holds
 -- @include lib/budget

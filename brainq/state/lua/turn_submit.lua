@@ -5,8 +5,10 @@ drops those as well, `reject` does not queue. `said` is its word on readiness: `
 `kept` is what SQL knows of a turn that Redis may have lost, or empty. Running it again changes nothing.
 
 KEYS   session waiting turn spec budget events flags readiness mailbox receipts
-ARGV   base sid tid spec_json turn_kind isolated parent mode said first_step channel timeout_ms max_steps max_tool_calls max_reflections max_context_tokens max_total_tokens max_cost_usd max_children lost_reason kept
-REPLY  ACTIVE | QUEUED ahead stopped | EXISTS state | BUSY live
+ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b parent mode:OnBusy said first_step channel
+       timeout_ms:n max_steps:n max_tool_calls:n max_reflections:n max_context_tokens:n max_total_tokens:n?
+       max_cost_usd:f? max_children:n lost_reason kept
+REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live
 ]]
 -- @include lib/activate
 -- @include lib/cancel

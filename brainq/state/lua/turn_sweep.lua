@@ -4,7 +4,7 @@ than Redis comes back as actions: `end`, `skip`, `expire`, `rescue call attempt`
 
 KEYS   turn budget trace
 ARGV   sid tid rering_ms:n failing_ms:n unserved_ms:n grace_ms:n longest_lease_ms:n
-REPLY  LOOK after_ms fence actions | ENDED | GONE
+REPLY  LOOK after_ms:n fence:n actions:rows | ENDED | GONE
 ]]
 -- @include lib/event
 -- @include lib/ring

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from brainq.contracts.approval import EditedCall
 from brainq.contracts.claim import CallRef
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LIVE = ("queued", "active", "parked")
 MOST_INPUTS = 3
+DECISIONS: tuple[Literal["approved", "denied"], ...] = ("approved", "approved", "denied")
 POLICIES: tuple[HoldPolicy, ...] = ("deny", "release", "cancel")
 
 
@@ -122,12 +123,14 @@ class People:
     def decide(self, known: Known, call: str) -> None:
         rng = self._rng
         ref = CallRef(known.session_id, known.turn_id, call)
-        decision = rng.choice(("approved", "approved", "denied"))
+        decision = rng.choice(DECISIONS)
         seen = rng.choice(("h", "h", "h", "other"))
         edited = self._edited(ref) if decision == "approved" and rng.random() < 0.3 else None
         self._do(f"{decision} {ref.holder}", lambda _: self._decided(ref, decision, seen, edited))
 
-    def _decided(self, ref: CallRef, decision: str, seen: str, edited: EditedCall | None) -> None:
+    def _decided(
+        self, ref: CallRef, decision: Literal["approved", "denied"], seen: str, edited: EditedCall | None
+    ) -> None:
         ports = self._at.ports
         _, _, wants = ports.approvals.decide(
             ref, args_hash=seen, decision=decision, by="ann", why="so", edited=edited

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
 import redis
 
 from brainq.settings import Settings
 from brainq.state.connection import Client
+from brainq.state.headers import Signature
 from brainq.state.keys import Keys
-from brainq.state.scripts import Script, Scripts
+from brainq.state.scripts import Script
+from brainq.state.typed_scripts import Scripts
 from brainq.wiring import doorbells
 from tests.support.model.client import ModelClient
 from tests.support.model.rules import BrokenRule
@@ -56,6 +58,14 @@ def by_model_clock(text: str) -> str:
     return text.replace(_TIME, _MODEL_TIME)
 
 
+def named(signature: Signature, keys: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:
+    """What a script was given, by the names of its header."""
+    return {
+        **dict(zip(signature.keys, keys, strict=False)),
+        **{arg.name: given for arg, given in zip(signature.args, args, strict=False)},
+    }
+
+
 class Watcher(Protocol):
     """Who is told of each script's run."""
 
@@ -76,7 +86,6 @@ class WatchedScript:
     """Stands for one Script."""
 
     def __init__(self, script: Script, client: ModelClient, watcher: Watcher) -> None:
-        self._script = script
         self._client = client
         self._watcher = watcher
         self.signature = script.signature
@@ -87,23 +96,17 @@ class WatchedScript:
         self.text = text
         self.sha = hashlib.sha1(text.encode()).hexdigest()
 
-    def on(self, keys: Keys, session_id: str, turn_id: str, **given: Any) -> list[str]:
-        return Script.on(cast(Script, self), keys, session_id, turn_id, **given)
-
-    def __call__(self, **given: Any) -> list[str]:
+    def __call__(self, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
         name = self.signature.name
         fate = self._watcher.before(name)
         if fate == "request lost":
             raise redis.ConnectionError(f"{name}: the request was lost")
-        sig = self.signature
-        keys = [given[key] for key in sig.keys] + list(given.get(sig.more_keys, ()))
-        args = [given[arg] for arg in sig.args] + list(given.get(sig.more_args, ()))
         run = ("EVALSHA", self.sha, len(keys), *keys, *args)
         if self._changes_turns:
             reply, state = self._client.many([run, self._watcher.look()])
         else:
             reply, state = self._client.many([run])[0], None
-        self._watcher.after(name, given, reply, state)
+        self._watcher.after(name, named(self.signature, keys, args), reply, state)
         if fate == "twice":
             once, reply, twice = self._client.many([("EVAL", DIGEST, 0), run, ("EVAL", DIGEST, 0)])
             if once != twice:
@@ -119,14 +122,15 @@ class WatchedScripts(Scripts):
     """All scripts, watched. `text_of` and `replace` make mutants."""
 
     def __init__(self, client: ModelClient, watcher: Watcher) -> None:
-        super().__init__(cast(Client, client), doorbells(Settings(redis_url=None)))
+        settings = Settings(redis_url=None)
+        super().__init__(cast(Client, client), Keys(settings.prefix), doorbells(settings))
         self._watched = {name: WatchedScript(script, client, watcher) for name, script in self.all().items()}
         self._wire = client
         for script in self._watched.values():
             self._load(script.text)
 
-    def __getattr__(self, name: str) -> Script:
-        return cast(Script, self._watched[name])
+    def run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
+        return self._watched[name](keys, args)
 
     def replace(self, name: str, old: str, new: str) -> None:
         """Run `name` with `new` in place of `old`, which must be in it."""

@@ -11,11 +11,15 @@ from redis.exceptions import NoScriptError
 
 from brainq.errors import ScriptError
 from brainq.settings import Settings
-from brainq.state.scripts import LUA, Script, Scripts, signature
+from brainq.state import typed_scripts
+from brainq.state.headers import Field, Reply, signature
+from brainq.state.keys import Keys
+from brainq.state.scripts import LUA, NAMES, LoadedScripts, Script
+from brainq.state.typed_scripts import Scripts
 from brainq.wiring import doorbells
+from ops.typed_scripts import TARGET, generated
 
 BELLS = doorbells(Settings(redis_url=None))
-NAMES = sorted(path.stem for path in LUA.glob("*.lua"))
 MOST_LINES = 80
 
 
@@ -38,19 +42,46 @@ def header(keys: str = "turn", argv: str = "owner fence:n", reply: str = "OK | L
     return f"--[[\nWhat it does.\n\nKEYS   {keys}\nARGV   {argv}\nREPLY  {reply}\n]]\nreturn {{'OK'}}\n"
 
 
-def beat(client: Any) -> Script:
-    return Script(client, "turn_beat", BELLS)
-
-
-GIVEN: dict[str, Any] = {"turn": "k", "owner": "w", "fence": 3, "lease_ms": 1000}
+def scripts(client: Any) -> Scripts:
+    return Scripts(client, Keys("bq:"), BELLS)
 
 
 def test_a_header_is_a_signature() -> None:
-    parsed = signature("x", header("holders leases lanes...", "owner fence:n items..."))
-    assert (parsed.keys, parsed.more_keys) == (("holders", "leases"), "lanes")
-    assert (parsed.args, parsed.numbers, parsed.more_args) == (("owner", "fence"), {"fence"}, "items")
-    assert parsed.replies == {"OK", "LOST"}
-    assert parsed.prelude().splitlines()[2:] == ["local owner = ARGV[1]", "local fence = tonumber(ARGV[2])"]
+    parsed = signature("x", header("holders leases lanes...", "owner fence:n cost:f? items..."))
+    assert (parsed.about, parsed.keys, parsed.more_keys) == (
+        "What it does.",
+        ("holders", "leases"),
+        Field("lanes"),
+    )
+    assert parsed.args == (Field("owner"), Field("fence", "n"), Field("cost", "f?"))
+    assert parsed.more_args == Field("items")
+    assert parsed.replies == (Reply("OK"), Reply("LOST", (Field("why"),)))
+    assert parsed.prelude().splitlines() == [
+        "local holders = KEYS[1]",
+        "local leases = KEYS[2]",
+        "local owner = ARGV[1]",
+        "local fence = tonumber(ARGV[2])",
+        "local cost = ARGV[3]",
+        "local lanes = {}",
+        "for i = 3, #KEYS do lanes[i - 2] = KEYS[i] end",
+        "local items = {}",
+        "for i = 4, #ARGV do items[i - 3] = ARGV[i] end",
+    ]
+
+
+def test_replies_may_go_on_in_the_next_line() -> None:
+    parsed = signature(
+        "x", header(reply="OK |\n       DROP why:TurnState/gone\n       | SENT names:ONE/TWO...")
+    )
+    assert parsed.replies[1:] == (
+        Reply("DROP", (Field("why", "TurnState/gone"),)),
+        Reply("SENT", rest=Field("names", "ONE/TWO")),
+    )
+
+
+def test_another_interface_has_another_fingerprint() -> None:
+    one, other = signature("x", header(reply="OK | LOST")), signature("x", header(reply="OK | LOST why"))
+    assert one.fingerprint != other.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -60,6 +91,8 @@ def test_a_header_is_a_signature() -> None:
         ("--[[\nKEYS turn\nREPLY OK\n]]\n", r"x\.lua: the header lacks ARGV"),
         (header(argv="next"), r"x\.lua: \['next'\] may not be used as a name"),
         (header(keys="end"), r"x\.lua: \['end'\] may not be used as a name"),
+        (header(argv="state:TurnStat"), r"x\.lua: state is of an unknown type 'TurnStat'"),
+        (header(reply="OK | LOST why:m"), r"x\.lua: why is of an unknown type 'm'"),
     ],
 )
 def test_a_wrong_header_is_refused(source: str, message: str) -> None:
@@ -67,44 +100,49 @@ def test_a_wrong_header_is_refused(source: str, message: str) -> None:
         signature("x", source)
 
 
-def test_a_missing_name_is_named() -> None:
-    given = {name: value for name, value in GIVEN.items() if name != "fence"}
-    with pytest.raises(
-        ScriptError, match=r"turn_beat: 'fence' was not given; it takes turn, owner, fence, lease_ms"
-    ):
-        beat(Replies("OK"))(**given)
+def test_the_generated_module_is_that_of_the_headers() -> None:
+    assert TARGET.read_text() == generated(), "run `python -m ops.typed_scripts`"
 
 
-def test_an_unknown_name_is_named() -> None:
-    with pytest.raises(
-        ScriptError, match=r"turn_beat: \['fense'\] is not among turn, owner, fence, lease_ms"
-    ):
-        beat(Replies("OK"))(**GIVEN, fense=3)
+def test_a_header_that_has_changed_since_is_refused() -> None:
+    client: Any = Replies("OK")
+    old = {**typed_scripts.HEADERS, "turn_beat": "another"}
+    with pytest.raises(ScriptError, match=r"turn_beat\.lua: its header has changed; run `python -m ops"):
+        LoadedScripts(client, Keys("bq:"), BELLS, old)
 
 
 def test_an_undeclared_reply_is_refused() -> None:
     with pytest.raises(ScriptError, match=r"replied 'MAYBE', its header declares \['CANCEL', 'LOST', 'OK'\]"):
-        beat(Replies("MAYBE"))(**GIVEN)
+        scripts(Replies("MAYBE")).turn_beat("s", "t", owner="w", fence=3, lease_ms=1000)
+
+
+def finalize_claim(*reply: str) -> object:
+    return scripts(Replies(*reply)).finalize_claim("s", "t", owner="w", step="log", lease_ms=1000)
+
+
+def test_a_reply_has_named_fields_of_closed_types() -> None:
+    assert finalize_claim("DROP", "gone") == typed_scripts.FinalizeClaimDrop(why="gone")
+    given = typed_scripts.FinalizeClaimGo(fence=7, tries=1, revision=0, sent=True)
+    assert finalize_claim("GO", "7", "1", "0", "1") == given
+    with pytest.raises(
+        ScriptError, match=r"finalize_claim: replied 'asleep', its header declares \['gone', "
+    ):
+        finalize_claim("DROP", "asleep")
 
 
 def test_names_become_positions() -> None:
     client = Replies("OK")
-    script = beat(client)
-    assert script(**GIVEN) == ["OK"]
-    assert client.sent == [("EVALSHA", script.sha, 1, "k", "w", 3, 1000)]
+    loaded = scripts(client)
+    assert loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000) == "OK"
+    assert client.sent == [("EVALSHA", loaded.all()["turn_beat"].sha, 1, "bq:{s}:t:t", "w", 3, 1000)]
 
 
 def test_a_server_that_does_not_know_the_script_is_sent_it() -> None:
     client = Replies("OK", knows=False)
-    script = beat(client)
-    script(**GIVEN)
-    assert [words[:2] for words in client.sent] == [("EVALSHA", script.sha), ("EVAL", script.text)]
-
-
-def test_an_unknown_script_is_named() -> None:
-    client: Any = Replies("OK")
-    with pytest.raises(AttributeError, match=r"there is no script turn_bet\.lua"):
-        Scripts(client, BELLS).turn_bet()
+    loaded = scripts(client)
+    loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000)
+    beat = loaded.all()["turn_beat"]
+    assert [words[:2] for words in client.sent] == [("EVALSHA", beat.sha), ("EVAL", beat.text)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -126,15 +164,13 @@ def test_a_script_is_short(name: str) -> None:
 def test_a_script_returns_what_it_declares(name: str) -> None:
     source = (LUA / f"{name}.lua").read_text()
     returned = set(re.findall(r"\{'([A-Z]+)'", source)) | set(re.findall(r"(?:and|or) '([A-Z]{4,})'", source))
-    assert signature(name, source).replies == returned
+    assert signature(name, source).words == returned
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_reply_of_a_script_is_tested(name: str) -> None:
     tested = (Path(__file__).parents[2] / "lua" / f"test_{name}.py").read_text()
     missing = {
-        word
-        for word in signature(name, (LUA / f"{name}.lua").read_text()).replies
-        if f'"{word}"' not in tested
+        word for word in signature(name, (LUA / f"{name}.lua").read_text()).words if f'"{word}"' not in tested
     }
     assert not missing

@@ -1,0 +1,1671 @@
+"""Generated from the headers in `lua/` by `python -m ops.typed_scripts`: change a header, then run that.
+
+One method a script. A reply that says more than its word is a dataclass; the others are their words.
+"""
+
+# ruff: noqa: A002
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from brainq.contracts.approval import ApprovalState
+from brainq.contracts.effect import Effect
+from brainq.contracts.hold import HoldPolicy
+from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
+from brainq.contracts.turn import OnBusy, TurnKind
+from brainq.state.connection import Client
+from brainq.state.keys import Keys
+from brainq.state.scripts import Doorbells, LoadedScripts, undeclared
+
+HEADERS = {
+    "approval_decide": "2e4d48b082",
+    "aside_begin": "14b8cf2e76",
+    "aside_commit": "738ee9cbde",
+    "budget_claim": "fc378f6866",
+    "budget_create": "c7bcf67065",
+    "budget_spend": "6e86d3ef79",
+    "call_beat": "c3db0a9003",
+    "call_claim": "98de5adcd5",
+    "call_complete": "6be484116f",
+    "call_dispatch": "889eae62fc",
+    "call_give_up": "3e0b65aed1",
+    "call_park": "451766116c",
+    "call_rescue": "95fd06f80d",
+    "call_settle": "2a875daf25",
+    "call_token": "34d16420a5",
+    "finalize_beat": "3fd54e7e4c",
+    "finalize_claim": "ee4d21a921",
+    "finalize_finish": "845aa8a557",
+    "finalize_retry": "5196598d7e",
+    "finalize_settle": "3a6bb2061e",
+    "flag_add": "a66395743b",
+    "flag_release": "8b0025735f",
+    "gate_shut": "8d3d833975",
+    "history_compact": "7ab42c332e",
+    "hold_place": "343cf8106f",
+    "hold_release": "8a56a05fb1",
+    "index_again": "e860f31442",
+    "index_hasten": "29e60e4754",
+    "index_take": "0fe0bf8802",
+    "judge_ring": "4e4dd35003",
+    "lane_beat": "b04951a83c",
+    "lane_free": "92610d34f3",
+    "lane_lapse": "58d830999d",
+    "lane_lapsed": "05e29ccab0",
+    "lane_reap": "e7511e9099",
+    "lane_take": "52c56b44a6",
+    "mailbox_put": "458ccdb049",
+    "opening_skip": "9d5035c61c",
+    "park_expire": "3811ca2c16",
+    "result_publish": "7ad37210d9",
+    "session_pause": "f5d5c18aef",
+    "session_resume": "ff6b073a7a",
+    "step_begin": "a7c37a35c1",
+    "step_commit": "95eb56142c",
+    "step_delta": "04b6a7f16a",
+    "step_retry": "e2f54a7e13",
+    "turn_beat": "1050784ce4",
+    "turn_begin": "3fd49bcee1",
+    "turn_blame": "2f6c6e4706",
+    "turn_cancel": "011479cf20",
+    "turn_claim": "fdcfeeb592",
+    "turn_end": "cd51bb2874",
+    "turn_open": "97f7c55730",
+    "turn_release": "d0589e7913",
+    "turn_submit": "f7f2cf9813",
+    "turn_sweep": "ecc976d08d",
+}
+"""Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
+
+
+def _closed(script: str, said: Any, declared: tuple[str, ...]) -> Any:
+    """`said`, if it is one of the words declared. Raises ScriptError."""
+    if said not in declared:
+        raise undeclared(script, said, declared)
+    return said
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecideApproved:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecideDenied:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecideDecided:
+    state: ApprovalState
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecideExpired:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecideEnded:
+    state: TurnState
+
+
+@dataclass(frozen=True, slots=True)
+class AsideBeginSpent:
+    what: Literal["tokens", "cost", "reflections"]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetClaimDone:
+    claims: tuple[Literal["CLAIMED", "ALREADY", "SPENT"], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallClaimGo:
+    spec: str
+    cap_ms: int
+    remaining_ms: int
+    effect: Effect
+    tool: str
+    step: int
+    edited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CallClaimHeld:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallClaimDrop:
+    why: TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallCompleteSettled:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallCompleteLate:
+    status: TraceStatus
+
+
+@dataclass(frozen=True, slots=True)
+class CallDispatchAlready:
+    status: TraceStatus
+
+
+@dataclass(frozen=True, slots=True)
+class CallDispatchSettled:
+    status: TraceStatus | Literal["gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallDispatchHeld:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallGiveUpSettled:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallGiveUpGone:
+    status: TraceStatus | Literal["gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallParkParked:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallParkSettled:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallParkLate:
+    status: TraceStatus
+
+
+@dataclass(frozen=True, slots=True)
+class CallParkLost:
+    status: TraceStatus | Literal["gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRescueAgain:
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallRescueGone:
+    status: TraceStatus | Literal["gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallSettleSettled:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallSettleLate:
+    status: TraceStatus
+
+
+@dataclass(frozen=True, slots=True)
+class CallSettleLost:
+    status: TraceStatus | Literal["gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallTokenGiven:
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class FinalizeClaimGo:
+    fence: int
+    tries: int
+    revision: int
+    sent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FinalizeClaimDrop:
+    why: Literal["gone", "stale", "held", "later"]
+
+
+@dataclass(frozen=True, slots=True)
+class FinalizeSettleGo:
+    fence: int
+    tries: int
+    revision: int
+    sent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FlagReleaseTaken:
+    turn: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldPlaceEnded:
+    state: TurnState
+
+
+@dataclass(frozen=True, slots=True)
+class HoldReleaseReleased:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexTakeDue:
+    mark: str
+    stepped: int
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFreeFreed:
+    granted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLapsedLapsed:
+    mark: str
+    holders: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneReapFreed:
+    granted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MailboxPutFull:
+    inputs: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MailboxPutAlready:
+    receipt: str
+    state: TurnState
+
+
+@dataclass(frozen=True, slots=True)
+class MailboxPutSealed:
+    state: TurnState
+
+
+@dataclass(frozen=True, slots=True)
+class ParkExpireExpired:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParkExpireCancel:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResumeResumed:
+    turn: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepBeginGo:
+    step: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepBeginSpent:
+    what: Literal["steps", "tokens", "cost"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepCommitCommitted:
+    wants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBlameBlamed:
+    died: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCancelEnded:
+    state: TurnState
+
+
+@dataclass(frozen=True, slots=True)
+class TurnClaimGo:
+    fence: int
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnClaimDrop:
+    why: TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits"]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEndEnded:
+    next: str
+    freed: tuple[str, ...]
+    bounced: tuple[str, ...]
+    children: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSubmitQueued:
+    ahead: int
+    stopped: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSubmitExists:
+    state: TurnState
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSubmitBusy:
+    live: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSweepLook:
+    after_ms: int
+    fence: int
+    actions: tuple[tuple[str, ...], ...]
+
+
+class Scripts(LoadedScripts):
+    """All scripts, by name. Each raises ScriptError on a reply its header does not declare."""
+
+    def __init__(self, client: Client, keys: Keys, doorbells: Doorbells) -> None:
+        super().__init__(client, keys, doorbells, HEADERS)
+
+    def approval_decide(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        call: str,
+        expect: str,
+        decision: Literal["approved", "denied"],
+        who: str,
+        comment: str,
+        edit: str,
+    ) -> (
+        ApprovalDecideApproved
+        | ApprovalDecideDenied
+        | ApprovalDecideDecided
+        | ApprovalDecideExpired
+        | ApprovalDecideEnded
+        | Literal["STALE", "GONE"]
+    ):
+        """Decide an approval, once: `decision` is `approved` or `denied`."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "approval_decide",
+            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
+            [session_id, turn_id, call, expect, decision, who, comment, edit],
+        )
+        if reply[0] == "APPROVED":
+            return ApprovalDecideApproved(wants=tuple(reply[1].split()))
+        if reply[0] == "DENIED":
+            return ApprovalDecideDenied(wants=tuple(reply[1].split()))
+        if reply[0] == "DECIDED":
+            return ApprovalDecideDecided(state=_closed("approval_decide", reply[1], get_args(ApprovalState)))
+        if reply[0] == "EXPIRED":
+            return ApprovalDecideExpired(wants=tuple(reply[1].split()))
+        if reply[0] == "ENDED":
+            return ApprovalDecideEnded(state=TurnState(reply[1]))
+        return reply[0]
+
+    def aside_begin(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        fence: int,
+        kind: Literal["reflection", "compaction"],
+        mark: str,
+        tokens: int,
+        usd: float | None,
+    ) -> AsideBeginSpent | Literal["GO", "DONE", "LOST"]:
+        """Begin a model call beside the steps: a reflection, or a compaction."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "aside_begin",
+            [turn, f"{turn}:budget"],
+            [owner, fence, kind, mark, tokens, "" if usd is None else repr(usd)],
+        )
+        if reply[0] == "SPENT":
+            return AsideBeginSpent(what=_closed("aside_begin", reply[1], ("tokens", "cost", "reflections")))
+        return reply[0]
+
+    def aside_commit(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        fence: int,
+        kind: str,
+        item: str,
+        input: int,
+        output: int,
+        cache_read: int,
+        cache_creation: int,
+        cost: float | None,
+        spend: str,
+        data: str,
+    ) -> Literal["COMMITTED", "LOST"]:
+        """Commit a reflection: its note enters the history (none when it brought nothing), what it
+        used is paid, and the coordinator is rung for the step itself."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "aside_commit",
+            [turn, f"{turn}:budget", f"{session}history", f"{turn}:events", f"{turn}:spends"],
+            [
+                session_id,
+                turn_id,
+                owner,
+                fence,
+                kind,
+                item,
+                input,
+                output,
+                cache_read,
+                cache_creation,
+                "" if cost is None else repr(cost),
+                spend,
+                data,
+            ],
+        )
+        return reply[0]
+
+    def budget_claim(
+        self, session_id: str, turn_id: str, *, kind: str, ids: Sequence[str]
+    ) -> BudgetClaimDone | Literal["EXPIRED"]:
+        """Claim units of one kind (steps, tool_calls, reflections): never more than its maximum,
+        whoever asks."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("budget_claim", [turn, f"{turn}:budget"], [kind, *ids])
+        if reply[0] == "DONE":
+            return BudgetClaimDone(
+                claims=tuple(
+                    _closed("budget_claim", word, ("CLAIMED", "ALREADY", "SPENT")) for word in reply[1:]
+                )
+            )
+        return reply[0]
+
+    def budget_create(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        timeout_ms: int,
+        max_steps: int,
+        max_tool_calls: int,
+        max_reflections: int,
+        max_context_tokens: int,
+        max_total_tokens: int | None,
+        max_cost_usd: float | None,
+        keep_ms: int,
+    ) -> Literal["CREATED", "EXISTS"]:
+        """Make a budget, once."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "budget_create",
+            [f"{turn}:budget"],
+            [
+                timeout_ms,
+                max_steps,
+                max_tool_calls,
+                max_reflections,
+                max_context_tokens,
+                "" if max_total_tokens is None else max_total_tokens,
+                "" if max_cost_usd is None else repr(max_cost_usd),
+                keep_ms,
+            ],
+        )
+        return reply[0]
+
+    def budget_spend(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        id: str,
+        input: int,
+        output: int,
+        cache_read: int,
+        cache_creation: int,
+        cost: float | None,
+    ) -> Literal["ADDED", "ALREADY", "GONE"]:
+        """Add what a model call used."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "budget_spend",
+            [f"{turn}:budget"],
+            [id, input, output, cache_read, cache_creation, "" if cost is None else repr(cost)],
+        )
+        return reply[0]
+
+    def call_beat(
+        self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, lease_ms: int
+    ) -> Literal["OK", "CLOSED", "LOST"]:
+        """Renew the lease of a running call, or learn that it is no longer wanted."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("call_beat", [turn, f"{turn}:trace"], [owner, call, attempt, lease_ms])
+        return reply[0]
+
+    def call_claim(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        call: str,
+        attempt: int,
+        lease_ms: int,
+        serves: Sequence[str],
+    ) -> CallClaimGo | CallClaimHeld | CallClaimDrop:
+        """Take a dispatched call to run it."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "call_claim",
+            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
+            [session_id, turn_id, owner, call, attempt, lease_ms, " ".join(serves)],
+        )
+        if reply[0] == "GO":
+            return CallClaimGo(
+                spec=reply[1],
+                cap_ms=int(reply[2]),
+                remaining_ms=int(reply[3]),
+                effect=Effect(reply[4]),
+                tool=reply[5],
+                step=int(reply[6]),
+                edited=reply[7] == "1",
+            )
+        if reply[0] == "HELD":
+            return CallClaimHeld(wants=tuple(reply[1].split()))
+        return CallClaimDrop(
+            why=reply[1]
+            if reply[1] in ("gone", "stale", "unserved", "closed", "expired")
+            else TraceStatus(reply[1])
+        )
+
+    def call_complete(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        call: str,
+        token: str,
+        known: bool,
+        status: TraceStatus,
+        message: str,
+        detail: str,
+        retryable: bool,
+        found: str,
+        notice: str,
+        spent: str,
+    ) -> CallCompleteSettled | CallCompleteLate | Literal["EARLY", "USED", "BAD", "GONE"]:
+        """The result of a parked call comes from outside, once."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "call_complete",
+            [
+                turn,
+                f"{turn}:budget",
+                f"{turn}:trace",
+                f"{session}history",
+                f"{turn}:events",
+                f"{turn}:guard",
+                f"{turn}:sources",
+                f"{turn}:blocked",
+                f"{session}notices",
+                f"{turn}:spends",
+            ],
+            [
+                session_id,
+                turn_id,
+                call,
+                token,
+                "1" if known else "0",
+                status,
+                message,
+                detail,
+                "1" if retryable else "0",
+                found,
+                notice,
+                spent,
+            ],
+        )
+        if reply[0] == "SETTLED":
+            return CallCompleteSettled(wants=tuple(reply[1].split()))
+        if reply[0] == "LATE":
+            return CallCompleteLate(status=TraceStatus(reply[1]))
+        return reply[0]
+
+    def call_dispatch(
+        self, session_id: str, turn_id: str, *, call: str
+    ) -> CallDispatchAlready | CallDispatchSettled | CallDispatchHeld | Literal["DISPATCHED"]:
+        """Put a call that holds its lanes into its effect's queue."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "call_dispatch",
+            [turn, f"{turn}:budget", f"{turn}:trace", f"{turn}:events", f"{session}history", f"{turn}:guard"],
+            [session_id, turn_id, call],
+        )
+        if reply[0] == "ALREADY":
+            return CallDispatchAlready(status=TraceStatus(reply[1]))
+        if reply[0] == "SETTLED":
+            return CallDispatchSettled(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
+        if reply[0] == "HELD":
+            return CallDispatchHeld(wants=tuple(reply[1].split()))
+        return reply[0]
+
+    def call_give_up(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        call: str,
+        attempt: int,
+        status: TraceStatus,
+        message: str,
+        detail: str,
+        retryable: bool,
+    ) -> CallGiveUpSettled | CallGiveUpGone | Literal["ALIVE"]:
+        """Settle a call whose worker is gone and which must not run again: unknown, failed, or as
+        SQL recorded its end."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "call_give_up",
+            [
+                turn,
+                f"{turn}:budget",
+                f"{turn}:trace",
+                f"{session}history",
+                f"{turn}:events",
+                f"{turn}:guard",
+                f"{turn}:sources",
+                f"{turn}:blocked",
+            ],
+            [session_id, turn_id, call, attempt, status, message, detail, "1" if retryable else "0"],
+        )
+        if reply[0] == "SETTLED":
+            return CallGiveUpSettled(wants=tuple(reply[1].split()))
+        if reply[0] == "GONE":
+            return CallGiveUpGone(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
+        return reply[0]
+
+    def call_park(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        call: str,
+        attempt: int,
+        why: Literal["outside", "child"],
+        token: str,
+        timeout_ms: int,
+        found: str,
+        block: bool,
+        changed: str,
+    ) -> CallParkParked | CallParkSettled | CallParkLate | CallParkLost:
+        """A call's function has returned, and its result will come from outside: the call waits for
+        it, and no worker does."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "call_park",
+            [
+                turn,
+                f"{turn}:budget",
+                f"{turn}:trace",
+                f"{session}history",
+                f"{turn}:events",
+                f"{turn}:guard",
+                f"{turn}:sources",
+                f"{turn}:blocked",
+                f"{turn}:changes",
+            ],
+            [
+                session_id,
+                turn_id,
+                owner,
+                call,
+                attempt,
+                why,
+                token,
+                timeout_ms,
+                found,
+                "1" if block else "0",
+                changed,
+            ],
+        )
+        if reply[0] == "PARKED":
+            return CallParkParked(wants=tuple(reply[1].split()))
+        if reply[0] == "SETTLED":
+            return CallParkSettled(wants=tuple(reply[1].split()))
+        if reply[0] == "LATE":
+            return CallParkLate(status=TraceStatus(reply[1]))
+        return CallParkLost(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
+
+    def call_rescue(
+        self, session_id: str, turn_id: str, *, call: str, attempt: int
+    ) -> CallRescueAgain | CallRescueGone | Literal["ALIVE"]:
+        """Ask again for a call whose worker is gone: the next attempt, in the lanes it still
+        holds."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "call_rescue",
+            [turn, f"{turn}:budget", f"{turn}:trace", f"{turn}:events", f"{session}history", f"{turn}:guard"],
+            [session_id, turn_id, call, attempt],
+        )
+        if reply[0] == "AGAIN":
+            return CallRescueAgain(attempt=int(reply[1]))
+        if reply[0] == "GONE":
+            return CallRescueGone(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
+        return reply[0]
+
+    def call_settle(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        call: str,
+        attempt: int,
+        status: TraceStatus,
+        message: str,
+        detail: str,
+        latency_ms: int,
+        retryable: bool,
+        found: str,
+        block: bool,
+        notice: str,
+        changed: str,
+    ) -> CallSettleSettled | CallSettleLate | CallSettleLost:
+        """Record how a call ended: the move of its status and the recording of its result are one
+        step, so no result enters a turn whose call has timed out or whose gate is closed."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "call_settle",
+            [
+                turn,
+                f"{turn}:budget",
+                f"{turn}:trace",
+                f"{session}history",
+                f"{turn}:events",
+                f"{turn}:guard",
+                f"{turn}:sources",
+                f"{turn}:blocked",
+                f"{session}notices",
+                f"{turn}:changes",
+            ],
+            [
+                session_id,
+                turn_id,
+                owner,
+                call,
+                attempt,
+                status,
+                message,
+                detail,
+                latency_ms,
+                "1" if retryable else "0",
+                found,
+                "1" if block else "0",
+                notice,
+                changed,
+            ],
+        )
+        if reply[0] == "SETTLED":
+            return CallSettleSettled(wants=tuple(reply[1].split()))
+        if reply[0] == "LATE":
+            return CallSettleLate(status=TraceStatus(reply[1]))
+        return CallSettleLost(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
+
+    def call_token(
+        self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, token: str
+    ) -> CallTokenGiven | Literal["LOST"]:
+        """Note the token that a running call gives away, so that no other one is taken for it."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("call_token", [f"{turn}:trace"], [owner, call, attempt, token])
+        if reply[0] == "GIVEN":
+            return CallTokenGiven(token=reply[1])
+        return reply[0]
+
+    def finalize_beat(
+        self, session_id: str, turn_id: str, *, fence: int, lease_ms: int
+    ) -> Literal["OK", "LOST"]:
+        """Renew the lease of a finalizer step."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("finalize_beat", [turn], [fence, lease_ms])
+        return reply[0]
+
+    def finalize_claim(
+        self, session_id: str, turn_id: str, *, owner: str, step: str, lease_ms: int
+    ) -> FinalizeClaimGo | FinalizeClaimDrop:
+        """Take the finalizer step that is next, if it is the one the doorbell names and nobody
+        holds it."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("finalize_claim", [turn], [owner, step, lease_ms])
+        if reply[0] == "GO":
+            return FinalizeClaimGo(
+                fence=int(reply[1]), tries=int(reply[2]), revision=int(reply[3]), sent=reply[4] == "1"
+            )
+        return FinalizeClaimDrop(why=_closed("finalize_claim", reply[1], ("gone", "stale", "held", "later")))
+
+    def finalize_finish(
+        self, session_id: str, turn_id: str, *, fence: int, step: str, keep_ms: int
+    ) -> Literal["FINISHED", "LOST"]:
+        """The last finalizer step is done (or given up): the chain is finished, and the turn's keys
+        get their lifetime."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "finalize_finish",
+            [
+                turn,
+                f"{turn}:spec",
+                f"{turn}:budget",
+                f"{turn}:trace",
+                f"{turn}:guard",
+                f"{turn}:events",
+                f"{turn}:sources",
+                f"{turn}:blocked",
+                f"{turn}:spends",
+                f"{turn}:result",
+                f"{turn}:mailbox",
+                f"{turn}:receipts",
+                f"{turn}:changes",
+                f"{turn}:history",
+            ],
+            [fence, step, keep_ms],
+        )
+        return reply[0]
+
+    def finalize_retry(
+        self, session_id: str, turn_id: str, *, fence: int, retry_ms: int, failure: str
+    ) -> Literal["WAIT", "LOST"]:
+        """A finalizer step failed and is to be tried again after `retry_ms`; the sweeper rings
+        then."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("finalize_retry", [turn], [fence, retry_ms, failure])
+        return reply[0]
+
+    def finalize_settle(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        fence: int,
+        step: str,
+        next_step: str,
+        owner: str,
+        lease_ms: int,
+    ) -> FinalizeSettleGo | Literal["NEXT", "LOST"]:
+        """A finalizer step is done (or given up), and the chain goes on with `next_step`."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "finalize_settle", [turn], [session_id, turn_id, fence, step, next_step, owner, lease_ms]
+        )
+        if reply[0] == "GO":
+            return FinalizeSettleGo(
+                fence=int(reply[1]), tries=int(reply[2]), revision=int(reply[3]), sent=reply[4] == "1"
+            )
+        return reply[0]
+
+    def flag_add(
+        self,
+        session_id: str,
+        *,
+        flag: str,
+        timeout_ms: int,
+        policy: HoldPolicy,
+        reason: str,
+        most: int,
+        keep_ms: int,
+    ) -> Literal["ADDED", "ALREADY", "FULL"]:
+        """Add a readiness flag to a session's queue: its next turn that has none takes the
+        oldest."""
+        session = self.keys.session(session_id)
+        reply = self.run(
+            "flag_add",
+            [f"{session}session", f"{session}flags", f"{session}readiness"],
+            [flag, timeout_ms, policy, reason, most, keep_ms],
+        )
+        return reply[0]
+
+    def flag_release(self, session_id: str, *, flag: str) -> FlagReleaseTaken | Literal["READY", "GONE"]:
+        """Say that a readiness flag is ready."""
+        session = self.keys.session(session_id)
+        reply = self.run("flag_release", [f"{session}flags"], [flag])
+        if reply[0] == "TAKEN":
+            return FlagReleaseTaken(turn=reply[1])
+        return reply[0]
+
+    def gate_shut(self, session_id: str, turn_id: str, *, by: str) -> Literal["SHUT", "ALREADY", "GONE"]:
+        """Shut a turn's write gate: no result enters it any more, though it has not ended yet."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("gate_shut", [turn], [by])
+        return reply[0]
+
+    def history_compact(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        fence: int,
+        expect: int,
+        drop: int,
+        input: int,
+        output: int,
+        cache_read: int,
+        cache_creation: int,
+        cost: float | None,
+        spend: str,
+        data: str,
+        mark: str,
+        forget: Sequence[str],
+        items: Sequence[str],
+    ) -> Literal["COMPACTED", "CHANGED", "LOST"]:
+        """Replace the oldest messages of the history by a summary: `drop` of them go, `items` (the
+        summary, and messages that must stay) come in front."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "history_compact",
+            [
+                turn,
+                f"{session}session",
+                f"{turn}:budget",
+                f"{session}history",
+                f"{turn}:events",
+                f"{turn}:spends",
+                f"{turn}:guard",
+            ],
+            [
+                session_id,
+                turn_id,
+                owner,
+                fence,
+                expect,
+                drop,
+                input,
+                output,
+                cache_read,
+                cache_creation,
+                "" if cost is None else repr(cost),
+                spend,
+                data,
+                mark,
+                " ".join(forget),
+                *items,
+            ],
+        )
+        return reply[0]
+
+    def hold_place(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        hold: str,
+        timeout_ms: int,
+        policy: HoldPolicy,
+        reason: str,
+        hold_kind: Literal["hold", "readiness"],
+    ) -> HoldPlaceEnded | Literal["HELD", "ALREADY", "GONE"]:
+        """Place a hold on a turn: from now on no call that changes something starts in it."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "hold_place", [turn, f"{turn}:events"], [hold, timeout_ms, policy, reason, hold_kind]
+        )
+        if reply[0] == "ENDED":
+            return HoldPlaceEnded(state=TurnState(reply[1]))
+        return reply[0]
+
+    def hold_release(
+        self, session_id: str, turn_id: str, *, hold: str
+    ) -> HoldReleaseReleased | Literal["ABSENT", "GONE"]:
+        """Release a hold of a turn."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "hold_release",
+            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
+            [session_id, turn_id, hold],
+        )
+        if reply[0] == "RELEASED":
+            return HoldReleaseReleased(wants=tuple(reply[1].split()))
+        return reply[0]
+
+    def index_again(self, *, member: str, mark: str, after_ms: int) -> Literal["OK", "OTHERS"]:
+        """A turn was looked at: the next look is in `after_ms`."""
+        reply = self.run("index_again", [self.keys.index], [member, mark, after_ms])
+        return reply[0]
+
+    def index_hasten(self, *, member: str, after_ms: int) -> Literal["OK"]:
+        """Have a turn looked at in `after_ms` at the latest."""
+        reply = self.run("index_hasten", [self.keys.index], [member, after_ms])
+        return reply[0]
+
+    def index_take(self, *, most: int, hold_ms: int, longest_ms: int) -> IndexTakeDue:
+        """Take up to `most` turns that are due to be looked at, pushed back to `mark` so that
+        sweepers share the work."""
+        reply = self.run("index_take", [self.keys.index], [most, hold_ms, longest_ms])
+        return IndexTakeDue(mark=reply[1], stepped=int(reply[2]), members=tuple(reply[3:]))
+
+    def judge_ring(
+        self, session_id: str, turn_id: str, *, rung: str, judge: str, hold_ms: int
+    ) -> Literal["RUNG", "ALREADY", "FULL"]:
+        """Ring for a judge of an ended turn, not more often than every `hold_ms`: whether it is
+        still wanted, its row in SQL says."""
+        reply = self.run("judge_ring", [rung], [session_id, turn_id, judge, hold_ms])
+        return reply[0]
+
+    def lane_beat(self, *, holder: str, lease_ms: int) -> Literal["OK", "LOST"]:
+        """Keep the lanes of a call whose function still runs, also after its call was settled."""
+        reply = self.run("lane_beat", [self.keys.lane_leases], [holder, lease_ms])
+        return reply[0]
+
+    def lane_free(self, *, holder: str, lease_ms: int) -> LaneFreeFreed:
+        """Leave all lines."""
+        reply = self.run("lane_free", [self.keys.holders, self.keys.lane_leases], [holder, lease_ms])
+        return LaneFreeFreed(granted=tuple(reply[1:]))
+
+    def lane_lapse(self, *, holder: str) -> Literal["LAPSED", "ABSENT"]:
+        """Let the lease of a call's lanes lapse now."""
+        reply = self.run("lane_lapse", [self.keys.lane_leases], [holder])
+        return reply[0]
+
+    def lane_lapsed(self, *, most: int, hold_ms: int, longest_lease_ms: int) -> LaneLapsedLapsed:
+        """Take up to `most` holders whose lease has lapsed, to ask their calls whether the lanes
+        are still needed."""
+        reply = self.run("lane_lapsed", [self.keys.lane_leases], [most, hold_ms, longest_lease_ms])
+        return LaneLapsedLapsed(mark=reply[1], holders=tuple(reply[2:]))
+
+    def lane_reap(self, *, holder: str, mark: str, lease_ms: int) -> LaneReapFreed | Literal["KEPT"]:
+        """Leave all lines of a holder whose lease lapsed, unless the lease was renewed since:
+        between a sweeper's look at it and this script its call may have started, or an abandoned
+        function of it may be beating."""
+        reply = self.run("lane_reap", [self.keys.holders, self.keys.lane_leases], [holder, mark, lease_ms])
+        if reply[0] == "FREED":
+            return LaneReapFreed(granted=tuple(reply[1:]))
+        return reply[0]
+
+    def lane_take(self, *, lanes: Sequence[str], holder: str, lease_ms: int) -> Literal["GRANTED", "WAITING"]:
+        """Take all lanes of a call, or wait in line for them."""
+        reply = self.run("lane_take", [self.keys.holders, self.keys.lane_leases, *lanes], [holder, lease_ms])
+        return reply[0]
+
+    def mailbox_put(
+        self, session_id: str, turn_id: str, *, message_id: str, item: str, most: int, most_bytes: int
+    ) -> MailboxPutFull | MailboxPutAlready | MailboxPutSealed | Literal["ACCEPTED", "GONE"]:
+        """Put input into a turn's mailbox, once for each client_message_id."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "mailbox_put",
+            [turn, f"{turn}:events", f"{turn}:mailbox", f"{turn}:receipts"],
+            [message_id, item, most, most_bytes],
+        )
+        if reply[0] == "FULL":
+            return MailboxPutFull(inputs=int(reply[1]), bytes=int(reply[2]))
+        if reply[0] == "ALREADY":
+            return MailboxPutAlready(receipt=reply[1], state=TurnState(reply[2]))
+        if reply[0] == "SEALED":
+            return MailboxPutSealed(state=TurnState(reply[1]))
+        return reply[0]
+
+    def opening_skip(self, session_id: str, turn_id: str) -> Literal["SKIPPED", "ALREADY", "EARLY"]:
+        """Go on without what memory and the context pack have not brought in time: their calls time
+        out, and a result that comes later is late like any other."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "opening_skip",
+            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
+            [session_id, turn_id],
+        )
+        return reply[0]
+
+    def park_expire(
+        self, session_id: str, turn_id: str
+    ) -> ParkExpireExpired | ParkExpireCancel | Literal["NONE"]:
+        """Let everything end that a turn has waited for too long: approvals are refused, outside
+        results time out, holds follow their policy."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "park_expire",
+            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
+            [session_id, turn_id],
+        )
+        if reply[0] == "EXPIRED":
+            return ParkExpireExpired(wants=tuple(reply[1].split()))
+        if reply[0] == "CANCEL":
+            return ParkExpireCancel(reason=reply[1])
+        return reply[0]
+
+    def result_publish(
+        self, session_id: str, turn_id: str, *, body: str, data: str
+    ) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
+        """The result goes out, once: the turn gets its final state, and readers their last
+        event."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("result_publish", [turn, f"{turn}:result", f"{turn}:events"], [body, data])
+        return reply[0]
+
+    def session_pause(self, session_id: str, *, keep_session_ms: int) -> Literal["PAUSED", "ALREADY"]:
+        """No further turn of the session begins, until it is resumed."""
+        session = self.keys.session(session_id)
+        reply = self.run("session_pause", [f"{session}session", f"{session}waiting"], [keep_session_ms])
+        return reply[0]
+
+    def session_resume(self, session_id: str) -> SessionResumeResumed | Literal["ALREADY"]:
+        """Let the session's turns begin again: the first that waits does at once, when none is
+        live."""
+        session = self.keys.session(session_id)
+        reply = self.run(
+            "session_resume",
+            [f"{session}session", f"{session}waiting", f"{session}flags", f"{session}readiness"],
+            [self.keys.turns_base(session_id), session_id],
+        )
+        if reply[0] == "RESUMED":
+            return SessionResumeResumed(turn=reply[1])
+        return reply[0]
+
+    def step_begin(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        fence: int,
+        asked: str,
+        estimate: int,
+        tokens: int,
+        estimate_usd: float | None,
+        shown: Sequence[str],
+        drain: int,
+        ready: str,
+        full: int,
+        items: Sequence[str],
+    ) -> StepBeginGo | StepBeginSpent | Literal["LOST"]:
+        """Claim the next step and start an attempt at it."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "step_begin",
+            [
+                turn,
+                f"{turn}:budget",
+                f"{session}history",
+                f"{turn}:events",
+                f"{turn}:spends",
+                f"{turn}:mailbox",
+                f"{turn}:receipts",
+            ],
+            [
+                owner,
+                fence,
+                asked,
+                estimate,
+                tokens,
+                "" if estimate_usd is None else repr(estimate_usd),
+                " ".join(shown),
+                drain,
+                ready,
+                full,
+                *items,
+            ],
+        )
+        if reply[0] == "GO":
+            return StepBeginGo(step=int(reply[1]), attempt=int(reply[2]))
+        if reply[0] == "SPENT":
+            return StepBeginSpent(what=_closed("step_begin", reply[1], ("steps", "tokens", "cost")))
+        return reply[0]
+
+    def step_commit(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        fence: int,
+        step: int,
+        item: str,
+        calls: str,
+        block: Sequence[str],
+        tail: str,
+        problem: str,
+        input: int,
+        output: int,
+        cache_read: int,
+        cache_creation: int,
+        cost: float | None,
+        spend: str,
+        notes: Sequence[str],
+    ) -> StepCommitCommitted | Literal["LOST"]:
+        """Commit a reply that asks for calls: the reply enters the history, the calls their trace,
+        the first wave opens."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "step_commit",
+            [
+                turn,
+                f"{session}session",
+                f"{turn}:budget",
+                f"{turn}:trace",
+                f"{session}history",
+                f"{turn}:events",
+                f"{turn}:guard",
+                f"{turn}:blocked",
+                f"{turn}:spends",
+            ],
+            [
+                session_id,
+                turn_id,
+                owner,
+                fence,
+                step,
+                item,
+                calls,
+                " ".join(block),
+                tail,
+                problem,
+                input,
+                output,
+                cache_read,
+                cache_creation,
+                "" if cost is None else repr(cost),
+                spend,
+                *notes,
+            ],
+        )
+        if reply[0] == "COMMITTED":
+            return StepCommitCommitted(wants=tuple(reply[1].split()))
+        return reply[0]
+
+    def step_delta(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        fence: int,
+        step: int,
+        attempt: int,
+        part: str,
+        text: str,
+    ) -> Literal["OK", "LOST"]:
+        """Tell readers a part of the reply that is being written."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("step_delta", [turn, f"{turn}:events"], [owner, fence, step, attempt, part, text])
+        return reply[0]
+
+    def step_retry(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        fence: int,
+        step: int,
+        attempt: int,
+        part: str,
+        kind: str,
+        wait_ms: int,
+    ) -> Literal["OK", "LOST"]:
+        """Tell readers that the model could not be had, and is asked again after a wait: `kind` is
+        the provider's word for what went wrong."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "step_retry", [turn, f"{turn}:events"], [owner, fence, step, attempt, part, kind, wait_ms]
+        )
+        return reply[0]
+
+    def turn_beat(
+        self, session_id: str, turn_id: str, *, owner: str, fence: int, lease_ms: int
+    ) -> Literal["OK", "CANCEL", "LOST"]:
+        """Renew the lease of a turn."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("turn_beat", [turn], [owner, fence, lease_ms])
+        return reply[0]
+
+    def turn_begin(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        fence: int,
+        prompt_hash: str,
+        earlier: int,
+        items: Sequence[str],
+    ) -> Literal["BEGUN", "ALREADY", "LOST"]:
+        """Put the user's message (the last item) into the session's history, once a turn, and note
+        its place, counted from the session's first message on: what is trimmed away in front is
+        counted in `trimmed`."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "turn_begin",
+            [turn, f"{session}history", f"{session}session"],
+            [owner, fence, prompt_hash, earlier, *items],
+        )
+        return reply[0]
+
+    def turn_blame(
+        self, session_id: str, turn_id: str, *, process: str, how: str
+    ) -> TurnBlameBlamed | Literal["GONE"]:
+        """A process that worked on this turn and on nothing else has died: the turn did it."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("turn_blame", [turn], [session_id, turn_id, process, how])
+        if reply[0] == "BLAMED":
+            return TurnBlameBlamed(died=int(reply[1]))
+        return reply[0]
+
+    def turn_cancel(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        reason: str,
+        first_step: str,
+        queued_only: bool,
+        keep_session_ms: int,
+    ) -> TurnCancelEnded | Literal["CANCELLED", "REQUESTED", "LIVE", "GONE"]:
+        """Ask for a turn to be cancelled."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "turn_cancel",
+            [f"{session}session", f"{session}waiting", turn],
+            [
+                session_id,
+                turn_id,
+                reason,
+                first_step,
+                self.keys.stops,
+                "1" if queued_only else "0",
+                keep_session_ms,
+            ],
+        )
+        if reply[0] == "ENDED":
+            return TurnCancelEnded(state=TurnState(reply[1]))
+        return reply[0]
+
+    def turn_claim(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        fence: int,
+        lease_ms: int,
+        grace_ms: int,
+        most_lost: int,
+    ) -> TurnClaimGo | TurnClaimDrop:
+        """Take the ownership of a turn for one advance."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "turn_claim",
+            [
+                turn,
+                f"{turn}:budget",
+                f"{session}history",
+                f"{session}notices",
+                f"{turn}:events",
+                f"{turn}:spends",
+            ],
+            [owner, fence, lease_ms, grace_ms, most_lost],
+        )
+        if reply[0] == "GO":
+            return TurnClaimGo(fence=int(reply[1]), now=int(reply[2]))
+        return TurnClaimDrop(
+            why=reply[1]
+            if reply[1] in ("gone", "stale", "held", "grace", "suspect", "awaits")
+            else TurnState(reply[1])
+        )
+
+    def turn_end(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        fence: int,
+        ending: Ending,
+        stop_reason: StopReason,
+        text: str,
+        failure: str,
+        item: str,
+        marker: str,
+        outcome: str,
+        open_status: TraceStatus,
+        open_text: str,
+        first_step: str,
+        tail: str,
+        last: str,
+        diff: str,
+        n_changes: int,
+        input: int,
+        output: int,
+        cache_read: int,
+        cache_creation: int,
+        cost: float | None,
+        spend: str,
+        keep_session_ms: int,
+    ) -> TurnEndEnded | Literal["MORE", "CHANGED", "LOST"]:
+        """End a turn, once, by its owner: its mailbox is sealed, calls still open get their
+        message, the answer enters the session's history, the write gate shuts, the session's next
+        turn starts, the finalizer is rung."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "turn_end",
+            [
+                f"{session}session",
+                f"{session}waiting",
+                turn,
+                f"{turn}:budget",
+                f"{turn}:trace",
+                f"{session}history",
+                f"{turn}:events",
+                f"{session}notices",
+                f"{turn}:spends",
+                f"{turn}:mailbox",
+                f"{turn}:receipts",
+                f"{turn}:changes",
+                f"{session}flags",
+                f"{session}readiness",
+            ],
+            [
+                self.keys.turns_base(session_id),
+                session_id,
+                turn_id,
+                owner,
+                fence,
+                ending,
+                stop_reason,
+                text,
+                failure,
+                item,
+                marker,
+                outcome,
+                open_status,
+                open_text,
+                first_step,
+                tail,
+                last,
+                diff,
+                n_changes,
+                input,
+                output,
+                cache_read,
+                cache_creation,
+                "" if cost is None else repr(cost),
+                spend,
+                keep_session_ms,
+            ],
+        )
+        if reply[0] == "ENDED":
+            return TurnEndEnded(
+                next=reply[1],
+                freed=tuple(reply[2].split()),
+                bounced=tuple(reply[3].split()),
+                children=tuple(reply[4].split()),
+            )
+        return reply[0]
+
+    def turn_open(
+        self, session_id: str, turn_id: str, *, owner: str, fence: int, calls: str, opening_ms: int
+    ) -> Literal["OPENED", "ALREADY", "LOST"]:
+        """Open the wave a turn begins with, once: memory and the context pack, as the calls of step
+        0."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "turn_open",
+            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
+            [session_id, turn_id, owner, fence, calls, opening_ms],
+        )
+        return reply[0]
+
+    def turn_release(
+        self, session_id: str, turn_id: str, *, owner: str, fence: int
+    ) -> Literal["RELEASED", "CLEARED", "GONE"]:
+        """Whoever owned a turn lives, and does not go on with it: our own trouble, not the
+        turn's."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("turn_release", [turn], [owner, fence])
+        return reply[0]
+
+    def turn_submit(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        spec_json: str,
+        turn_kind: TurnKind,
+        isolated: bool,
+        parent: str,
+        mode: OnBusy,
+        said: str,
+        first_step: str,
+        timeout_ms: int,
+        max_steps: int,
+        max_tool_calls: int,
+        max_reflections: int,
+        max_context_tokens: int,
+        max_total_tokens: int | None,
+        max_cost_usd: float | None,
+        max_children: int,
+        lost_reason: str,
+        kept: str,
+    ) -> TurnSubmitQueued | TurnSubmitExists | TurnSubmitBusy | Literal["ACTIVE"]:
+        """Make an accepted turn known to Redis: live if its session is idle, else last in the
+        session's queue."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "turn_submit",
+            [
+                f"{session}session",
+                f"{session}waiting",
+                turn,
+                f"{turn}:spec",
+                f"{turn}:budget",
+                f"{turn}:events",
+                f"{session}flags",
+                f"{session}readiness",
+                f"{turn}:mailbox",
+                f"{turn}:receipts",
+            ],
+            [
+                self.keys.turns_base(session_id),
+                session_id,
+                turn_id,
+                spec_json,
+                turn_kind,
+                "1" if isolated else "0",
+                parent,
+                mode,
+                said,
+                first_step,
+                self.keys.stops,
+                timeout_ms,
+                max_steps,
+                max_tool_calls,
+                max_reflections,
+                max_context_tokens,
+                "" if max_total_tokens is None else max_total_tokens,
+                "" if max_cost_usd is None else repr(max_cost_usd),
+                max_children,
+                lost_reason,
+                kept,
+            ],
+        )
+        if reply[0] == "QUEUED":
+            return TurnSubmitQueued(ahead=int(reply[1]), stopped=tuple(reply[2].split()))
+        if reply[0] == "EXISTS":
+            return TurnSubmitExists(state=TurnState(reply[1]))
+        if reply[0] == "BUSY":
+            return TurnSubmitBusy(live=reply[1])
+        return reply[0]
+
+    def turn_sweep(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        rering_ms: int,
+        failing_ms: int,
+        unserved_ms: int,
+        grace_ms: int,
+        longest_lease_ms: int,
+    ) -> TurnSweepLook | Literal["ENDED", "GONE"]:
+        """Look at one turn and heal what a script alone can heal: ring again for bells that were
+        lost."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "turn_sweep",
+            [turn, f"{turn}:budget", f"{turn}:trace"],
+            [session_id, turn_id, rering_ms, failing_ms, unserved_ms, grace_ms, longest_lease_ms],
+        )
+        if reply[0] == "LOOK":
+            return TurnSweepLook(
+                after_ms=int(reply[1]),
+                fence=int(reply[2]),
+                actions=tuple(tuple(row.split()) for row in reply[3].split(",") if row),
+            )
+        return reply[0]
