@@ -20,7 +20,7 @@ from brainq.cli.turn_facts import TurnFacts
 from brainq.cli.turn_people import approval_section, awaited_lines, hold_section, input_section, waits_for
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
-from brainq.contracts.status import Ending, TurnState
+from brainq.contracts.status import Awaits, Ending, TurnState
 from brainq.contracts.trace import ToolTraceEntry
 
 NAME_WIDTH = 9
@@ -113,7 +113,7 @@ def _lease(snapshot: TurnSnapshot) -> Text:
     fence = f"fence {snapshot.fence}"
     if not snapshot.owner:
         return Text(
-            f"{'no coordinator is needed now' if snapshot.awaits == 'calls' else 'nobody holds it'}, {fence}"
+            f"{'no coordinator is needed now' if snapshot.awaits is Awaits.CALLS else 'nobody holds it'}, {fence}"
         )
     left = duration(snapshot.lease_remaining_ms) + " left" if snapshot.lease_remaining_ms else "lapsed"
     return Text(f"{snapshot.owner}, {left}, {fence}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brainq.contracts.base import Wire
-from brainq.contracts.status import Ending, StopReason, TurnState
+from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
 from brainq.contracts.trace import ToolTraceEntry
 
 
@@ -28,7 +28,7 @@ class BudgetSnapshot(Wire):
 class TurnSnapshot(Wire):
     """A turn as Redis knows it.
 
-    awaits      who is to act: coordinator, calls, people, outside (both: it is parked), finalizer, nobody
+    awaits      who is to act
     parked_ms   how long it has waited for people and outside results so far
     text        the turn's answer; while it lives the newest text of its model, as far as readers were told of it
     """
@@ -36,7 +36,7 @@ class TurnSnapshot(Wire):
     turn_id: str
     session_id: str
     state: TurnState
-    awaits: str
+    awaits: Awaits
     step: int
     attempt: int
     fence: int

@@ -26,6 +26,18 @@ class TurnState(StrEnum):
         return self in FINAL_TURN_STATES
 
 
+class Awaits(StrEnum):
+    """Who is to act next for a turn to go on."""
+
+    SESSION = "session"  # queued: its session's earlier turns
+    COORDINATOR = "coordinator"  # the next step
+    CALLS = "calls"
+    PEOPLE = "people"  # parked
+    OUTSIDE = "outside"  # parked
+    FINALIZER = "finalizer"
+    NOBODY = "nobody"
+
+
 class Ending(StrEnum):
     """The four ways a turn ends. A limit that was used up ends as `completed` with a `stop_reason`."""
 

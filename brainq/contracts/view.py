@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from brainq.contracts.approval import AskState
 from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.message import Message
-from brainq.contracts.status import Ending, StopReason, TurnState
+from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import Spend, TokenUsage
@@ -37,7 +37,7 @@ class TurnView:
 
     request: TurnRequest
     state: TurnState
-    awaits: str
+    awaits: Awaits
     now_ms: int
     deadline_ms: int
     created_at_ms: int

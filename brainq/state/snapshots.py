@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brainq.contracts.snapshot import TurnSnapshot
-from brainq.contracts.status import Ending, StopReason, TurnState
+from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
 from brainq.state.budgets import budget_now_ms, budget_snapshot
 from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client
@@ -37,7 +37,7 @@ class RedisSnapshots:
             turn_id=turn_id,
             session_id=session_id,
             state=TurnState(turn["state"]),
-            awaits=turn["awaits"],
+            awaits=Awaits(turn["awaits"]),
             step=int(turn["step"]),
             attempt=int(turn["attempt"]),
             fence=int(turn["fence"]),

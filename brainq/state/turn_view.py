@@ -9,7 +9,7 @@ from typing import Any, cast
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.message import Message
-from brainq.contracts.status import TurnState
+from brainq.contracts.status import Awaits, TurnState
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
@@ -89,7 +89,7 @@ def read_view(client: Client, keys: Keys, claim: TurnClaim) -> TurnView:
     return TurnView(
         request=TurnRequest.model_validate_json(spec),
         state=TurnState(turn["state"]),
-        awaits=turn["awaits"],
+        awaits=Awaits(turn["awaits"]),
         now_ms=claim.now_ms,
         deadline_ms=int(budget["deadline"]),
         created_at_ms=int(turn["created_at"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brainq.contracts.reflection import ThinkLevel
-from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.status import Awaits, Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.turn.thinking import ThinkingManager
 
@@ -90,7 +90,7 @@ def decide(view: TurnView, thinking: ThinkingManager = NEVER_REFLECTS) -> Decisi
         return End(Ending.CANCELLED, StopReason.CANCELLED, "it was cancelled", view.cancel_reason)
     if view.remaining_ms <= 0:
         return End(Ending.TIMED_OUT, StopReason.DEADLINE, "its deadline has passed")
-    if view.awaits != "coordinator":
+    if view.awaits is not Awaits.COORDINATOR:
         return Wait(f"it waits for {view.awaits}")
     if view.lost_reason:
         return End(Ending.FAILED, StopReason.LOST, "Redis lost its state", view.lost_reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brainq.contracts.snapshot import TurnSnapshot
-from brainq.contracts.status import TraceStatus, TurnState
+from brainq.contracts.status import Awaits, TraceStatus, TurnState
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
@@ -63,7 +63,7 @@ def _who(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
 
 
 def _waits(snapshot: TurnSnapshot) -> str:
-    if snapshot.awaits not in ("calls", "people", "outside"):
+    if snapshot.awaits not in (Awaits.CALLS, Awaits.PEOPLE, Awaits.OUTSIDE):
         return f"waits for {snapshot.awaits}"
     open_calls = [
         entry for entry in snapshot.trace if not entry.status.is_settled and entry.step == snapshot.step
@@ -138,5 +138,5 @@ def _view(snapshot: TurnSnapshot) -> TurnView:
         history=(),
         usage=TokenUsage(),
         cost_usd=snapshot.budget.cost_usd,
-        open_calls=snapshot.awaits == "calls",
+        open_calls=snapshot.awaits is Awaits.CALLS,
     )

@@ -162,7 +162,7 @@ BUGS = (
         "a cancelled turn goes on",
         "brainq/turn/decide.py",
         "if view.cancel:",
-        "if view.cancel and view.awaits == 'coordinator':",
+        "if view.cancel and view.awaits is Awaits.COORDINATOR:",
         DECIDE,
     ),
     Bug(
@@ -175,8 +175,8 @@ BUGS = (
     Bug(
         "a coordinator acts while others are to",
         "brainq/turn/decide.py",
-        'if view.awaits != "coordinator":',
-        "if view.awaits == 'finalizer':",
+        "if view.awaits is not Awaits.COORDINATOR:",
+        "if view.awaits is Awaits.FINALIZER:",
         DECIDE,
     ),
     Bug(

@@ -9,7 +9,7 @@ import pytest
 
 from brainq.contracts.message import Message
 from brainq.contracts.reflection import ThinkLevel
-from brainq.contracts.status import Ending, StopReason, TurnState
+from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
@@ -37,7 +37,7 @@ def view(kind: Literal["chat", "review", "compact"] = "chat", **given: Any) -> T
     values: dict[str, Any] = {
         "request": TurnRequest(turn_id=TURN, session_id="s1", user_message="Tidy up.", kind=kind),
         "state": TurnState.ACTIVE,
-        "awaits": "coordinator",
+        "awaits": Awaits.COORDINATOR,
         "now_ms": 50_000,
         "deadline_ms": 60_000,
         "created_at_ms": 0,
@@ -86,20 +86,22 @@ def test_the_instant_of_the_deadline_is_past_it() -> None:
     assert ended(decide(view(now_ms=60_000))) == (Ending.TIMED_OUT, StopReason.DEADLINE)
 
 
-@pytest.mark.parametrize("awaited", ["calls", "people", "outside", "finalizer"])
-def test_it_waits_for_whoever_is_to_act(awaited: str) -> None:
+@pytest.mark.parametrize("awaited", [Awaits.CALLS, Awaits.PEOPLE, Awaits.OUTSIDE, Awaits.FINALIZER])
+def test_it_waits_for_whoever_is_to_act(awaited: Awaits) -> None:
     assert decide(view(awaits=awaited)) == Wait(f"it waits for {awaited}")
 
 
 def test_a_cancel_ends_it_in_its_own_words_whatever_else_is_true() -> None:
-    decision = decide(view(cancel=True, cancel_reason="never mind", now_ms=99_000, awaits="people", step=6))
+    decision = decide(
+        view(cancel=True, cancel_reason="never mind", now_ms=99_000, awaits=Awaits.PEOPLE, step=6)
+    )
     assert ended(decision) == (Ending.CANCELLED, StopReason.CANCELLED)
     assert isinstance(decision, End)
     assert decision.error == "never mind"
 
 
 def test_a_deadline_ends_it_also_while_it_waits() -> None:
-    assert ended(decide(view(awaits="calls", now_ms=60_001))) == (Ending.TIMED_OUT, StopReason.DEADLINE)
+    assert ended(decide(view(awaits=Awaits.CALLS, now_ms=60_001))) == (Ending.TIMED_OUT, StopReason.DEADLINE)
 
 
 def test_what_redis_lost_is_said() -> None:

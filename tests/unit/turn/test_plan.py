@@ -13,7 +13,7 @@ from brainq.contracts.effect import Effect
 from brainq.contracts.message import ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.parts import Approvals
-from brainq.contracts.status import TurnState
+from brainq.contracts.status import Awaits, TurnState
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
@@ -27,7 +27,7 @@ def view(request: TurnRequest = REQUEST) -> TurnView:
     return TurnView(
         request=request,
         state=TurnState.ACTIVE,
-        awaits="coordinator",
+        awaits=Awaits.COORDINATOR,
         now_ms=0,
         deadline_ms=60_000,
         created_at_ms=0,

@@ -1,6 +1,9 @@
--- Events are numbered by the turn itself, so a reader can resume from any number and see a gap.
+-- Events are numbered without gaps, so a reader can resume from any number. Their ids are ours and none is ever taken out of
+-- a stream: its length is the number of its newest event.
 -- @include lib/now
+local event_count = {}
 local function emit(turn_key, events_key, kind, data)
-  local seq = redis.call('HINCRBY', turn_key, 'event_seq', 1)
+  local seq = (event_count[events_key] or redis.call('XLEN', events_key)) + 1
+  event_count[events_key] = seq
   redis.call('XADD', events_key, seq .. '-0', 'kind', kind, 'at', now, 'data', cjson.encode(data))
 end
