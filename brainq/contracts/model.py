@@ -25,6 +25,7 @@ class ModelRequest(Wire):
     output_schema   JSON schema the final text should follow, where the provider can hold the model to it
     timeout_s       the whole call, retries included, must end within this; a provider raises
                     ProviderError(kind="timeout") when it cannot
+    estimate        tokens of the messages and tools, where whoever asks has estimated them already
     first_token_s, idle_s   how long a stream may say nothing before its first output, and between two
                     pieces; None: as long as `timeout_s` allows
     """
@@ -45,6 +46,7 @@ class ModelRequest(Wire):
     turn_number: int = 0
     metadata: dict[str, JsonValue] | None = None
     purpose: Purpose = "step"
+    estimate: int | None = None
 
 
 class ModelReply(Wire):

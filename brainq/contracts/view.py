@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from brainq.contracts.approval import AskState
+from brainq.contracts.conversation import Conversation
 from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.message import Message
 from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
@@ -32,7 +33,6 @@ class TurnView:
     compacted       its history was compacted in this turn
     flag            the readiness flag of its session that it took when it became live
     inputs          follow-up input that no step has read yet, oldest first
-    history_length  messages of the whole history; `history` may hold only the newest of them
     """
 
     request: TurnRequest
@@ -54,7 +54,7 @@ class TurnView:
     write_epoch: int
     succeeded: Mapping[str, int]
     blocked: frozenset[str]
-    history: tuple[Message, ...]
+    history: Conversation
     usage: TokenUsage
     cost_usd: float
     open_calls: bool
@@ -64,7 +64,6 @@ class TurnView:
     reflected_step: int = 0
     compaction_tried_at: int = 0
     known: tuple[int, int] = (0, 0)
-    history_length: int = 0
     shown: frozenset[str] = frozenset()
     inputs: tuple[TurnInput, ...] = ()
     compacted: bool = False
@@ -79,7 +78,7 @@ class TurnView:
     @property
     def own(self) -> tuple[Message, ...]:
         """The messages of this turn."""
-        return tuple(message for message in self.history if message.turn == self.request.turn_id)
+        return self.history.of_turn(self.request.turn_id)
 
     @property
     def failed_calls(self) -> int:

@@ -2,7 +2,7 @@
 
 Keys of a session and its turns share the hash tag `{session}`, so every script stays in one cluster slot.
 
-    {session}:session         hash    live (turn id or empty), paused, turns, known_*, ...  session lifetime
+    {session}:session         hash    live (or empty), paused, trimmed, history_stamp, ...  session lifetime
     {session}:waiting         list    ids of turns that wait for the live one               empties itself
     {session}:history         list    messages as JSON, append-only: what the model saw     session lifetime
     {session}:notices         list    messages for the model's next step (late writes)      session lifetime

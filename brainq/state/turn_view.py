@@ -14,12 +14,12 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.state.connection import Client, as_mapping
+from brainq.state.conversations import Conversations
 from brainq.state.keys import Keys
 
 MOST_INPUTS = 100  # read by one step; the next one reads what is left
 MOST_DELTAS = 5_000
 MOST_LOOKED_AT = 200  # messages, for the newest text of a model
-HISTORY_READ = 2000  # newest messages a step looks at; what fits the window of a model is chosen from them
 
 _TURN_FIELDS = [
     "state",
@@ -46,6 +46,8 @@ _TURN_FIELDS = [
     "isolated",
     "compacted",
     "flag",
+    "trimmed",
+    "history_stamp",
 ]
 _BUDGET_FIELDS = [
     "deadline",
@@ -59,33 +61,40 @@ _BUDGET_FIELDS = [
 ]
 
 
-def read_view(client: Client, keys: Keys, claim: TurnClaim) -> TurnView:
+_SESSION_FIELDS = ["turns", "known_input", "known_estimate", "trimmed", "history_stamp"]
+
+
+def read_view(client: Client, keys: Keys, conversations: Conversations, claim: TurnClaim) -> TurnView:
     """All that decisions and preparations are made from."""
     sid, key = claim.session_id, keys.turn(claim.session_id, claim.turn_id)
+    history_key = keys.of_session(sid, "history")
+    known = conversations.known(history_key)
     found = client.many(
         [
             ("HMGET", key, *_TURN_FIELDS),
             ("HMGET", key + ":budget", *_BUDGET_FIELDS),
             ("GET", key + ":spec"),
-            ("LRANGE", keys.of_session(sid, "history"), -HISTORY_READ, -1),
             ("HGETALL", key + ":guard"),
             ("SMEMBERS", key + ":blocked"),
-            ("HMGET", keys.of_session(sid, "session"), "turns", "known_input", "known_estimate"),
-            ("LLEN", keys.of_session(sid, "history")),
+            ("HMGET", keys.of_session(sid, "session"), *_SESSION_FIELDS),
             ("LRANGE", key + ":mailbox", 0, MOST_INPUTS - 1),
-            ("LRANGE", key + ":history", -HISTORY_READ, -1),
-            ("LLEN", key + ":history"),
+            *conversations.reads(history_key, known),
             *opening_reads(key),
         ]
     )
-    turn_row, budget_row, spec, history, guard, blocked, (number, *known), length = found[:8]
-    inputs, own, own_length, *opening = found[8:]
+    turn_row, budget_row, spec, guard, blocked, session_row, inputs, items, length, *opening = found
     turn = dict(zip(_TURN_FIELDS, turn_row, strict=True))
+    session = dict(zip(_SESSION_FIELDS, session_row, strict=True))
     budget = dict(zip(_BUDGET_FIELDS, budget_row, strict=True))
     begun = turn["begun"] == "1"
-    if turn["isolated"] == "1":
-        # A review begins with what the session has said so far, where it is to be seen.
-        history, length = (own, own_length) if begun else (history, 0)
+    if begun and turn["isolated"] == "1":
+        # A review began with what the session had said so far, where it is to be seen, and goes on by itself.
+        history_key, counted = key + ":history", turn
+        known = conversations.known(history_key)
+        items, length = client.many(conversations.reads(history_key, known))
+    else:
+        counted = session
+    stamp, trimmed = counted["history_stamp"] or "", int(counted["trimmed"] or 0)
     return TurnView(
         request=TurnRequest.model_validate_json(spec),
         state=TurnState(turn["state"]),
@@ -102,11 +111,11 @@ def read_view(client: Client, keys: Keys, claim: TurnClaim) -> TurnView:
         cancel=turn["cancel"] == "1",
         cancel_reason=turn["cancel_reason"] or "",
         begun=begun,
-        turn_number=int(turn["number"] or 0) or int(number or 0) + 1,
+        turn_number=int(turn["number"] or 0) or int(session["turns"] or 0) + 1,
         write_epoch=int(turn["write_epoch"] or 0),
         succeeded={fingerprint: int(epoch) for fingerprint, epoch in as_mapping(guard).items()},
         blocked=frozenset(blocked),
-        history=tuple(Message.model_validate_json(item) for item in history),
+        history=conversations.conversation(history_key, known, stamp, trimmed, items, int(length)),
         usage=usage_of(budget),
         cost_usd=float(budget["cost_usd"] or 0),
         lost_reason=turn["lost_reason"] or "",
@@ -115,8 +124,7 @@ def read_view(client: Client, keys: Keys, claim: TurnClaim) -> TurnView:
         opening=opening_of(opening) if turn["opening_until"] is not None else {},
         reflected_step=int(turn["aside_reflection"] or 0),
         compaction_tried_at=int(turn["aside_compaction"] or 0),
-        known=(int(known[0] or 0), int(known[1] or 0)),
-        history_length=length,
+        known=(int(session["known_input"] or 0), int(session["known_estimate"] or 0)),
         shown=frozenset((turn["shown"] or "").split()),
         compacted=turn["compacted"] == "1",
         flag=turn["flag"] or "",

@@ -14,6 +14,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
 from brainq.state.attention import GOING_ON_S, look_within
+from brainq.state.conversations import Conversations
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import kept_json, ready_word, said_at_submit
@@ -50,6 +51,7 @@ class RedisTurns(TurnSteps):
     ) -> None:
         super().__init__(scripts, keys, outbox)
         self._client = scripts.client
+        self._conversations = Conversations(scripts.client)
         self._lease_ms = int(lease_s * 1000)
         self._keep_session_ms = int(keep_session_s * 1000)
         self._grace_ms = int(grace_s * 1000)
@@ -158,7 +160,7 @@ class RedisTurns(TurnSteps):
 
     def look(self, claim: TurnClaim) -> TurnView:
         """What the owner needs to decide and to prepare, in one round trip."""
-        return read_view(self._client, self._keys, claim)
+        return read_view(self._client, self._keys, self._conversations, claim)
 
     def said_so_far(self, claim: TurnClaim) -> str:
         """The text that readers were told of the reply that was being written; "" when none was."""

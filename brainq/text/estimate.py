@@ -15,8 +15,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from brainq.contracts.conversation import EMPTY, Conversation
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.tool import ToolSpec
@@ -47,10 +48,18 @@ def estimate_calls(calls: Iterable[ToolCall]) -> int:
 
 def estimate_messages(messages: Iterable[Message]) -> int:
     """Tokens of a conversation as a model reads it."""
-    return sum(
-        TOKENS_PER_MESSAGE + estimate_text(message.content) + estimate_calls(message.calls)
-        for message in messages
-    )
+    return sum(map(estimate_message, messages))
+
+
+def estimate_message(message: Message) -> int:
+    """Tokens of one message of a conversation."""
+    size = TOKENS_PER_MESSAGE + estimate_text(message.content)
+    return size + estimate_calls(message.calls) if message.calls else size
+
+
+def with_sizes(messages: Sequence[Message], behind: Conversation = EMPTY) -> Conversation:
+    """The messages as a conversation, `behind` what is known already: only they are estimated."""
+    return behind.plus(messages, [estimate_message(message) for message in messages])
 
 
 def estimate_tools(tools: Iterable[ToolSpec]) -> int:
@@ -67,7 +76,10 @@ def estimate_tools(tools: Iterable[ToolSpec]) -> int:
 def estimate_request(request: ModelRequest) -> int:
     """Input tokens of a request: messages, tools and output schema."""
     schema = 0 if request.output_schema is None else estimate_text(_json(request.output_schema))
-    return estimate_messages(request.messages) + estimate_tools(request.tools) + schema
+    known = request.estimate
+    return (
+        estimate_messages(request.messages) + estimate_tools(request.tools) if known is None else known
+    ) + schema
 
 
 def estimate_usage(request: ModelRequest, text: str = "", calls: Iterable[ToolCall] = ()) -> TokenUsage:

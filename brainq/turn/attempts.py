@@ -82,7 +82,8 @@ class Attempts:
             if isinstance(step, str):
                 return Answer(SPENT[step])
             _, number, attempt = step
-            request = ModelRequest(
+            # Each part was checked when it was made, and there may be thousands of messages.
+            request = ModelRequest.model_construct(
                 model=model,
                 messages=asking.messages,
                 tools=specs,
@@ -97,6 +98,7 @@ class Attempts:
                 attempt=attempt,
                 turn_number=asking.turn_number,
                 metadata=view.request.metadata,
+                estimate=asking.estimate,
             )
             tail = self._tail(claim, number, attempt, trying)
             tell_retry = self._retry_teller(claim, number, attempt)

@@ -67,7 +67,7 @@ class Beginner:
         before = [] if _is_known(view) else trying(lambda: self._from_sql(claim, request))
         if request.kind == "review":
             # Its history is its own: what it begins with is copied into it.
-            before = [*view.history, *before] if request.seed == "session" else []
+            before = [*view.history.messages, *before] if request.seed == "session" else []
         messages = [*before, Message(role="user", content=request.user_message, turn=claim.turn_id)]
         begun = trying(lambda: self._turns.begin(claim, messages, render_hash(system_prompt), earlier))
         return messages if begun else None
@@ -127,4 +127,4 @@ def system_prompt_of(brain: Brain, info: TurnInfo) -> str:
 
 def _is_known(view: TurnView) -> bool:
     """Whether Redis has the session's history; a late write's notice alone is none."""
-    return any(said.turn for said in view.history)
+    return any(view.history.begins)

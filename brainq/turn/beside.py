@@ -102,14 +102,14 @@ class Beside:
         tokens = tracker.tokens(prepared.full_estimate)
         auto = self._brain.context.auto_compact
         most = tracker.max_context_tokens
-        if not should_compact(tokens, most, auto, view.compaction_tried_at, view.history_length):
+        if not should_compact(tokens, most, auto, view.compaction_tried_at, view.history.length):
             return ""
         return self._compact(claim, view, tracker, tokens, prepared.fixed_estimate, trying)
 
     def compact_now(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
         """Replace the older messages by a summary, however many there are: somebody asked for it."""
         limits = view.request.limits.over(self._brain.limits)
-        size = estimate_messages(view.history)
+        size = view.history.tokens
         # It is to become half of what it is, not half of what a model takes; a short one stays.
         most = min(limits.max_context_tokens, max(SHORT_TOKENS, size))
         tracker = ContextTracker.of(most, view.known)
@@ -130,7 +130,7 @@ class Beside:
             return "lost" if word == "LOST" else ""
         compactor = ContextCompactor(lambda: self._aside(view), self._price, self._is_write)
         made = compactor.compact(
-            view.history,
+            view.history.messages,
             turn_id=claim.turn_id,
             tracker=tracker,
             fixed_estimate=fixed_estimate,
@@ -152,9 +152,9 @@ class Beside:
         commit = partial(
             self._asides.compact,
             claim,
-            expect=view.history_length,
+            expect=view.history.length,
             # A very long history is read in part: what is older than that goes, too.
-            drop=view.history_length - len(view.history) + made.drop,
+            drop=view.history.older + made.drop,
             front=made.items,
             spend=made.spend,
             data={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from brainq.contracts.conversation import EMPTY
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.status import Awaits, TraceStatus, TurnState
 from brainq.contracts.trace import ToolTraceEntry
@@ -135,7 +136,7 @@ def _view(snapshot: TurnSnapshot) -> TurnView:
         write_epoch=0,
         succeeded={},
         blocked=frozenset(),
-        history=(),
+        history=EMPTY,
         usage=TokenUsage(),
         cost_usd=snapshot.budget.cost_usd,
         open_calls=snapshot.awaits is Awaits.CALLS,

@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from brainq.contracts.conversation import Conversation
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest
-from brainq.text.estimate import estimate_messages, estimate_text
+from brainq.text.estimate import estimate_message, estimate_messages, estimate_text
 from brainq.turn.mailbox import framed
 from brainq.turn.pack import memory_message, pack_message, skill_message
 from brainq.turn.transcript import note_kind
@@ -59,7 +60,7 @@ class TurnPreparer:
     def prepare(
         self,
         request: TurnRequest,
-        history: Sequence[Message],
+        history: Conversation,
         *,
         system_prompt: str,
         provider: str,
@@ -89,21 +90,27 @@ class TurnPreparer:
         )
         head = [Message(role="system", content=rules), *_memory(memory_text, window)]
         added = _before_message(request, pack_json, window)
-        begin = next(
-            (i for i, message in enumerate(history) if message.turn == request.turn_id), len(history)
+        begin = history.begin_of(request.turn_id)
+        before, unframed = history.messages[:begin], history.messages[begin:]
+        own = tuple(map(framed, unframed))
+        size = sum(history.sizes[begin:])
+        before_size = history.tokens - size
+        # Only what is framed is another text than the history's.
+        own_size = size + sum(
+            estimate_message(shown) - known
+            for shown, said, known in zip(own, unframed, history.sizes[begin:], strict=True)
+            if shown is not said
         )
-        before, own = history[:begin], tuple(framed(message) for message in history[begin:])
-        # Each message is estimated once: a long turn prepares up to 2000 of them for every step.
-        sizes = [estimate_messages((message,)) for message in before]
-        own_size, added_size = estimate_messages(own), estimate_messages([*head, *added])
-        kept = _that_fit(before, sizes, window - tools_estimate - added_size - own_size)
+        added_size = estimate_messages([*head, *added])
+        budget = window - tools_estimate - added_size - own_size
+        kept, kept_size = _that_fit(before, history.sizes, before_size, budget)
         fixed = added_size + tools_estimate
         return TurnPreparation(
-            messages=(*head, *(before[i] for i in kept), *added, *own),
+            messages=(*head, *kept, *added, *own),
             render_hash=render_hash(system_prompt),
-            estimate=added_size + own_size + sum(sizes[i] for i in kept),
+            estimate=added_size + own_size + kept_size,
             left_out=len(before) - len(kept),
-            full_estimate=fixed + own_size + sum(sizes),
+            full_estimate=fixed + own_size + before_size,
             fixed_estimate=fixed,
             memory_text=memory_text,
             context_pack_json=pack_json,
@@ -142,28 +149,41 @@ def _metadata(request: TurnRequest, provider: str, model: str, today: datetime) 
     return "\n".join(lines)
 
 
-def _that_fit(history: Sequence[Message], sizes: Sequence[int], budget: int) -> list[int]:
-    """Places of the newest whole turns that fit, and of what is pinned.
+def _that_fit(
+    history: Sequence[Message], sizes: Sequence[int], size: int, budget: int
+) -> tuple[tuple[Message, ...], int]:
+    """The newest whole turns that fit, and what is pinned; and their size. `size` is that of the whole history.
 
     Messages at the very start whose turn was trimmed away are dropped.
     """
-    pinned = [i for i, message in enumerate(history) if _is_pinned(message)]
+    if size <= budget:
+        cut = next((i for i in range(len(history)) if _begins_turn(history, i)), len(history))
+    else:
+        cut = _cut(history, sizes, budget)
+    pinned = [i for i in range(cut) if _is_pinned(history[i])]
+    dropped_size = sum(sizes[:cut]) - sum(sizes[i] for i in pinned)
+    return (*(history[i] for i in pinned), *history[cut:]), size - dropped_size
+
+
+def _cut(history: Sequence[Message], sizes: Sequence[int], budget: int) -> int:
+    """Where the newest whole turns begin that fit beside what is pinned."""
+    pinned = frozenset(i for i, message in enumerate(history) if _is_pinned(message))
     budget -= sum(sizes[i] for i in pinned)
-    fixed = frozenset(pinned)
-    starts = [
-        i
-        for i, message in enumerate(history)
-        if message.role == "user"
-        and i not in fixed
-        and (i == 0 or i - 1 in fixed or history[i - 1].turn != message.turn)
-    ]
+    starts = [i for i in range(len(history)) if _begins_turn(history, i)]
     cut, used = len(history), 0
     for start in reversed(starts):
-        used += sum(sizes[i] for i in range(start, cut) if i not in fixed)
+        used += sum(sizes[i] for i in range(start, cut) if i not in pinned)
         if used > budget:
             break
         cut = start
-    return [i for i in range(len(history)) if i >= cut or i in fixed]
+    return cut
+
+
+def _begins_turn(history: Sequence[Message], i: int) -> bool:
+    message = history[i]
+    if message.role != "user" or _is_pinned(message):
+        return False
+    return i == 0 or _is_pinned(history[i - 1]) or history[i - 1].turn != message.turn
 
 
 def _is_pinned(message: Message) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from brainq.contracts.conversation import Conversation
 from brainq.contracts.message import Message
 from brainq.contracts.parts import ToolRanker
 from brainq.contracts.tool import ToolSpec
@@ -45,15 +46,22 @@ class SelectionContext:
 NO_CONTEXT = SelectionContext()
 
 
-def context_of(history: Sequence[Message], turn_id: str) -> SelectionContext:
+def context_of(history: Conversation, turn_id: str) -> SelectionContext:
     """The context of a turn from the session's history, whole or compacted; notes of the runtime do not count."""
-    before = list(_said(message for message in history if message.turn != turn_id))
-    own = [
-        message.content for message in _said(history) if message.turn == turn_id and message.role == "user"
-    ]
-    answers = (message.content for message in reversed(before) if message.role == "assistant")
-    asked = [message.content for message in before if message.role == "user"]
-    return SelectionContext(next(answers, ""), tuple(asked[-EARLIER_MESSAGES:]), tuple(own[1:]))
+    answer = ""
+    earlier: list[str] = []
+    # From its end on: it may be thousands of messages long.
+    for message in _said(reversed(history.messages)):
+        if message.turn == turn_id:
+            continue
+        if message.role == "assistant":
+            answer = answer or message.content
+        elif len(earlier) < EARLIER_MESSAGES:
+            earlier.append(message.content)
+        if answer and len(earlier) == EARLIER_MESSAGES:
+            break
+    own = [message.content for message in _said(history.of_turn(turn_id)) if message.role == "user"]
+    return SelectionContext(answer, tuple(reversed(earlier)), tuple(own[1:]))
 
 
 class SemanticToolSelector:

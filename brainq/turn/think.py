@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from brainq.brain import Brain
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import TurnClaim
+from brainq.contracts.conversation import EMPTY
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError
 from brainq.providers.resolve import resolve_model
-from brainq.text.estimate import estimate_tools
+from brainq.text.estimate import estimate_tools, with_sizes
 from brainq.tools.opening import opened_memory, opened_pack
 from brainq.turn.asked import Asked, Asking, RungAgain
 from brainq.turn.attempts import Attempts, not_asked
@@ -68,13 +69,13 @@ class Thinker:
             system_prompt = request.system_prompt or self._beginner.system_prompt(info)
         except BrainqError as failure:
             return not_asked(str(failure))
-        history = view.history
         if not view.begun:
             begun = self._beginner.begin(claim, view, info, system_prompt, earlier, trying)
             if begun is None:
                 return None
-            history = tuple(begun) if request.kind == "review" else (*history, *begun)
-            view = replace(view, history=history, history_length=view.history_length + len(begun))
+            # A review's history is its own, and begins here.
+            before = EMPTY if request.kind == "review" else view.history
+            view = replace(view, history=with_sizes(begun, before))
         if not view.opened:
             opened = self._beside.open(claim, view, trying)
             if opened:
@@ -90,7 +91,7 @@ class Thinker:
         memory, pack_json = opened_memory(view.opening), opened_pack(view.opening)
         prepared = self._preparer.prepare(
             request,
-            (*history, *inputs),
+            with_sizes(inputs, view.history),
             system_prompt=system_prompt,
             provider=provider.name,
             model=model,

@@ -77,3 +77,12 @@ def test_a_review_compacts_its_own_history(rig: Rig) -> None:
     assert [json.loads(item)["n"] for item in rig.client.lrange(own, 0, -1)] == ["summary", "c", "d"]
     assert rig.turn()["trimmed"] == "1"
     assert rig.client.hget(rig.names(TID)["session"], "trimmed") is None
+
+
+def test_what_processes_know_of_the_history_is_void(rig: Rig) -> None:
+    rig.owned()
+    said(rig, "a", "b", "c", "d")
+    session = rig.names(TID)["session"]
+    rig.client.hset(session, "history_stamp", "7")
+    assert compact(rig) == ["COMPACTED"]
+    assert rig.client.hget(session, "history_stamp") not in (None, "7")

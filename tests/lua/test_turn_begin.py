@@ -42,3 +42,19 @@ def test_a_review_begins_a_history_of_its_own(rig: Rig) -> None:
     assert rig.history() == [{"n": 0}]
     assert rig.client.lrange(rig.names(TID)["turn"] + ":history", 0, -1) == ['{"n": 1}']
     assert rig.turn()["begin_at"] == "0"
+
+
+def test_a_history_that_begins_gets_a_stamp_of_its_own(rig: Rig) -> None:
+    rig.owned()
+    session = rig.names(TID)["session"]
+    assert rig.run("turn_begin", items=["{}"]) == ["BEGUN"]
+    assert int(str(rig.client.hget(session, "history_stamp"))) > 0
+
+
+def test_a_history_that_goes_on_keeps_its_stamp(rig: Rig) -> None:
+    rig.owned()
+    session = rig.names(TID)["session"]
+    rig.client.rpush(rig.names(TID)["history"], '{"n": 0}')
+    rig.client.hset(session, "history_stamp", "7")
+    assert rig.run("turn_begin", items=["{}"]) == ["BEGUN"]
+    assert rig.client.hget(session, "history_stamp") == "7"

@@ -8,6 +8,7 @@ ARGV   sid tid owner fence:n expect:n drop:n input:n output:n cache_read:n cache
        data mark forget:words items...
 REPLY  COMPACTED | CHANGED | LOST
 ]]
+-- @include lib/now
 -- @include lib/holds
 -- @include lib/event
 -- @include lib/history
@@ -17,7 +18,9 @@ if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('LLEN', history) ~= expect then return {'CHANGED'} end
 redis.call('LTRIM', history, drop, -1)
 for i = #ARGV, 16, -1 do redis.call('LPUSH', history, ARGV[i]) end
-redis.call('HINCRBY', isolated and turn or session, 'trimmed', drop - (#ARGV - 15))
+local counted = isolated and turn or session
+redis.call('HINCRBY', counted, 'trimmed', drop - (#ARGV - 15))
+redis.call('HSET', counted, 'history_stamp', now) -- what processes know of it is void
 -- The model no longer sees these results, so asking for them again does not count as a repeat.
 for fingerprint in forget:gmatch('%S+') do redis.call('HDEL', guard, fingerprint) end
 redis.call('HSET', turn, 'compacted', '1', 'aside_compaction', mark)

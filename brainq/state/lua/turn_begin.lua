@@ -1,12 +1,14 @@
 --[[
 Put the user's message (the last item) into the session's history, once a turn, and note its place, counted
-from the session's first message on: what is trimmed away in front is counted in `trimmed`. `earlier` turns of a
+from the session's first message on: what is trimmed away in front is counted in `trimmed`. A history that begins
+here gets a new `history_stamp`: what a process knows of another one under this key is void. `earlier` turns of a
 session that Redis has let go of are counted on.
 
 KEYS   turn history session
 ARGV   owner fence:n prompt_hash earlier:n items...
 REPLY  BEGUN | ALREADY | LOST
 ]]
+-- @include lib/now
 -- @include lib/history
 -- @include lib/holds
 if not holds(turn, owner, fence) then return {'LOST'} end
@@ -14,7 +16,7 @@ if redis.call('HGET', turn, 'begun') == '1' then return {'ALREADY'} end
 redis.call('PERSIST', history)
 local held = redis.call('LLEN', history)
 local counted = isolated and turn or session
-if held == 0 then redis.call('HSET', counted, 'trimmed', 0) end
+if held == 0 then redis.call('HSET', counted, 'trimmed', 0, 'history_stamp', now) end
 local begin_at = held + #ARGV - 5 + (tonumber(redis.call('HGET', counted, 'trimmed')) or 0)
 for i = 5, #ARGV do redis.call('RPUSH', history, ARGV[i]) end
 if earlier > 0 then redis.call('HSETNX', session, 'turns', earlier) end

@@ -23,16 +23,15 @@ class Bench:
         self._look_sha = cast(str, self._client.many([("SCRIPT", "LOAD", LOOK)])[0])
         self._bells = Bells(self._client)
         self.scripts = WatchedScripts(self._client, self)
-        self._state = State(self.scripts, self._bells.keys)
 
     def close(self) -> None:
         self._client.close()
 
     def run(self, seed: int) -> list[str]:
         """Run one schedule; what happened in it. Raises AssertionError with that when a rule is broken."""
-        schedule = self._at = Schedule(
-            seed, self._client, self.scripts, self._state, self._bells, self._look_sha
-        )
+        # One a schedule: it knows histories, and all schedules have the same names, and begin at the same time.
+        state = State(self.scripts, self._bells.keys)
+        schedule = self._at = Schedule(seed, self._client, self.scripts, state, self._bells, self._look_sha)
         try:
             schedule.run()
         except BrokenRule as broken:

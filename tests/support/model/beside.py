@@ -32,7 +32,7 @@ class RandomBeside:
         return "reflected" if self._asides.commit_note(claim, "reflection", note, spend, {}) else "lost"
 
     def compact_now(self, claim: TurnClaim, view: TurnView, trying: object) -> str:
-        word = _compact(self._asides, claim, view, len(view.history))
+        word = _compact(self._asides, claim, view, view.history.length)
         return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
 
 
@@ -60,7 +60,7 @@ def open_wave(rng: Random, asides: RedisAsides, claim: TurnClaim) -> RungAgain |
 
 def compact(asides: RedisAsides, claim: TurnClaim, view: TurnView) -> str:
     """What came before this turn gives way to one message."""
-    before = next((place for place, message in enumerate(view.history) if message.turn == claim.turn_id), 0)
+    before = view.history.begins.get(claim.turn_id, 0)
     return _compact(asides, claim, view, before)
 
 
@@ -68,11 +68,11 @@ def _compact(asides: RedisAsides, claim: TurnClaim, view: TurnView, drop: int) -
     if drop == 0 or asides.begin(claim, "compaction", str(drop), 2, None) != "GO":
         return ""
     # The rules look for every input that was read: the summary says which ones it stands for.
-    inputs = [name for message in view.history[:drop] for name in inputs_in(message)]
+    inputs = [name for message in view.history.messages[:drop] for name in inputs_in(message)]
     summary = Message(role="user", content="so far", extra={"note": "summary", "inputs": json.dumps(inputs)})
     return asides.compact(
         claim,
-        expect=view.history_length,
+        expect=view.history.length,
         drop=drop,
         front=[summary],
         spend=Spend(kind="compaction", step=view.step, input_tokens=2),

@@ -60,7 +60,7 @@ FIRST_STEP = "log"
 
 
 class State:
-    """The operations of `state/`, over the model's scripts: one for all schedules."""
+    """The operations of `state/`, over the model's scripts."""
 
     def __init__(self, scripts: WatchedScripts, keys: Keys) -> None:
         outbox = NoOutbox()

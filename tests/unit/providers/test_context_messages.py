@@ -12,6 +12,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.reflection import ReflectionResult
 from brainq.contracts.turn import TurnRequest
 from brainq.providers import anthropic_wire, openai_wire
+from brainq.text.estimate import with_sizes
 from brainq.turn.preparer import TurnPreparer
 from brainq.turn.reflection import note_of
 from brainq.turn.summary import summary_message
@@ -39,7 +40,7 @@ def prepared(history: list[Message], **given: Any) -> tuple[Message, ...]:
         TurnPreparer()
         .prepare(
             request,
-            history,
+            with_sizes(history),
             system_prompt="Be good.",
             provider="p",
             model="m",

@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 import pytest
 
+from brainq.contracts.conversation import EMPTY
 from brainq.contracts.message import Message
 from brainq.contracts.reflection import ThinkLevel
 from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
+from brainq.text.estimate import with_sizes
 from brainq.turn.decide import (
     COMPACTED,
     FALLBACK_TEXTS,
@@ -54,7 +56,7 @@ def view(kind: Literal["chat", "review", "compact"] = "chat", **given: Any) -> T
         "write_epoch": 0,
         "succeeded": {},
         "blocked": frozenset(),
-        "history": (),
+        "history": EMPTY,
         "usage": TokenUsage(),
         "cost_usd": 0,
         "open_calls": False,
@@ -64,7 +66,7 @@ def view(kind: Literal["chat", "review", "compact"] = "chat", **given: Any) -> T
 
 def after_a_failed_call(**given: Any) -> TurnView:
     failed = Message(role="tool", content="no", call_id="c2-0", is_error=True, turn=TURN, step=2)
-    return view(history=(failed,), **given)
+    return view(history=with_sizes([failed]), **given)
 
 
 def ended(decision: object) -> tuple[Ending, StopReason]:
@@ -149,10 +151,10 @@ def test_limits_go_before_a_reflection() -> None:
 
 def test_failures_of_other_steps_and_other_turns_are_not_this_steps() -> None:
     mine = after_a_failed_call()
-    (failed,) = mine.history
+    (failed,) = mine.history.messages
     assert mine.failed_calls == 1
     others = (replace_message(failed, step=1), replace_message(failed, turn="t-0"))
-    assert replace(mine, history=others).failed_calls == 0
+    assert replace(mine, history=with_sizes(others)).failed_calls == 0
 
 
 def replace_message(message: Message, **changed: Any) -> Message:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from brainq.contracts.message import Message
-from brainq.text.estimate import estimate_messages
+from brainq.text.estimate import estimate_messages, with_sizes
 from brainq.turn.compaction import ContextCompactor, should_compact
 from brainq.turn.preparer import TurnPreparation, TurnPreparer
 from brainq.turn.split import newest_user_message
@@ -28,7 +28,7 @@ def real_tokens(messages: tuple[Message, ...], density: float) -> int:
 def prepare(history: list[Message], window: int) -> TurnPreparation:
     return TurnPreparer().prepare(
         request(),
-        history,
+        with_sizes(history),
         system_prompt="Be good.",
         provider="p",
         model="m",

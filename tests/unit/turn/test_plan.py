@@ -9,6 +9,7 @@ from typing import Any
 from brainq.brain import Brain
 from brainq.contracts.approval import ApprovalAsk
 from brainq.contracts.callbacks import PreToolUse
+from brainq.contracts.conversation import EMPTY
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import ToolCall
 from brainq.contracts.model import ModelReply
@@ -44,7 +45,7 @@ def view(request: TurnRequest = REQUEST) -> TurnView:
         write_epoch=0,
         succeeded={},
         blocked=frozenset(),
-        history=(),
+        history=EMPTY,
         usage=TokenUsage(),
         cost_usd=0,
         open_calls=False,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
-from brainq.text.estimate import estimate_messages
+from brainq.text.estimate import estimate_messages, with_sizes
 from brainq.turn.preparer import TurnPreparation, TurnPreparer, render_hash
 from brainq.turn.summary import summary_message
 from brainq.turn.transcript import note_kind
@@ -27,7 +27,7 @@ def prepare(history: list[Message], *, asked: dict[str, Any] | None = None, **gi
         "today": TODAY,
         "max_context_tokens": 100_000,
     }
-    return TurnPreparer().prepare(request(**(asked or {})), history, **(values | given))
+    return TurnPreparer().prepare(request(**(asked or {})), with_sizes(history), **(values | given))
 
 
 OLD = [user("before", "t-0"), answer("then", "t-0")]

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from brainq.contracts.message import Message
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
+from brainq.text.estimate import with_sizes
 from brainq.turn.selection import MAX_TEXT_CHARS, SelectionContext, SemanticToolSelector, context_of
 
 WORDS = ("flight", "book", "cancel", "mail", "note", "file", "search", "bag")
@@ -118,13 +119,15 @@ def test_the_context_is_what_was_said_before_the_turn() -> None:
         Message(role="tool", content="a result", turn="t5", call_id="c1-0"),
         Message(role="user", content="And a bag.", turn="t5"),
     ]
-    assert context_of(history, "t5") == SelectionContext(
+    assert context_of(with_sizes(history), "t5") == SelectionContext(
         answer="Shall I?", earlier=("question 2", "question 3", "question 4"), added=("And a bag.",)
     )
 
 
 def test_a_first_turn_has_no_context() -> None:
-    assert context_of([Message(role="user", content="Hello", turn="t1")], "t1") == SelectionContext()
+    assert (
+        context_of(with_sizes([Message(role="user", content="Hello", turn="t1")]), "t1") == SelectionContext()
+    )
 
 
 texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)

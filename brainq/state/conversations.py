@@ -1,0 +1,121 @@
+"""Conversations: a history in Redis, parsed and estimated once a process and not once a step.
+
+A history only grows at its end, is trimmed at its front, and is made anew by a compaction or after a loss. Places are
+counted from its first message on: `trimmed` says how many are gone in front. What a process knows of a history stands
+as long as its `stamp` does, which whoever makes it anew replaces, and its newest known message is where it was.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import cast
+
+from brainq.contracts.conversation import EMPTY, Conversation
+from brainq.contracts.message import Message
+from brainq.state.connection import Client
+from brainq.text.estimate import with_sizes
+
+MOST_READ = 2000  # newest messages a step looks at; what fits the window of a model is chosen from them
+MOST_KEPT_BYTES = 64_000_000  # of all histories a process keeps, about
+BYTES_A_MESSAGE = 1_500  # that a parsed message takes beside its text
+
+Command = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A history as a process read it last.
+
+    end      the place behind its newest message
+    newest   that message as it is in Redis
+    """
+
+    stamp: str
+    trimmed: int
+    end: int
+    newest: str
+    conversation: Conversation
+    taken_bytes: int
+
+
+NOTHING = Known("", 0, 0, "", EMPTY, 0)
+
+
+class Conversations:
+    """Reads histories, and keeps those read last."""
+
+    def __init__(self, client: Client, most_bytes: int = MOST_KEPT_BYTES) -> None:
+        self._client = client
+        self._most_bytes = most_bytes
+        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def known(self, key: str) -> Known:
+        """What is known of the history at `key`, for `reads` and `conversation`."""
+        with self._lock:
+            found = self._known.get(key, NOTHING)
+            if found is not NOTHING:
+                self._known.move_to_end(key)
+            return found
+
+    @staticmethod
+    def reads(key: str, known: Known) -> tuple[Command, Command]:
+        """The commands whose replies `conversation` takes: the messages from the newest known one on, their number."""
+        begin = known.end - 1 - known.trimmed if known.end else -MOST_READ
+        return ("LRANGE", key, begin, -1), ("LLEN", key)
+
+    def conversation(
+        self, key: str, known: Known, stamp: str, trimmed: int, items: Sequence[str], length: int
+    ) -> Conversation:
+        """The history. Reads once more where what is known of it does not stand."""
+        if known.end and not (known.stamp == stamp and known.trimmed == trimmed and _goes_on(known, items)):
+            known, items, length = self._again(key, known, stamp, trimmed)
+        added = items[1:] if known.end else items
+        if known.end and not added:
+            return known.conversation
+        messages = [Message.model_validate_json(item) for item in added]
+        behind = known.conversation if known.end else Conversation(older=length - len(added))
+        conversation = with_sizes(messages, behind).of_newest(MOST_READ)
+        if added:
+            taken = known.taken_bytes + sum(len(item) + BYTES_A_MESSAGE for item in added)
+            self._keep(key, Known(stamp, trimmed, trimmed + length, added[-1], conversation, taken))
+        return conversation
+
+    def _again(self, key: str, known: Known, stamp: str, trimmed: int) -> tuple[Known, Sequence[str], int]:
+        """What of `known` stands, if anything, with the messages from its newest on; else all there is to read."""
+        if known.stamp == stamp and known.trimmed < trimmed < known.end:
+            cut = _trimmed(known, trimmed)
+            items, length = self._read(self.reads(key, cut))
+            if _goes_on(cut, items):
+                return cut, items, length
+        return (NOTHING, *self._read(self.reads(key, NOTHING)))
+
+    def _read(self, reads: tuple[Command, Command]) -> tuple[list[str], int]:
+        items, length = self._client.many(reads)
+        return cast(list[str], items), int(length)
+
+    def _keep(self, key: str, known: Known) -> None:
+        with self._lock:
+            before = self._known.pop(key, NOTHING)
+            self._bytes += known.taken_bytes - before.taken_bytes
+            self._known[key] = known
+            while self._bytes > self._most_bytes:
+                _, gone = self._known.popitem(last=False)
+                self._bytes -= gone.taken_bytes
+
+
+def _goes_on(known: Known, items: Sequence[str]) -> bool:
+    """Whether these begin with the newest known message. After a loss of what Redis wrote last they do not."""
+    return bool(items) and items[0] == known.newest
+
+
+def _trimmed(known: Known, trimmed: int) -> Known:
+    """What stands of it once messages in front were trimmed away."""
+    older = known.conversation.older
+    gone = trimmed - known.trimmed
+    shorter = known.conversation.without_oldest(max(0, gone - older), older=max(0, older - gone))
+    return Known(known.stamp, trimmed, known.end, known.newest, shorter, known.taken_bytes)
