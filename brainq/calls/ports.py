@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Literal, Protocol, Unpack
 
 from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.intent import Intent
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolOutcome
@@ -18,13 +18,14 @@ from brainq.contracts.status import TraceStatus
 class Calls(Protocol):
     """Call state in Redis; every write is fenced by owner and attempt.
 
-    dispatch   `DISPATCHED`, `ALREADY`, `SETTLED` (leave its lanes) or `HELD` (let them lapse); `wants` now wait for
-               lanes, where a hold denied the call
+    start      the last look before the function of a call that changes something: `OK`, `CLOSED` or `LOST`
+    settle     with it the call leaves its lanes, unless its function `still_runs`: then with the one that says it ended
     park       `PARKED`, `SETTLED` (the outside result was there before), `LATE` or `LOST`
     give_token   notes that the call gives a token away: that one, or the one an earlier attempt gave. Returns it
     """
 
-    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallHeld | str: ...
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | str: ...
+    def start(self, claim: CallClaim) -> str: ...
     def beat(self, claim: CallClaim) -> str: ...
     def give_token(self, claim: CallClaim, token: str) -> str: ...
     def settle(
@@ -40,6 +41,7 @@ class Calls(Protocol):
         block_tool: bool = False,
         notice: Message | None = None,
         changes: Sequence[Mapping[str, str]] = (),
+        still_runs: bool = False,
     ) -> SettleReply: ...
     def park(
         self,
@@ -52,22 +54,12 @@ class Calls(Protocol):
         block_tool: bool = False,
         changes: Sequence[Mapping[str, str]] = (),
     ) -> SettleReply: ...
-    def dispatch(self, ref: CallRef) -> SettleReply: ...
-    def lanes_of(self, ref: CallRef) -> tuple[str, ...]: ...
 
 
 class Lanes(Protocol):
-    """Lanes: lines of calls, one holder each.
+    """Lanes: lines of calls, one holder each. `beat` keeps those of a function that was abandoned."""
 
-    lapse   let the lane lease of a parked call lapse now: the sweeper frees its lanes once it has seen that the call
-            still is parked. Harmless for a call that has no lanes, or runs again meanwhile
-    """
-
-    def take(self, ref: CallRef, lanes: Sequence[str]) -> bool: ...
-    def free(self, ref: CallRef) -> list[CallRef]: ...
-    def reap(self, ref: CallRef, mark: str) -> list[CallRef]: ...
     def beat(self, ref: CallRef) -> str: ...
-    def lapse(self, ref: CallRef) -> object: ...
 
 
 class Intents(Protocol):

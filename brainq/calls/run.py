@@ -9,7 +9,6 @@ from functools import partial
 from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.lanes import LaneKeeper
 from brainq.calls.loop import stop_tool_loop
 from brainq.calls.memory import memory_tool
 from brainq.calls.parking import Parker
@@ -28,7 +27,7 @@ from brainq.calls.start import Starts
 from brainq.calls.stopping import StopLatch
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.did import OF_CALL, Did, Failed
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.message import ToolCall
@@ -66,7 +65,6 @@ class CallRunner:
         brain: Brain,
         calls: Calls,
         lanes: Lanes,
-        keeper: LaneKeeper,
         intents: Intents,
         budgets: Budgets,
         beats: Beats,
@@ -83,8 +81,7 @@ class CallRunner:
         self._brain = brain
         self._calls = calls
         self._lanes = lanes
-        self._keeper = keeper
-        self._starts = Starts(brain=brain, calls=calls, lanes=lanes, intents=intents, brakes=brakes)
+        self._starts = Starts(brain=brain, calls=calls, intents=intents, brakes=brakes)
         self._budgets = budgets
         self._beats = beats
         self._executor = executor
@@ -110,10 +107,6 @@ class CallRunner:
                 tell = log.warning if claim == NOT_SERVED else log.debug
                 tell("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim)
                 return f"dropped: {claim}"
-            if isinstance(claim, CallHeld):
-                self._lanes.lapse(ref)
-                self._keeper.enter_all(session_id, turn_id, claim.wants)
-                return "held"
             return self._claimed(claim, latch, held)
 
     def _claimed(self, claim: CallClaim, latch: StopLatch, held: ExitStack) -> str:
@@ -128,7 +121,7 @@ class CallRunner:
                 error_type="ToolNotLoaded",
             )
             report = report_of(claim, outcome)
-            self._leave_after(claim, self._settle(claim, None, outcome, None, report))
+            self._settle(claim, None, outcome, None, report)
             return _did("not loaded", report)
         token = DeadlineToken.from_budget(claim, claim.cap_ms / 1000)
         latch.guard(token)
@@ -137,7 +130,7 @@ class CallRunner:
         context = self._context(claim, tool, token)
         if not claim.effect.is_read and (word := self._starts.start(claim)) != "started":
             if word == "closed":  # a turn that is being cancelled waits for its calls: this one is over
-                self._leave_after(claim, self._settle(claim, None, NEVER_STARTED, None, never_started(claim)))
+                self._settle(claim, None, NEVER_STARTED, None, never_started(claim))
             return "not started"
         return self._run(claim, tool, token, context)
 
@@ -165,45 +158,38 @@ class CallRunner:
         return claim.attempt > MOST_LOST and self._brain.tools.get(tool.name) is tool
 
     def _run(self, claim: CallClaim, tool: Tool, token: DeadlineToken, context: RunContext) -> str:
-        lanes_held = self._beats.hold(lambda: self._lanes.beat(_ref(claim)), _ignore) if claim.lanes else None
+        has_ended = False
 
         def ended_late(outcome: ToolOutcome) -> None:
             # From the abandoned function's own thread: its lanes were kept until now.
-            reply = None
+            nonlocal has_ended
             try:
                 self._starts.record(claim, outcome, late=True)
-                reply = self._settle(claim, tool, outcome, None, report_of(claim, outcome))
+                self._settle(claim, tool, outcome, None, report_of(claim, outcome))
             finally:
-                if lanes_held is not None:
-                    lanes_held.release(lanes_held)
-                self._leave_after(claim, reply)
+                has_ended = True
+
+        def keep_lanes() -> str:
+            return "LOST" if has_ended else self._lanes.beat(_ref(claim))
 
         if self._runs_apart(claim, tool):
             ended = self._executor.run_apart(tool, claim.arguments, context, token)
         else:
             ended = self._executor.run(tool, claim.arguments, context, token, on_late=ended_late)
-        abandoned = isinstance(ended, ToolTimeout) and ended.still_running
-        reply: SettleReply | None = None
-        report: Report | None = None
-        try:
-            if isinstance(ended, Pending | ChildTurn):
-                ended = self._parker.park(claim, ended, context.outputs())
-            if isinstance(ended, SettleReply):
-                # A write's intent stays open: its outcome is what comes from outside.
-                reply = ended
-                self._keeper.enter_all(claim.session_id, claim.turn_id, reply.wants)
-            else:
-                outcome, report = ending_of(claim, ended, token)
-                self._starts.record(claim, outcome, late=False)
-                reply = self._settle(claim, tool, outcome, context, report)
-                if reply.word == "LATE":
-                    self._starts.record(claim, outcome, late=True)
-            return _did(reply.word.lower(), report)
-        finally:
-            if not abandoned:
-                if lanes_held is not None:
-                    lanes_held.release(lanes_held)
-                self._leave_after(claim, reply)
+        if isinstance(ended, Pending | ChildTurn):
+            ended = self._parker.park(claim, ended, context.outputs())
+        if isinstance(ended, SettleReply):
+            # A write's intent stays open: its outcome is what comes from outside.
+            return _did(ended.word.lower(), None)
+        still_runs = isinstance(ended, ToolTimeout) and ended.still_running
+        if still_runs and claim.lanes:
+            self._beats.hold(keep_lanes, _ignore)
+        outcome, report = ending_of(claim, ended, token)
+        self._starts.record(claim, outcome, late=False)
+        reply = self._settle(claim, tool, outcome, context, report, still_runs=still_runs)
+        if reply.word == "LATE":
+            self._starts.record(claim, outcome, late=True)
+        return _did(reply.word.lower(), report)
 
     def _settle(
         self,
@@ -212,12 +198,14 @@ class CallRunner:
         outcome: ToolOutcome,
         context: RunContext | None,
         report: Report,
+        *,
+        still_runs: bool = False,
     ) -> SettleReply:
         if tool is not None and context is not None:
             self._post_hook(claim, tool, outcome)
         outputs = context.outputs() if context is not None else None
         asked_block = isinstance(outcome, ToolSuccess | ToolFailure) and outcome.block_tool
-        reply = self._calls.settle(
+        return self._calls.settle(
             claim,
             status=report.status,
             message=report.message,
@@ -228,9 +216,8 @@ class CallRunner:
             block_tool=asked_block or bool(outputs and outputs.block_tool),
             notice=notice_of(claim, outcome),
             changes=changes_of(outputs) if outputs else (),
+            still_runs=still_runs,
         )
-        self._keeper.enter_all(claim.session_id, claim.turn_id, reply.wants)
-        return reply
 
     def _post_hook(self, claim: CallClaim, tool: Tool, outcome: ToolOutcome) -> None:
         hook = self._brain.callbacks.on_post_tool_use
@@ -243,16 +230,6 @@ class CallRunner:
             log.error(
                 "on_post_tool_use raised", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id
             )
-
-    def _leave_after(self, claim: CallClaim, reply: SettleReply | None) -> None:
-        # LOST, or no answer: a rescue may have asked for the call again while this attempt went on, and the
-        # next attempt holds the lanes under the same name. If it did not, the sweeper frees them.
-        if reply is not None and reply.word != "LOST":
-            self._leave(claim)
-
-    def _leave(self, claim: CallClaim) -> None:
-        if claim.lanes:
-            self._keeper.leave(_ref(claim))
 
 
 def _did(word: str, report: Report | None) -> Did:
@@ -270,4 +247,4 @@ def _ref(claim: CallClaim) -> CallRef:
 
 
 def _ignore(word: str) -> None:
-    """A lane that was taken from us after a freeze: the call's own lease says what to do."""
+    """The lanes were left, or taken from us after a freeze: there is nothing to beat for."""

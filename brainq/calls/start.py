@@ -1,4 +1,4 @@
-"""Starting a call that changes something: its intent, then its lanes and its lease once more."""
+"""Starting a call that changes something: its intent, then its leases once more."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from typing import Literal
 
 from brainq.brain import Brain
-from brainq.calls.ports import Brakes, Calls, Intents, Lanes
+from brainq.calls.ports import Brakes, Calls, Intents
 from brainq.calls.report import NEVER_STARTED
-from brainq.contracts.claim import CallClaim, CallRef
+from brainq.contracts.claim import CallClaim
 from brainq.contracts.intent import Intent
 from brainq.contracts.outcome import ToolOutcome
 from brainq.observe.logs import logger
@@ -24,30 +24,24 @@ left     somebody else goes on with it: its lanes are the next attempt's, or wer
 class Starts:
     """Starts such calls, once an attempt at most, and writes down how they ended."""
 
-    def __init__(
-        self, *, brain: Brain, calls: Calls, lanes: Lanes, intents: Intents, brakes: Brakes | None
-    ) -> None:
+    def __init__(self, *, brain: Brain, calls: Calls, intents: Intents, brakes: Brakes | None) -> None:
         self._brain = brain
         self._calls = calls
-        self._lanes = lanes
         self._intents = intents
         self._brakes = brakes
 
     def start(self, claim: CallClaim) -> Word:
         """Only after `started` may its function be called."""
-        ref = CallRef(claim.session_id, claim.turn_id, claim.call_id)
         if not self._intend(claim):
             log.warning("call did not start", turn_id=claim.turn_id, call_id=claim.call_id)
             return _without(self._calls.beat(claim))
         try:
-            # The lanes first: from the answer to the second beat on, both leases are young.
-            kept = not claim.lanes or self._lanes.beat(ref) == "OK"
-            word = self._calls.beat(claim)
+            word = self._calls.start(claim)
         except Exception:
             # Redis is away. The intent stands, and only we know that nothing came of it: a rescue reads that.
             self.record(claim, NEVER_STARTED, late=False)
             raise
-        if kept and word == "OK":
+        if word == "OK":
             return "started"
         self.record(claim, NEVER_STARTED, late=False)
         return _without(word)

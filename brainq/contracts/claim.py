@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from brainq.contracts.approval import ApprovalAsk
@@ -25,13 +25,11 @@ class TurnEnded:
     """What ending a turn left to be done.
 
     next_turn   the session's next turn, which is live now; "" where none waits
-    freed       calls whose lanes are to be left
     bounced     inputs no step has read: they become turns of their own
     children    child turns nobody waits for any more
     """
 
     next_turn: str = ""
-    freed: tuple[str, ...] = ()
     bounced: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
 
@@ -67,13 +65,6 @@ class CallClaim:
     def per_tool_remaining_s(self, cap_s: float) -> float:
         """As `TurnBudget.per_tool_remaining_s`, from what was left of the turn's time at the claim."""
         return max(0.0, min(cap_s, self.remaining_ms / 1000))
-
-
-@dataclass(frozen=True, slots=True)
-class CallHeld:
-    """In place of a CallClaim: a hold stands, so the call was parked, or denied. `wants` now wait for lanes."""
-
-    wants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +128,7 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class SettleReply:
-    """What recording a call's end did: `SETTLED`, `PARKED`, `LATE` or `LOST`; `wants` now wait for lanes."""
+    """What recording a call's end did: `SETTLED`, `PARKED`, `LATE` or `LOST`; after the last two its status."""
 
     word: str
     status: str = ""
-    wants: tuple[str, ...] = field(default=())

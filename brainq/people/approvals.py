@@ -16,7 +16,6 @@ from brainq.errors import ApprovalDecided, InvalidInput, TurnNotFound
 from brainq.observe.logs import logger
 from brainq.ports.approval_rows import ApprovalRows
 from brainq.ports.approvals import Approvals
-from brainq.ports.lanes import LaneKeeper
 from brainq.ports.turn_rows import TurnRows
 
 log = logger("brainq.people")
@@ -44,14 +43,12 @@ class ApprovalDesk:
         rows: ApprovalRows,
         asks: Approvals,
         requests: TurnRows,
-        keeper: LaneKeeper,
         edit: Editor,
         redact: bool,
     ) -> None:
         self._rows = rows
         self._asks = asks
         self._requests = requests
-        self._keeper = keeper
         self._edit = edit
         self._redact = redact
 
@@ -116,14 +113,13 @@ class ApprovalDesk:
                 continue
             if approval.state not in ("approved", "denied"):
                 continue
-            word, _, wants = self._asks.decide(
+            word, _ = self._asks.decide(
                 _ref(approval),
                 args_hash=approval.args_hash,
                 decision=approval.state,
                 by=approval.decided_by,
                 why=approval.comment,
             )
-            self._keeper.enter_all(approval.session_id, approval.turn_id, wants)
             healed += word in ("APPROVED", "DENIED")
         return healed
 
@@ -141,7 +137,7 @@ class ApprovalDesk:
         ref = _ref(seen)
         if edited is not None and edited.args_hash == seen.args_hash and not seen.edited:
             edited, args_hash = None, seen.args_hash  # the arguments it has are what the person wants
-        word, detail, wants = self._asks.decide(
+        word, detail = self._asks.decide(
             ref,
             args_hash=args_hash or seen.args_hash,
             decision=decision,
@@ -162,10 +158,7 @@ class ApprovalDesk:
                 decided_at_ms=None,
             )
             self._tell_sql(seen, asked)
-            self._keeper.enter_all(ref.session_id, ref.turn_id, wants)
             return self.get(approval_id)
-        if word == "EXPIRED":
-            self._keeper.enter_all(ref.session_id, ref.turn_id, wants)
         now = self.get(approval_id)
         wanted_hash = args_hash if edited is None else edited.args_hash
         if word in ("DECIDED", "GONE") and now.state == decision and wanted_hash in (None, now.args_hash):

@@ -13,7 +13,6 @@ from brainq.contracts.kept import Brake, cancel_id
 from brainq.observe.logs import logger
 from brainq.ports.brakes import BrakeRows
 from brainq.ports.holds import Holds
-from brainq.ports.lanes import LaneKeeper
 from brainq.ports.turns import Turns
 
 log = logger("brainq.people")
@@ -32,13 +31,11 @@ class BrakeDesk:
         rows: BrakeRows,
         holds: Holds,
         turns: Turns,
-        keeper: LaneKeeper,
         heal_approvals: Callable[[], int],
     ) -> None:
         self._rows = rows
         self._holds = holds
         self._turns = turns
-        self._keeper = keeper
         self._heal_approvals = heal_approvals
 
     def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> str:
@@ -57,8 +54,7 @@ class BrakeDesk:
     def release(self, session_id: str, turn_id: str, hold_id: str) -> bool:
         """Let go of a hold, or of a flag that the turn has taken; the calls that waited for it go on."""
         stood = self._rows.over(session_id, hold_id)
-        word, wants = self._holds.release(session_id, turn_id, hold_id)
-        self._keeper.enter_all(session_id, turn_id, wants)
+        word = self._holds.release(session_id, turn_id, hold_id)
         if word == "RELEASED" and not stood:
             # A word of the turn's request or input placed it, and would do so again when they are read again.
             self._rows.released(session_id, turn_id, hold_id)

@@ -23,7 +23,6 @@ from brainq.people.posthook import Hook, no_hook
 from brainq.ports.budgets import Budgets
 from brainq.ports.call_rows import CallRows
 from brainq.ports.calls import Calls
-from brainq.ports.lanes import LaneKeeper
 from brainq.ports.outside import Outside
 from brainq.ports.turn_rows import TurnRows
 from brainq.tools.outcome_text import outcome_text
@@ -51,7 +50,6 @@ class ChildDesk:
         calls: Calls,
         outside: Outside,
         intents: CallRows,
-        keeper: LaneKeeper,
         cancel: Callable[[str, str, str], object],
         hook: Hook = no_hook,
     ) -> None:
@@ -62,7 +60,6 @@ class ChildDesk:
         self._calls = calls
         self._outside = outside
         self._intents = intents
-        self._keeper = keeper
         self._cancel = cancel
         self._hook = hook
 
@@ -171,8 +168,6 @@ class ChildDesk:
         # USED: it was delivered before, by a worker that may have died before SQL was told.
         if reply.word in ("SETTLED", "EARLY", "USED") and not effect.is_read:
             self._intents.record_outcome(ref.turn_id, ref.call_id, attempt, outcome, late=False)
-        for call_id in reply.wants:
-            self._keeper.enter(CallRef(ref.session_id, ref.turn_id, call_id))
         log.info("child turn delivered", turn_id=request.turn_id, parent=ref.turn_id, did=reply.word.lower())
         return reply.word.lower()
 

@@ -19,7 +19,6 @@ from brainq.people.posthook import Hook, no_hook
 from brainq.ports.approvals import Approvals
 from brainq.ports.call_rows import CallRows
 from brainq.ports.calls import Calls
-from brainq.ports.lanes import LaneKeeper
 from brainq.ports.outside import Outside
 from brainq.text.shorten import beginning
 from brainq.tools.errors import OutcomeUnknown, ToolError
@@ -67,14 +66,12 @@ class OutsideDesk:
         calls: Calls,
         asks: Approvals,
         intents: CallRows,
-        keeper: LaneKeeper,
         hook: Hook = no_hook,
     ) -> None:
         self._outside = outside
         self._calls = calls
         self._asks = asks
         self._intents = intents
-        self._keeper = keeper
         self._hook = hook
 
     def complete(self, token: str, result: object, *, partial: bool = False) -> Taken:
@@ -131,7 +128,6 @@ class OutsideDesk:
         tell(reply.word, outcome)
         # One that is early is recorded now, too: nobody else will, and it is what a rescue finds.
         self._record(call, outcome, late=reply.word == "LATE")
-        self._keeper.enter_all(call.ref.session_id, call.ref.turn_id, reply.wants)
         return cast("Taken", reply.word.lower())
 
     def _waiting(self, token: str) -> _Waiting:

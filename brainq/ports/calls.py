@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
@@ -15,14 +15,15 @@ from brainq.contracts.trace import ToolTraceEntry
 class Calls(Protocol):
     """Call state; every write of a runner is fenced by owner and attempt. Fitted by `state.calls.RedisCalls`.
 
-    dispatch   `DISPATCHED`, `ALREADY`, `SETTLED` (leave its lanes) or `HELD` (let them lapse); `wants` now wait for
-               lanes, where a hold denied the call
+    start      the last look before the function of a call that changes something: `OK`, `CLOSED` or `LOST`
+    settle     with it the call leaves its lanes, unless its function `still_runs`: then with the one that says it ended
     park       `PARKED`, `SETTLED` (the outside result was there before), `LATE` or `LOST`
     give_token   notes that the call gives a token away: that one, or the one an earlier attempt gave. Returns it
     facts      (status, tool, effect, attempt, idempotent, step), or None when Redis no longer knows the call
     """
 
-    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallHeld | str: ...
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | str: ...
+    def start(self, claim: CallClaim) -> str: ...
     def beat(self, claim: CallClaim) -> str: ...
     def give_token(self, claim: CallClaim, token: str) -> str: ...
     def settle(
@@ -38,6 +39,7 @@ class Calls(Protocol):
         block_tool: bool = ...,
         notice: Message | None = ...,
         changes: Sequence[Mapping[str, str]] = ...,
+        still_runs: bool = ...,
     ) -> SettleReply: ...
     def park(
         self,
@@ -50,8 +52,6 @@ class Calls(Protocol):
         block_tool: bool = ...,
         changes: Sequence[Mapping[str, str]] = ...,
     ) -> SettleReply: ...
-    def dispatch(self, ref: CallRef) -> SettleReply: ...
-    def lanes_of(self, ref: CallRef) -> tuple[str, ...]: ...
     def facts(self, ref: CallRef) -> tuple[str, str, Effect, int, bool, int] | None: ...
     def arguments(self, ref: CallRef) -> dict[str, Any]: ...
     def trace(self, session_id: str, turn_id: str) -> tuple[ToolTraceEntry, ...]: ...

@@ -1,8 +1,7 @@
-"""Lanes in Redis, and what moves calls through them."""
+"""Lanes in Redis, where they are not a part of the scripts that open waves and settle calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from brainq.contracts.claim import CallRef
@@ -11,23 +10,11 @@ from brainq.contracts.claim import CallRef
 class Lanes(Protocol):
     """Lanes: lines of calls, one holder each. Fitted by `state.lanes.RedisLanes`.
 
-    lapse   let the lane lease of a parked call lapse now: the sweeper frees its lanes once it has seen that the call
-            still is parked. Harmless for a call that has no lanes, or runs again meanwhile
-    lapsed  those whose lease lapsed, and the mark to `reap` them with
+    beat    keeps those of a function that was abandoned
+    lapsed  those whose lease lapsed, and the mark to `check` them with
+    check   leaves them, unless their call is queued or runs
     """
 
-    def take(self, ref: CallRef, lanes: Sequence[str]) -> bool: ...
-    def free(self, ref: CallRef) -> list[CallRef]: ...
-    def reap(self, ref: CallRef, mark: str) -> list[CallRef]: ...
     def beat(self, ref: CallRef) -> str: ...
-    def lapse(self, ref: CallRef) -> None: ...
     def lapsed(self, most: int) -> tuple[str, list[CallRef]]: ...
-
-
-class LaneKeeper(Protocol):
-    """Sends calls into their lanes, and frees lanes of calls that will not run. Fitted by `calls.lanes.LaneKeeper`."""
-
-    def enter(self, ref: CallRef) -> None: ...
-    def enter_all(self, session_id: str, turn_id: str, call_ids: Iterable[str]) -> None: ...
-    def leave(self, ref: CallRef) -> None: ...
-    def reap(self, ref: CallRef, mark: str) -> None: ...
+    def check(self, ref: CallRef, mark: str) -> str: ...

@@ -66,7 +66,7 @@ class Turns(Protocol):
         block_tools: Sequence[str] = ...,
         problem: str = ...,
         notes: Sequence[Message] = ...,
-    ) -> tuple[str, ...] | None: ...
+    ) -> bool: ...
     def end(
         self,
         claim: TurnClaim,

@@ -12,11 +12,8 @@ from brainq.state.attention import GOING_ON_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.typed_scripts import (
-    ApprovalDecideApproved,
     ApprovalDecideDecided,
-    ApprovalDecideDenied,
     ApprovalDecideEnded,
-    ApprovalDecideExpired,
     Scripts,
 )
 
@@ -40,7 +37,7 @@ class RedisApprovals:
         by: str,
         why: str,
         edited: EditedCall | None = None,
-    ) -> tuple[str, str, tuple[str, ...]]:
+    ) -> tuple[str, str]:
         """(word, detail, calls that now wait for their lanes).
 
         `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with how it stands; `STALE`: the arguments are other ones;
@@ -68,20 +65,15 @@ class RedisApprovals:
         )
         self._outbox.flush(ref.session_id)
         match reply:
-            case ApprovalDecideApproved():
-                word = "APPROVED"
-            case ApprovalDecideDenied():
-                word = "DENIED"
-            case ApprovalDecideExpired():
-                word = "EXPIRED"
+            case "APPROVED" | "DENIED" | "EXPIRED":
+                look_within(self._run, self._keys, ref.session_id, ref.turn_id, GOING_ON_S)
+                return reply, ""
             case ApprovalDecideDecided():
-                return "DECIDED", reply.state, ()
+                return "DECIDED", reply.state
             case ApprovalDecideEnded():
-                return "ENDED", reply.state, ()
-            case _:
-                return reply, "", ()
-        look_within(self._run, self._keys, ref.session_id, ref.turn_id, GOING_ON_S)
-        return word, "", reply.wants
+                return "ENDED", reply.state
+            case "STALE" | "GONE":
+                return reply, ""
 
     def states(self, refs: Sequence[CallRef]) -> list[AskState | None]:
         """How each approval stands; None where Redis does not know the call, or it needs none."""

@@ -1,4 +1,4 @@
-"""Calls in Redis: claim, beat, settle, rescue. Fits `calls.ports.Calls`."""
+"""Calls in Redis: claim, start, beat, settle, rescue. Fits `calls.ports.Calls`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
-from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
@@ -17,23 +17,14 @@ from brainq.state.outbox import Outbox
 from brainq.state.trace_rows import read_trace
 from brainq.state.typed_scripts import (
     CallClaimDrop,
-    CallClaimHeld,
-    CallDispatchAlready,
-    CallDispatchHeld,
-    CallDispatchSettled,
     CallGiveUpGone,
-    CallGiveUpSettled,
     CallParkLate,
     CallParkLost,
-    CallParkParked,
-    CallParkSettled,
     CallRescueAgain,
     CallRescueGone,
     CallSettleLate,
     CallSettleLost,
-    CallSettleSettled,
     ParkExpireCancel,
-    ParkExpireExpired,
     Scripts,
 )
 
@@ -56,8 +47,8 @@ class RedisCalls:
         self._lease_ms = int(lease_s * 1000)
         self._serves = [effect.value for effect in serves]
 
-    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallHeld | str:
-        """The right to run this attempt, or that a hold stands, or why the doorbell is dropped."""
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | str:
+        """The right to run this attempt, or why the doorbell is dropped; `held`: a hold stands."""
         reply = self._run.call_claim(
             ref.session_id,
             ref.turn_id,
@@ -68,10 +59,8 @@ class RedisCalls:
             serves=self._serves,
         )
         if isinstance(reply, CallClaimDrop):
-            return reply.why
-        if isinstance(reply, CallClaimHeld):
             self._outbox.flush(ref.session_id)
-            return CallHeld(reply.wants)
+            return reply.why
         spec: dict[str, Any] = json.loads(reply.spec)
         return CallClaim(
             session_id=ref.session_id,
@@ -93,8 +82,19 @@ class RedisCalls:
         )
 
     def beat(self, claim: CallClaim) -> str:
-        """`OK`, `CLOSED` (the turn no longer wants it) or `LOST` (somebody else has it)."""
+        """Renew its lease, and its lanes': `OK`, `CLOSED` (its turn no longer wants it) or `LOST` (it is another's)."""
         return self._run.call_beat(
+            claim.session_id,
+            claim.turn_id,
+            owner=claim.owner,
+            call=claim.call_id,
+            attempt=claim.attempt,
+            lease_ms=self._lease_ms,
+        )
+
+    def start(self, claim: CallClaim) -> str:
+        """As `beat`, once its intent stands; `LOST` also when it no longer holds its lanes."""
+        return self._run.call_start(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -129,8 +129,12 @@ class RedisCalls:
         block_tool: bool = False,
         notice: Message | None = None,
         changes: Sequence[Mapping[str, str]] = (),
+        still_runs: bool = False,
     ) -> SettleReply:
-        """Record the end of this attempt; `notice` is what the model reads if it comes too late."""
+        """Record the end of this attempt; `notice` is what the model reads if it comes too late.
+
+        still_runs   its function was abandoned: it keeps its lanes until a settle says that it has ended
+        """
         reply = self._run.call_settle(
             claim.session_id,
             claim.turn_id,
@@ -146,11 +150,12 @@ class RedisCalls:
             block=block_tool,
             notice=notice.model_dump_json(exclude_defaults=True) if notice else "",
             changed=_rows(changes),
+            still_runs=still_runs,
         )
         self._outbox.flush(claim.session_id)
         match reply:
-            case CallSettleSettled():
-                return SettleReply("SETTLED", wants=reply.wants)
+            case "SETTLED":
+                return SettleReply("SETTLED")
             case CallSettleLate():
                 return SettleReply("LATE", status=reply.status)
             case CallSettleLost():
@@ -186,11 +191,11 @@ class RedisCalls:
         )
         self._outbox.flush(claim.session_id)
         match reply:
-            case CallParkParked():
+            case "PARKED":
                 self._look_after(claim.session_id, claim.turn_id, timeout_s)
-                return SettleReply("PARKED", wants=reply.wants)
-            case CallParkSettled():
-                return SettleReply("SETTLED", wants=reply.wants)
+                return SettleReply("PARKED")
+            case "SETTLED":
+                return SettleReply("SETTLED")
             case CallParkLate():
                 return SettleReply("LATE", status=reply.status)
             case CallParkLost():
@@ -202,34 +207,17 @@ class RedisCalls:
             look_within(self._run, self._keys, session_id, turn_id, timeout_s)
 
     def expire(self, session_id: str, turn_id: str) -> tuple[str, str]:
-        """Let what the turn has waited for too long end: (`EXPIRED`, wants), (`CANCEL`, reason) or (`NONE`, "")."""
+        """Let what the turn has waited for too long end: (`EXPIRED`, ""), (`CANCEL`, reason) or (`NONE`, "")."""
         reply = self._run.park_expire(session_id, turn_id)
         self._outbox.flush(session_id)
         match reply:
-            case ParkExpireExpired():
+            case "EXPIRED":
                 look_within(self._run, self._keys, session_id, turn_id, GOING_ON_S)
-                return "EXPIRED", " ".join(reply.wants)
+                return "EXPIRED", ""
             case ParkExpireCancel():
                 return "CANCEL", reply.reason
             case "NONE":
                 return "NONE", ""
-
-    def dispatch(self, ref: CallRef) -> SettleReply:
-        """Queue a call that holds its lanes.
-
-        `DISPATCHED`, `ALREADY`, `SETTLED` (leave its lanes), or `HELD` (a hold stands: let its lanes lapse).
-        """
-        reply = self._run.call_dispatch(ref.session_id, ref.turn_id, call=ref.call_id)
-        self._outbox.flush(ref.session_id)
-        match reply:
-            case CallDispatchHeld():
-                return SettleReply("HELD", wants=reply.wants)
-            case CallDispatchAlready():
-                return SettleReply("ALREADY", status=reply.status)
-            case CallDispatchSettled():
-                return SettleReply("SETTLED", status=reply.status)
-            case "DISPATCHED":
-                return SettleReply("DISPATCHED")
 
     def ask_again(self, ref: CallRef, attempt: int) -> str:
         """Dispatch the next attempt of a call whose lease lapsed: `AGAIN`, `ALIVE` or `GONE`."""
@@ -266,18 +254,12 @@ class RedisCalls:
         )
         self._outbox.flush(ref.session_id)
         match reply:
-            case CallGiveUpSettled():
-                return SettleReply("SETTLED", wants=reply.wants)
+            case "SETTLED":
+                return SettleReply("SETTLED")
             case CallGiveUpGone():
                 return SettleReply("GONE", status=reply.status)
             case "ALIVE":
                 return SettleReply("ALIVE")
-
-    def lanes_of(self, ref: CallRef) -> tuple[str, ...]:
-        """The lanes a call needs, as its step's commit recorded them."""
-        key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
-        kept = cast("str | None", self._run.client.hget(key, f"{ref.call_id}:lanes"))
-        return tuple(json.loads(kept)) if kept else ()
 
     def facts(self, ref: CallRef) -> tuple[str, str, Effect, int, bool, int] | None:
         """(status, tool, effect, attempt, idempotent, step) of a call, or None when it is gone."""

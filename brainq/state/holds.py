@@ -10,7 +10,7 @@ from brainq.state.attention import GOING_ON_S, LOOKED_AT_ANYWAY_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import hold_ms
-from brainq.state.typed_scripts import FlagReleaseTaken, HoldPlaceEnded, HoldReleaseReleased, Scripts
+from brainq.state.typed_scripts import FlagReleaseTaken, HoldPlaceEnded, Scripts
 
 MOST_FLAGS = 100  # that no turn has taken: more means that nobody submits
 
@@ -44,14 +44,13 @@ class RedisHolds:
             look_within(self._run, self._keys, session_id, turn_id, min(hold.timeout_s, LOOKED_AT_ANYWAY_S))
         return reply
 
-    def release(self, session_id: str, turn_id: str, hold_id: str) -> tuple[str, tuple[str, ...]]:
-        """(`RELEASED` | `ABSENT` | `GONE`, calls that now wait for their lanes)."""
+    def release(self, session_id: str, turn_id: str, hold_id: str) -> str:
+        """`RELEASED`, `ABSENT` or `GONE`."""
         reply = self._run.hold_release(session_id, turn_id, hold=hold_id)
         self._outbox.flush(session_id)
-        if isinstance(reply, HoldReleaseReleased):
+        if reply == "RELEASED":
             look_within(self._run, self._keys, session_id, turn_id, GOING_ON_S)
-            return "RELEASED", reply.wants
-        return reply, ()
+        return reply
 
     def of(self, session_id: str, turn_id: str) -> tuple[StandingHold, ...]:
         """The holds that stand, by their id. Those whose time is up stand with `ends_in_ms` at 0 or below."""

@@ -24,7 +24,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {session}:t:TURN:changes  list    what its calls changed, as JSON                       turn lifetime
     {session}:t:TURN:history  list    messages of a turn with a history of its own          turn lifetime
     {session}:t:TURN:result   string  the TurnResult as JSON                                turn lifetime
-    {lanes}:holders           hash    holder -> its lines as JSON                           empties itself
+    {lanes}:holders           hash    holder -> its lanes as JSON                           empties itself
     {lanes}:leases            zset    holder -> lease end, of those that hold their lanes   empties itself
     {lanes}:line:NAME         list    who holds the lane (first) and who waits              empties itself
     index                     zset    "session turn" -> when the sweeper looks next         empties itself
@@ -55,7 +55,7 @@ OF_TURN = {
 } | {"own_history": "history"}
 """The keys of a turn: as scripts call them, and how they end."""
 
-GLOBAL = {"holders": "holders", "leases": "lane_leases", "index": "index"}
+GLOBAL = {"leases": "lane_leases", "index": "index"}
 """The keys of neither: as scripts call them, and in `Keys`."""
 
 DERIVED = {
@@ -103,16 +103,16 @@ class Keys:
     def stops(self) -> str:
         return f"{self.prefix}stops"
 
-    def lane(self, name: str) -> str:
-        return f"{self.prefix}{{lanes}}:line:{name}"
-
     @property
-    def holders(self) -> str:
-        return f"{self.prefix}{{lanes}}:holders"
+    def lanes(self) -> str:
+        return f"{self.prefix}{{lanes}}:"
+
+    def lane(self, name: str) -> str:
+        return f"{self.lanes}line:{name}"
 
     @property
     def lane_leases(self) -> str:
-        return f"{self.prefix}{{lanes}}:leases"
+        return f"{self.lanes}leases"
 
     @property
     def index(self) -> str:

@@ -15,7 +15,7 @@ from brainq.contracts.usage import Spend
 from brainq.state.attention import GOING_ON_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.typed_scripts import CallCompleteLate, CallCompleteSettled, Scripts
+from brainq.state.typed_scripts import CallCompleteLate, Scripts
 
 KEPT_AFTER_S = (
     86_400.0  # so that a result which comes too late is told so, and does not meet an unknown token
@@ -91,9 +91,9 @@ class RedisOutside:
         )
         self._outbox.flush(ref.session_id)
         match reply:
-            case CallCompleteSettled():
+            case "SETTLED":
                 look_within(self._run, self._keys, ref.session_id, ref.turn_id, GOING_ON_S)
-                return SettleReply("SETTLED", wants=reply.wants)
+                return SettleReply("SETTLED")
             case CallCompleteLate():
                 return SettleReply("LATE", status=reply.status)
             case _:

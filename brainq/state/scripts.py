@@ -46,6 +46,8 @@ class Doorbells:
     queues: Mapping[str, Doorbell]
     bells_key: str
     outbox_prefix: str
+    lanes_prefix: str
+    lane_lease_ms: int
 
     def lua(self) -> str:
         keys = [f"if queue == '{word}' then return [==[{bell.key}]==]" for word, bell in self.queues.items()]
@@ -59,6 +61,7 @@ class Doorbells:
                 f"  {' else'.join(texts)} end\nend",
                 f"local BELLS_KEY = [==[{self.bells_key}]==]",
                 f"local OUTBOX_PREFIX = [==[{self.outbox_prefix}]==]",
+                f"local LANES, LANE_LEASE_MS = [==[{self.lanes_prefix}]==], {self.lane_lease_ms}",
             ]
         )
 

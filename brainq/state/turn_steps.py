@@ -132,8 +132,8 @@ class TurnSteps:
         block_tools: Sequence[str] = (),
         problem: str = "",
         notes: Sequence[Message] = (),
-    ) -> tuple[str, ...] | None:
-        """Commit a reply that is not the last. The calls that now wait for lanes; None when the turn was lost.
+    ) -> bool:
+        """Commit a reply that is not the last, and open its first wave. False when the turn was lost.
 
         problem   what is wrong with the reply, in a word for events; "" for nothing
         notes     follow a reply without calls, and tell the model
@@ -156,7 +156,7 @@ class TurnSteps:
         waits_s = [call.ask.timeout_s for call in plan if call.ask is not None]
         if waits_s and min(waits_s) < LOOKED_AT_ANYWAY_S:
             look_within(self._run, self._keys, claim.session_id, claim.turn_id, min(waits_s))
-        return None if reply == "LOST" else reply.wants
+        return reply == "COMMITTED"
 
 
 def _json(messages: Sequence[Message]) -> list[str]:

@@ -20,20 +20,20 @@ from brainq.state.keys import Keys
 from brainq.state.scripts import Doorbells, LoadedScripts, undeclared
 
 HEADERS = {
-    "approval_decide": "2e4d48b082",
+    "approval_decide": "e64cd80f1b",
     "aside_begin": "14b8cf2e76",
     "aside_commit": "738ee9cbde",
     "budget_claim": "fc378f6866",
     "budget_create": "c7bcf67065",
     "budget_spend": "6e86d3ef79",
-    "call_beat": "c3db0a9003",
-    "call_claim": "98de5adcd5",
-    "call_complete": "6be484116f",
-    "call_dispatch": "889eae62fc",
-    "call_give_up": "3e0b65aed1",
-    "call_park": "451766116c",
+    "call_beat": "f73fcec88a",
+    "call_claim": "4822eed332",
+    "call_complete": "44ae14fcbe",
+    "call_give_up": "4f0d198744",
+    "call_park": "0a6961ebe8",
     "call_rescue": "95fd06f80d",
-    "call_settle": "2a875daf25",
+    "call_settle": "ed74f8b408",
+    "call_start": "f73fcec88a",
     "call_token": "34d16420a5",
     "finalize_beat": "3fd54e7e4c",
     "finalize_claim": "ee4d21a921",
@@ -45,25 +45,22 @@ HEADERS = {
     "gate_shut": "8d3d833975",
     "history_compact": "7ab42c332e",
     "hold_place": "343cf8106f",
-    "hold_release": "8a56a05fb1",
+    "hold_release": "5bcb0bf1a5",
     "index_again": "e860f31442",
     "index_hasten": "29e60e4754",
     "index_take": "0fe0bf8802",
     "judge_ring": "4e4dd35003",
     "lane_beat": "b04951a83c",
-    "lane_free": "92610d34f3",
-    "lane_lapse": "58d830999d",
+    "lane_check": "90de2cd4a3",
     "lane_lapsed": "05e29ccab0",
-    "lane_reap": "e7511e9099",
-    "lane_take": "52c56b44a6",
     "mailbox_put": "458ccdb049",
     "opening_skip": "9d5035c61c",
-    "park_expire": "3811ca2c16",
+    "park_expire": "686b86890c",
     "result_publish": "7ad37210d9",
     "session_pause": "f5d5c18aef",
     "session_resume": "ff6b073a7a",
     "step_begin": "a7c37a35c1",
-    "step_commit": "95eb56142c",
+    "step_commit": "99e7029935",
     "step_delta": "04b6a7f16a",
     "step_retry": "e2f54a7e13",
     "turn_beat": "1050784ce4",
@@ -71,7 +68,7 @@ HEADERS = {
     "turn_blame": "2f6c6e4706",
     "turn_cancel": "011479cf20",
     "turn_claim": "fdcfeeb592",
-    "turn_end": "cd51bb2874",
+    "turn_end": "7256097ca6",
     "turn_open": "97f7c55730",
     "turn_release": "d0589e7913",
     "turn_submit": "f7f2cf9813",
@@ -88,23 +85,8 @@ def _closed(script: str, said: Any, declared: tuple[str, ...]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalDecideApproved:
-    wants: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalDecideDenied:
-    wants: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ApprovalDecideDecided:
     state: ApprovalState
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalDecideExpired:
-    wants: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +116,8 @@ class CallClaimGo:
 
 
 @dataclass(frozen=True, slots=True)
-class CallClaimHeld:
-    wants: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CallClaimDrop:
-    why: TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired"]
-
-
-@dataclass(frozen=True, slots=True)
-class CallCompleteSettled:
-    wants: tuple[str, ...]
+    why: TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,38 +126,8 @@ class CallCompleteLate:
 
 
 @dataclass(frozen=True, slots=True)
-class CallDispatchAlready:
-    status: TraceStatus
-
-
-@dataclass(frozen=True, slots=True)
-class CallDispatchSettled:
-    status: TraceStatus | Literal["gone"]
-
-
-@dataclass(frozen=True, slots=True)
-class CallDispatchHeld:
-    wants: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CallGiveUpSettled:
-    wants: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CallGiveUpGone:
     status: TraceStatus | Literal["gone"]
-
-
-@dataclass(frozen=True, slots=True)
-class CallParkParked:
-    wants: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CallParkSettled:
-    wants: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +148,6 @@ class CallRescueAgain:
 @dataclass(frozen=True, slots=True)
 class CallRescueGone:
     status: TraceStatus | Literal["gone"]
-
-
-@dataclass(frozen=True, slots=True)
-class CallSettleSettled:
-    wants: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +197,6 @@ class HoldPlaceEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class HoldReleaseReleased:
-    wants: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class IndexTakeDue:
     mark: str
     stepped: int
@@ -272,19 +204,9 @@ class IndexTakeDue:
 
 
 @dataclass(frozen=True, slots=True)
-class LaneFreeFreed:
-    granted: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class LaneLapsedLapsed:
     mark: str
     holders: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LaneReapFreed:
-    granted: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,11 +224,6 @@ class MailboxPutAlready:
 @dataclass(frozen=True, slots=True)
 class MailboxPutSealed:
     state: TurnState
-
-
-@dataclass(frozen=True, slots=True)
-class ParkExpireExpired:
-    wants: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,11 +245,6 @@ class StepBeginGo:
 @dataclass(frozen=True, slots=True)
 class StepBeginSpent:
     what: Literal["steps", "tokens", "cost"]
-
-
-@dataclass(frozen=True, slots=True)
-class StepCommitCommitted:
-    wants: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +271,6 @@ class TurnClaimDrop:
 @dataclass(frozen=True, slots=True)
 class TurnEndEnded:
     next: str
-    freed: tuple[str, ...]
     bounced: tuple[str, ...]
     children: tuple[str, ...]
 
@@ -405,12 +316,9 @@ class Scripts(LoadedScripts):
         comment: str,
         edit: str,
     ) -> (
-        ApprovalDecideApproved
-        | ApprovalDecideDenied
-        | ApprovalDecideDecided
-        | ApprovalDecideExpired
+        ApprovalDecideDecided
         | ApprovalDecideEnded
-        | Literal["STALE", "GONE"]
+        | Literal["APPROVED", "DENIED", "EXPIRED", "STALE", "GONE"]
     ):
         """Decide an approval, once: `decision` is `approved` or `denied`."""
         session = self.keys.session(session_id)
@@ -420,14 +328,8 @@ class Scripts(LoadedScripts):
             [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
             [session_id, turn_id, call, expect, decision, who, comment, edit],
         )
-        if reply[0] == "APPROVED":
-            return ApprovalDecideApproved(wants=tuple(reply[1].split()))
-        if reply[0] == "DENIED":
-            return ApprovalDecideDenied(wants=tuple(reply[1].split()))
         if reply[0] == "DECIDED":
             return ApprovalDecideDecided(state=_closed("approval_decide", reply[1], get_args(ApprovalState)))
-        if reply[0] == "EXPIRED":
-            return ApprovalDecideExpired(wants=tuple(reply[1].split()))
         if reply[0] == "ENDED":
             return ApprovalDecideEnded(state=TurnState(reply[1]))
         return reply[0]
@@ -568,9 +470,14 @@ class Scripts(LoadedScripts):
     def call_beat(
         self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, lease_ms: int
     ) -> Literal["OK", "CLOSED", "LOST"]:
-        """Renew the lease of a running call, or learn that it is no longer wanted."""
+        """Renew the lease of a running call and that of its lanes, or learn that it is no longer
+        wanted."""
         turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("call_beat", [turn, f"{turn}:trace"], [owner, call, attempt, lease_ms])
+        reply = self.run(
+            "call_beat",
+            [turn, f"{turn}:trace", self.keys.lane_leases],
+            [session_id, turn_id, owner, call, attempt, lease_ms],
+        )
         return reply[0]
 
     def call_claim(
@@ -583,7 +490,7 @@ class Scripts(LoadedScripts):
         attempt: int,
         lease_ms: int,
         serves: Sequence[str],
-    ) -> CallClaimGo | CallClaimHeld | CallClaimDrop:
+    ) -> CallClaimGo | CallClaimDrop:
         """Take a dispatched call to run it."""
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
@@ -602,11 +509,9 @@ class Scripts(LoadedScripts):
                 step=int(reply[6]),
                 edited=reply[7] == "1",
             )
-        if reply[0] == "HELD":
-            return CallClaimHeld(wants=tuple(reply[1].split()))
         return CallClaimDrop(
             why=reply[1]
-            if reply[1] in ("gone", "stale", "unserved", "closed", "expired")
+            if reply[1] in ("gone", "stale", "unserved", "closed", "expired", "held")
             else TraceStatus(reply[1])
         )
 
@@ -625,7 +530,7 @@ class Scripts(LoadedScripts):
         found: str,
         notice: str,
         spent: str,
-    ) -> CallCompleteSettled | CallCompleteLate | Literal["EARLY", "USED", "BAD", "GONE"]:
+    ) -> CallCompleteLate | Literal["SETTLED", "EARLY", "USED", "BAD", "GONE"]:
         """The result of a parked call comes from outside, once."""
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
@@ -658,29 +563,8 @@ class Scripts(LoadedScripts):
                 spent,
             ],
         )
-        if reply[0] == "SETTLED":
-            return CallCompleteSettled(wants=tuple(reply[1].split()))
         if reply[0] == "LATE":
             return CallCompleteLate(status=TraceStatus(reply[1]))
-        return reply[0]
-
-    def call_dispatch(
-        self, session_id: str, turn_id: str, *, call: str
-    ) -> CallDispatchAlready | CallDispatchSettled | CallDispatchHeld | Literal["DISPATCHED"]:
-        """Put a call that holds its lanes into its effect's queue."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "call_dispatch",
-            [turn, f"{turn}:budget", f"{turn}:trace", f"{turn}:events", f"{session}history", f"{turn}:guard"],
-            [session_id, turn_id, call],
-        )
-        if reply[0] == "ALREADY":
-            return CallDispatchAlready(status=TraceStatus(reply[1]))
-        if reply[0] == "SETTLED":
-            return CallDispatchSettled(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
-        if reply[0] == "HELD":
-            return CallDispatchHeld(wants=tuple(reply[1].split()))
         return reply[0]
 
     def call_give_up(
@@ -694,7 +578,7 @@ class Scripts(LoadedScripts):
         message: str,
         detail: str,
         retryable: bool,
-    ) -> CallGiveUpSettled | CallGiveUpGone | Literal["ALIVE"]:
+    ) -> CallGiveUpGone | Literal["SETTLED", "ALIVE"]:
         """Settle a call whose worker is gone and which must not run again: unknown, failed, or as
         SQL recorded its end."""
         session = self.keys.session(session_id)
@@ -713,8 +597,6 @@ class Scripts(LoadedScripts):
             ],
             [session_id, turn_id, call, attempt, status, message, detail, "1" if retryable else "0"],
         )
-        if reply[0] == "SETTLED":
-            return CallGiveUpSettled(wants=tuple(reply[1].split()))
         if reply[0] == "GONE":
             return CallGiveUpGone(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
         return reply[0]
@@ -733,9 +615,9 @@ class Scripts(LoadedScripts):
         found: str,
         block: bool,
         changed: str,
-    ) -> CallParkParked | CallParkSettled | CallParkLate | CallParkLost:
-        """A call's function has returned, and its result will come from outside: the call waits for
-        it, and no worker does."""
+    ) -> CallParkLate | CallParkLost | Literal["PARKED", "SETTLED"]:
+        """A call's function has returned, and its result will come from outside: the call leaves
+        its lanes and waits for it, and no worker does."""
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
@@ -765,13 +647,11 @@ class Scripts(LoadedScripts):
                 changed,
             ],
         )
-        if reply[0] == "PARKED":
-            return CallParkParked(wants=tuple(reply[1].split()))
-        if reply[0] == "SETTLED":
-            return CallParkSettled(wants=tuple(reply[1].split()))
         if reply[0] == "LATE":
             return CallParkLate(status=TraceStatus(reply[1]))
-        return CallParkLost(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
+        if reply[0] == "LOST":
+            return CallParkLost(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
+        return reply[0]
 
     def call_rescue(
         self, session_id: str, turn_id: str, *, call: str, attempt: int
@@ -808,7 +688,8 @@ class Scripts(LoadedScripts):
         block: bool,
         notice: str,
         changed: str,
-    ) -> CallSettleSettled | CallSettleLate | CallSettleLost:
+        still_runs: bool,
+    ) -> CallSettleLate | CallSettleLost | Literal["SETTLED"]:
         """Record how a call ended: the move of its status and the recording of its result are one
         step, so no result enters a turn whose call has timed out or whose gate is closed."""
         session = self.keys.session(session_id)
@@ -842,13 +723,27 @@ class Scripts(LoadedScripts):
                 "1" if block else "0",
                 notice,
                 changed,
+                "1" if still_runs else "0",
             ],
         )
-        if reply[0] == "SETTLED":
-            return CallSettleSettled(wants=tuple(reply[1].split()))
         if reply[0] == "LATE":
             return CallSettleLate(status=TraceStatus(reply[1]))
-        return CallSettleLost(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
+        if reply[0] == "LOST":
+            return CallSettleLost(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
+        return reply[0]
+
+    def call_start(
+        self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, lease_ms: int
+    ) -> Literal["OK", "CLOSED", "LOST"]:
+        """The last look before the function of a call that changes something is called, once its
+        intent stands: it still is wanted, and still holds its lanes."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "call_start",
+            [turn, f"{turn}:trace", self.keys.lane_leases],
+            [session_id, turn_id, owner, call, attempt, lease_ms],
+        )
+        return reply[0]
 
     def call_token(
         self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, token: str
@@ -1053,7 +948,7 @@ class Scripts(LoadedScripts):
 
     def hold_release(
         self, session_id: str, turn_id: str, *, hold: str
-    ) -> HoldReleaseReleased | Literal["ABSENT", "GONE"]:
+    ) -> Literal["RELEASED", "ABSENT", "GONE"]:
         """Release a hold of a turn."""
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
@@ -1062,8 +957,6 @@ class Scripts(LoadedScripts):
             [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
             [session_id, turn_id, hold],
         )
-        if reply[0] == "RELEASED":
-            return HoldReleaseReleased(wants=tuple(reply[1].split()))
         return reply[0]
 
     def index_again(self, *, member: str, mark: str, after_ms: int) -> Literal["OK", "OTHERS"]:
@@ -1095,14 +988,19 @@ class Scripts(LoadedScripts):
         reply = self.run("lane_beat", [self.keys.lane_leases], [holder, lease_ms])
         return reply[0]
 
-    def lane_free(self, *, holder: str, lease_ms: int) -> LaneFreeFreed:
-        """Leave all lines."""
-        reply = self.run("lane_free", [self.keys.holders, self.keys.lane_leases], [holder, lease_ms])
-        return LaneFreeFreed(granted=tuple(reply[1:]))
-
-    def lane_lapse(self, *, holder: str) -> Literal["LAPSED", "ABSENT"]:
-        """Let the lease of a call's lanes lapse now."""
-        reply = self.run("lane_lapse", [self.keys.lane_leases], [holder])
+    def lane_check(
+        self, session_id: str, turn_id: str, *, call: str, mark: str, lease_ms: int
+    ) -> Literal["KEPT", "LEFT"]:
+        """The lease of a call's lanes has lapsed: they are kept for a call that is queued or runs,
+        and left by one that is over, unless its lease was renewed since a sweeper found it with
+        this `mark`: an abandoned function of it may be beating."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "lane_check",
+            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
+            [session_id, turn_id, call, mark, lease_ms],
+        )
         return reply[0]
 
     def lane_lapsed(self, *, most: int, hold_ms: int, longest_lease_ms: int) -> LaneLapsedLapsed:
@@ -1110,20 +1008,6 @@ class Scripts(LoadedScripts):
         are still needed."""
         reply = self.run("lane_lapsed", [self.keys.lane_leases], [most, hold_ms, longest_lease_ms])
         return LaneLapsedLapsed(mark=reply[1], holders=tuple(reply[2:]))
-
-    def lane_reap(self, *, holder: str, mark: str, lease_ms: int) -> LaneReapFreed | Literal["KEPT"]:
-        """Leave all lines of a holder whose lease lapsed, unless the lease was renewed since:
-        between a sweeper's look at it and this script its call may have started, or an abandoned
-        function of it may be beating."""
-        reply = self.run("lane_reap", [self.keys.holders, self.keys.lane_leases], [holder, mark, lease_ms])
-        if reply[0] == "FREED":
-            return LaneReapFreed(granted=tuple(reply[1:]))
-        return reply[0]
-
-    def lane_take(self, *, lanes: Sequence[str], holder: str, lease_ms: int) -> Literal["GRANTED", "WAITING"]:
-        """Take all lanes of a call, or wait in line for them."""
-        reply = self.run("lane_take", [self.keys.holders, self.keys.lane_leases, *lanes], [holder, lease_ms])
-        return reply[0]
 
     def mailbox_put(
         self, session_id: str, turn_id: str, *, message_id: str, item: str, most: int, most_bytes: int
@@ -1155,9 +1039,7 @@ class Scripts(LoadedScripts):
         )
         return reply[0]
 
-    def park_expire(
-        self, session_id: str, turn_id: str
-    ) -> ParkExpireExpired | ParkExpireCancel | Literal["NONE"]:
+    def park_expire(self, session_id: str, turn_id: str) -> ParkExpireCancel | Literal["EXPIRED", "NONE"]:
         """Let everything end that a turn has waited for too long: approvals are refused, outside
         results time out, holds follow their policy."""
         session = self.keys.session(session_id)
@@ -1167,8 +1049,6 @@ class Scripts(LoadedScripts):
             [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
             [session_id, turn_id],
         )
-        if reply[0] == "EXPIRED":
-            return ParkExpireExpired(wants=tuple(reply[1].split()))
         if reply[0] == "CANCEL":
             return ParkExpireCancel(reason=reply[1])
         return reply[0]
@@ -1272,7 +1152,7 @@ class Scripts(LoadedScripts):
         cost: float | None,
         spend: str,
         notes: Sequence[str],
-    ) -> StepCommitCommitted | Literal["LOST"]:
+    ) -> Literal["COMMITTED", "LOST"]:
         """Commit a reply that asks for calls: the reply enters the history, the calls their trace,
         the first wave opens."""
         session = self.keys.session(session_id)
@@ -1310,8 +1190,6 @@ class Scripts(LoadedScripts):
                 *notes,
             ],
         )
-        if reply[0] == "COMMITTED":
-            return StepCommitCommitted(wants=tuple(reply[1].split()))
         return reply[0]
 
     def step_delta(
@@ -1501,6 +1379,7 @@ class Scripts(LoadedScripts):
                 f"{turn}:trace",
                 f"{session}history",
                 f"{turn}:events",
+                f"{turn}:guard",
                 f"{session}notices",
                 f"{turn}:spends",
                 f"{turn}:mailbox",
@@ -1540,10 +1419,7 @@ class Scripts(LoadedScripts):
         )
         if reply[0] == "ENDED":
             return TurnEndEnded(
-                next=reply[1],
-                freed=tuple(reply[2].split()),
-                bounced=tuple(reply[3].split()),
-                children=tuple(reply[4].split()),
+                next=reply[1], bounced=tuple(reply[2].split()), children=tuple(reply[3].split())
             )
         return reply[0]
 

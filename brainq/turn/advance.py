@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from brainq.beats import Beats
 from brainq.brain import Brain
-from brainq.contracts.claim import CallRef, TurnClaim
+from brainq.contracts.claim import TurnClaim
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
 from brainq.turn.asked import Answer, Asked, Calls, RungAgain
@@ -17,7 +17,7 @@ from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think,
 from brainq.turn.ending import Ender
 from brainq.turn.faults import end_of_fault
 from brainq.turn.patience import AT_ONCE, Patience, Trying
-from brainq.turn.ports import Alone, Brakes, LaneKeeper, Stops, Turns
+from brainq.turn.ports import Alone, Brakes, Stops, Turns
 from brainq.turn.think import Thinker
 from brainq.turn.thinking import ThinkingManager
 
@@ -55,7 +55,6 @@ class Coordinator:
         turns: Turns,
         thinker: Thinker,
         beside: Beside,
-        lanes: LaneKeeper,
         beats: Beats,
         stops: Stops,
         ender: Ender,
@@ -72,7 +71,6 @@ class Coordinator:
         self._thinker = thinker
         self._beside = beside
         self._thinking = ThinkingManager(brain.thinking)
-        self._lanes = lanes
         self._beats = beats
         self._stops = stops
         self._ender = ender
@@ -151,8 +149,6 @@ class Coordinator:
         asked: Asked = self._thinker.think(claim, view, ownership.lost, trying)
         match asked:
             case Calls():
-                for call_id in asked.wants:
-                    self._lanes.enter(CallRef(claim.session_id, claim.turn_id, call_id))
                 return "committed calls"
             case RungAgain():
                 return asked.did

@@ -15,9 +15,7 @@ from brainq.turn.decide import End
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The reply asked for calls and is committed; `wants` wait for their lanes."""
-
-    wants: tuple[str, ...]
+    """The reply asked for calls and is committed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from brainq.contracts.claim import CallRef, TurnClaim, TurnEnded
+from brainq.contracts.claim import TurnClaim, TurnEnded
 from brainq.contracts.did import OF_TURN, Did
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
@@ -15,7 +15,7 @@ from brainq.turn.asked import Answer
 from brainq.turn.decide import End
 from brainq.turn.diff import turn_diff
 from brainq.turn.patience import Trying
-from brainq.turn.ports import Attention, LaneKeeper, Leftovers, Turns
+from brainq.turn.ports import Attention, Leftovers, Turns
 from brainq.turn.texts import OPEN_CALL_STATUS, OPEN_CALL_TEXTS, marker, outcome_of_review
 
 log = logger("brainq.turn")
@@ -28,13 +28,11 @@ class Ender:
         self,
         *,
         turns: Turns,
-        lanes: LaneKeeper,
         leftovers: Leftovers,
         attention: Attention,
         first_final_step: str,
     ) -> None:
         self._turns = turns
-        self._lanes = lanes
         self._leftovers = leftovers
         self._attention = attention
         self._first_final_step = first_final_step
@@ -102,11 +100,9 @@ class Ender:
         """The answer becomes a step like any other: the next one reads what came meanwhile."""
         assert answer.spend is not None
         committed = self._turns.commit_calls(claim, message.step, message, (), answer.spend, answer.tail)
-        return "lost" if committed is None else "answered, and goes on with new input"
+        return "answered, and goes on with new input" if committed else "lost"
 
     def _after(self, claim: TurnClaim, ended: TurnEnded) -> None:
-        for call_id in ended.freed:
-            self._lanes.leave(CallRef(claim.session_id, claim.turn_id, call_id))
         if ended.next_turn:
             self._attention.look_within(claim.session_id, ended.next_turn, 1.0)
         try:

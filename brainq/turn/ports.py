@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from pydantic import JsonValue
 
 from brainq.contracts.approval import AskedCall
-from brainq.contracts.claim import CallRef, PlannedCall, TurnClaim, TurnEnded
+from brainq.contracts.claim import PlannedCall, TurnClaim, TurnEnded
 from brainq.contracts.hold import HoldSpec
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason, TraceStatus
@@ -57,7 +57,7 @@ class Turns(Protocol):
         block_tools: Sequence[str] = (),
         problem: str = "",
         notes: Sequence[Message] = (),
-    ) -> tuple[str, ...] | None: ...
+    ) -> bool: ...
     def end(
         self,
         claim: TurnClaim,
@@ -148,13 +148,6 @@ class Remembered(Protocol):
     ) -> Sequence[tuple[str, str]]: ...
     def number(self, turn_id: str) -> int: ...
     def greeting(self, session_id: str) -> str: ...
-
-
-class LaneKeeper(Protocol):
-    """Sends calls into their lanes, and frees lanes of calls that will not run."""
-
-    def enter(self, ref: CallRef) -> None: ...
-    def leave(self, ref: CallRef) -> None: ...
 
 
 class Approvals(Protocol):

@@ -65,12 +65,12 @@ class Replies:
 
         plan = plan_calls(self._brain, view, step, reply, claimed)
         trying(lambda: self._asks(claim, plan))
-        wants = trying(
+        committed = trying(
             lambda: self._turns.commit_calls(
                 claim, step, plan.message, plan.calls, spend, tail, plan.block_tools
             )
         )
-        return None if wants is None else Calls(wants)
+        return Calls() if committed else None
 
     def _tell(
         self,
@@ -87,12 +87,12 @@ class Replies:
         log.info("reply not acted on", turn_id=claim.turn_id, step=step, why=tell.problem)
         plan = refuse_calls(self._brain, view, step, reply, tell)
         notes = () if plan.calls else (told(tell, claim.turn_id, step),)
-        wants = trying(
+        committed = trying(
             lambda: self._turns.commit_calls(
                 claim, step, plan.message, plan.calls, spend, tail, (), tell.problem, notes
             )
         )
-        return None if wants is None else Calls(wants)
+        return Calls() if committed else None
 
     def _asks(self, claim: TurnClaim, plan: Plan) -> None:
         """Write down what people will be asked, before anybody can see that they are."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from brainq.contracts.claim import CallRef
 from brainq.observe.logs import logger
 from brainq.ports.calls import Calls
-from brainq.ports.lanes import LaneKeeper
 
 log = logger("brainq.upkeep")
 
@@ -15,9 +13,8 @@ log = logger("brainq.upkeep")
 class Parks:
     """Lets parked calls expire. Doing it again, or too early, changes nothing."""
 
-    def __init__(self, *, calls: Calls, lanes: LaneKeeper, cancel: Callable[[str, str, str], object]) -> None:
+    def __init__(self, *, calls: Calls, cancel: Callable[[str, str, str], object]) -> None:
         self._calls = calls
-        self._lanes = lanes
         self._cancel = cancel
 
     def expire(self, session_id: str, turn_id: str) -> str:
@@ -25,9 +22,6 @@ class Parks:
         word, detail = self._calls.expire(session_id, turn_id)
         if word == "CANCEL":
             self._cancel(session_id, turn_id, detail)
-        elif word == "EXPIRED":
-            for call_id in detail.split():
-                self._lanes.enter(CallRef(session_id, turn_id, call_id))
         if word != "NONE":
             log.info("waited for too long", turn_id=turn_id, did=word.lower())
         return word.lower()

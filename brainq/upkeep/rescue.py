@@ -23,7 +23,6 @@ from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
 from brainq.ports.call_rows import CallRows
 from brainq.ports.calls import Calls
-from brainq.ports.lanes import LaneKeeper
 from brainq.ports.watchers import Watchers
 from brainq.tools.outcome_text import outcome_text
 
@@ -77,10 +76,9 @@ def judge(
 class Rescuer:
     """Judges lapsed calls and acts on it."""
 
-    def __init__(self, *, calls: Calls, intents: CallRows, lanes: LaneKeeper, max_attempts: int) -> None:
+    def __init__(self, *, calls: Calls, intents: CallRows, max_attempts: int) -> None:
         self._calls = calls
         self._intents = intents
-        self._lanes = lanes
         self._max_attempts = max_attempts
 
     def rescue(self, ref: CallRef, attempt: int, watchers: Watchers | None = None) -> str:
@@ -108,14 +106,12 @@ class Rescuer:
         if isinstance(judged, AskAgain):
             did = Did(self._calls.ask_again(ref, attempt).lower(), Failed.CALL_LOST)
         else:
-            did = self._give_up(ref, attempt, tool, effect, step, judged.outcome)
+            did = self._give_up(ref, attempt, tool, step, judged.outcome)
         if watchers is not None and did in REACHED:
             watchers.call(ref, attempt, tool, did)
         return did
 
-    def _give_up(
-        self, ref: CallRef, attempt: int, tool: str, effect: Effect, step: int, outcome: ToolOutcome
-    ) -> Did:
+    def _give_up(self, ref: CallRef, attempt: int, tool: str, step: int, outcome: ToolOutcome) -> Did:
         text, is_error = outcome_text(outcome)
         message = Message(
             role="tool",
@@ -135,11 +131,6 @@ class Rescuer:
             detail="worker lost",
             retryable=outcome.retryable,
         )
-        if reply.word == "SETTLED":
-            if not effect.is_read:
-                self._lanes.leave(ref)
-            for call_id in reply.wants:
-                self._lanes.enter(CallRef(ref.session_id, ref.turn_id, call_id))
         return Did(reply.word.lower(), OF_CALL.get(status))
 
 

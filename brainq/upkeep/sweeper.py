@@ -11,10 +11,9 @@ from brainq.observe.logs import logger
 from brainq.observe.outage import Outage
 from brainq.ports.asides import Asides
 from brainq.ports.brakes import Brakes
-from brainq.ports.calls import Calls
 from brainq.ports.child_turns import ChildTurns
 from brainq.ports.index import Index
-from brainq.ports.lanes import LaneKeeper, Lanes
+from brainq.ports.lanes import Lanes
 from brainq.ports.watchers import Watchers
 from brainq.upkeep.compare import Comparer
 from brainq.upkeep.judges import JudgeBells
@@ -45,9 +44,7 @@ class Sweeper:
         *,
         every_s: float,
         index: Index,
-        calls: Calls,
         lanes: Lanes,
-        keeper: LaneKeeper,
         rescuer: Rescuer,
         comparer: Comparer,
         advance: Callable[[str, str, int], str],
@@ -61,9 +58,7 @@ class Sweeper:
     ) -> None:
         self._every_s = every_s
         self._index = index
-        self._calls = calls
         self._lanes = lanes
-        self._keeper = keeper
         self._rescuer = rescuer
         self._comparer = comparer
         self._advance = advance
@@ -138,7 +133,7 @@ class Sweeper:
         mark, lapsed = self._lanes.lapsed(LANES_AT_ONCE)
         for ref in lapsed:
             try:
-                self._check_lane(ref, mark)
+                self._lanes.check(ref, mark)
             except Exception as failure:
                 log.error("lane not checked", failure=failure, turn_id=ref.turn_id, call_id=ref.call_id)
 
@@ -167,8 +162,6 @@ class Sweeper:
                 self._asides.skip_opening(session_id, turn_id)
             case ("rescue", call_id, attempt):
                 self._rescuer.rescue(CallRef(session_id, turn_id, call_id), int(attempt), self._watchers)
-            case ("lane", call_id):
-                self._keeper.enter(CallRef(session_id, turn_id, call_id))
             case ("expire",):
                 self._parks.expire(session_id, turn_id)
             case ("parent", *parent):
@@ -177,14 +170,3 @@ class Sweeper:
                 self._deliver(session_id, turn_id)
             case _:
                 log.error("unknown action", turn_id=turn_id, action=" ".join(action))
-
-    def _check_lane(self, ref: CallRef, mark: str) -> None:
-        """A lane lease lapsed: keep it for a call that is queued or running, free it for one that is over."""
-        facts = self._calls.facts(ref)
-        status = facts[0] if facts else "gone"
-        if status in ("dispatched", "running"):
-            self._lanes.beat(ref)
-        elif status == "waiting":
-            self._keeper.enter(ref)
-        else:
-            self._keeper.reap(ref, mark)

@@ -31,4 +31,6 @@ def doorbells(settings: Settings) -> Doorbells:
         queues=queues,
         bells_key=Keys(settings.prefix).bells,
         outbox_prefix=settings.prefix,
+        lanes_prefix=Keys(settings.prefix).lanes,
+        lane_lease_ms=int(settings.lease_s * 1000),
     )

@@ -40,7 +40,6 @@ class People(Services):
             self.store.brakes,
             self.holds,
             self.turns,
-            self.keeper,
             heal_approvals=lambda: self.approval_desk.heal(),
         )
 
@@ -77,7 +76,6 @@ class People(Services):
             calls=self.calls,
             outside=self.outside,
             intents=self.store.calls,
-            keeper=self.keeper,
             cancel=self.turns.cancel,
             hook=self.post_hook.ready,
         )
@@ -88,7 +86,6 @@ class People(Services):
             rows=self.store.approvals,
             asks=self.approvals_state,
             requests=self.store.turns,
-            keeper=self.keeper,
             edit=partial(edited_call, self.brain),
             redact=self.brain.redact_logs,
         )
@@ -104,7 +101,6 @@ class People(Services):
             calls=self.calls,
             asks=self.approvals_state,
             intents=self.store.calls,
-            keeper=self.keeper,
             hook=self.post_hook.ready,
         )
 

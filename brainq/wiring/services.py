@@ -9,7 +9,6 @@ from functools import cached_property
 
 from brainq.beats import Beats
 from brainq.brain import Brain
-from brainq.calls.lanes import LaneKeeper
 from brainq.contracts.effect import Effect
 from brainq.errors import SetupError
 from brainq.finalize.order import StepOrder
@@ -134,7 +133,7 @@ class Services:
 
     @cached_property
     def lanes(self) -> RedisLanes:
-        return RedisLanes(self.scripts, self.keys, lease_s=self.settings.lease_s)
+        return RedisLanes(self.scripts, self.keys, self.outbox, lease_s=self.settings.lease_s)
 
     @cached_property
     def finals(self) -> RedisFinals:
@@ -184,10 +183,6 @@ class Services:
     def judge_beats(self) -> Beats:
         """Judgements' leases are in SQL: a slow database must not keep those in Redis from being renewed."""
         return Beats(self.settings.beat_s)
-
-    @cached_property
-    def keeper(self) -> LaneKeeper:
-        return LaneKeeper(self.calls, self.lanes)
 
     @cached_property
     def order(self) -> StepOrder:

@@ -14,7 +14,7 @@ from brainq.contracts.claim import TurnClaim, TurnEnded
 from brainq.contracts.event import EventKind
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
-from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
 from tests.support.brains.diary import notes, open_gate
@@ -93,7 +93,7 @@ def end(pump: Pump, claim: TurnClaim) -> object:
         error="",
         answer=Message(role="assistant", content="x"),
         marker=None,
-        open_status="cancelled",
+        open_status=TraceStatus.CANCELLED,
         open_text="",
         first_step="citations",
         spend=None,
@@ -111,7 +111,7 @@ def test_p1_every_write_of_an_old_fence_is_lost(pumps: Pumps) -> None:
         assert turns.begin(fence_of_old, [message], "") is False
         assert turns.begin_step(fence_of_old, 1, 0, None) == "LOST"
         assert turns.tell_delta(fence_of_old, 1, 1, "x") is False
-        assert turns.commit_calls(fence_of_old, 1, message, (), Spend(step=1), "") is None
+        assert not turns.commit_calls(fence_of_old, 1, message, (), Spend(step=1), "")
         assert end(pump, fence_of_old) == "LOST"
     assert snapshot(pump) == before
     assert isinstance(end(pump, new), TurnEnded)

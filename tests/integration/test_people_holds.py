@@ -133,7 +133,7 @@ def test_a_hold_that_comes_while_the_write_is_on_its_way_to_a_worker(pumps: Pump
     ran: list[str] = []
     pump, first, second, bell = lane_line(pumps, ran)
     hold = first.hold()
-    assert pump.answer(bell) == "held"
+    assert pump.answer(bell) == "dropped: held"
     assert (ran, awaits(first), intents(pump, first)) == ([], "parked people", [])
     swept_until(pump, lambda: pump.drain() or ran, "its lane is freed for another session")
     pump.finish(second)
@@ -192,7 +192,7 @@ def test_a_hold_meets_the_next_attempt_of_a_call_whose_worker_died(pumps: Pumps,
     assert not isinstance(pump.wiring.calls.claim(CallRef("s1", handle.turn_id, "c1-0"), 1, "dead"), str)
     swept_until(pump, pump.waiting, "it was asked for again")
     hold = handle.hold()
-    assert pump.answer(take_call(pump)) == "held"
+    assert pump.answer(take_call(pump)) == "dropped: held"
     assert awaits(handle) == "parked people"
     pump.sweep()
     hold.release()
@@ -205,7 +205,7 @@ def test_a_hold_that_denies_a_call_on_its_way_to_a_worker(pumps: Pumps) -> None:
     pump, first, second, bell = lane_line(pumps, ran)
     first.hold(timeout_s=0.05)
     wait_until(lambda: first.holds()[0].ends_in_ms <= 0, "its time is up")
-    assert pump.answer(bell) == "held"
+    assert pump.answer(bell) == "dropped: held"
     assert statuses(pump, first) == {"c1-0": "denied"}
     pump.finish(first)
     pump.finish(second)

@@ -398,7 +398,7 @@ def test_a_parked_write_frees_its_lane_for_its_sessions_next_writes(pumps: Pumps
     outside = Outside(("job", {"number": "1"}))
     pump, handle = parked(pumps, outside)
     lanes: Any = pump.wiring.client
-    wait_until(lambda: not lanes.hgetall(pump.wiring.keys.holders), "nobody holds a lane")
+    wait_until(lambda: not lanes.zcard(pump.wiring.keys.lane_leases), "nobody holds a lane")
     pump.client.complete_call("job-1", "ok")
     pump.finish(handle)
 

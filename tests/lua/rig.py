@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from brainq.broker.names import ALL_QUEUES, FINALIZE_QUEUE, later_key, queue_key
 from brainq.settings import Settings
@@ -27,8 +27,7 @@ RENEWS = frozenset(
         "call_beat",
         "finalize_beat",
         "lane_beat",
-        "lane_take",
-        "lane_lapse",
+        "call_start",
         "index_put",
         "index_take",
     }
@@ -129,6 +128,7 @@ _USUAL: dict[str, Any] = {
     "diff": "",
     "n_changes": 0,
     "changed": "",
+    "still_runs": "0",
     "why": "outside",
     "token": "k1",
     "spent": "",
@@ -156,8 +156,8 @@ _USUAL: dict[str, Any] = {
 class Rig:
     """Runs scripts by name: names of keys are filled in, arguments default to what a test rarely cares about."""
 
-    def __init__(self, url: str) -> None:
-        settings = Settings(redis_url=None)
+    def __init__(self, url: str, doorbell: Literal["transactional", "outbox"] = "transactional") -> None:
+        settings = Settings(redis_url=None, doorbell=doorbell)
         self.client: Any = make_client(url)
         self.keys = Keys(settings.prefix)
         self.scripts = Scripts(self.client, self.keys, doorbells(settings))
@@ -176,13 +176,14 @@ class Rig:
         self.now_ms += passed_ms
         self.client.hset(CLOCK, mapping={"s": self.now_ms // 1000, "us": self.now_ms % 1000 * 1000})
 
-    def run(self, name: str, *, tid: str = TID, **given: Any) -> list[Any]:
+    def run(self, name: str, *, tid: str = TID, sid: str = SID, **given: Any) -> list[Any]:
         """The first reply, as text. Fails when the same again, at once or later, changes anything."""
         script = self.scripts.all()[name]
         known = {
             **_USUAL,
-            **self.names(tid),
+            **self.names(tid, sid),
             "tid": tid,
+            "sid": sid,
             "retryable": "0",
             "block": "0" if name in ("call_settle", "call_park") else "",
             **given,
@@ -220,30 +221,30 @@ class Rig:
         keys: list[str] = self.client.keys("*")
         return {key: self.client.pttl(key) for key in keys}
 
-    def names(self, tid: str) -> dict[str, str]:
-        turn = self.keys.turn(SID, tid)
-        names = {part: self.keys.of_session(SID, part) for part in _OF_SESSION}
+    def names(self, tid: str, sid: str = SID) -> dict[str, str]:
+        turn = self.keys.turn(sid, tid)
+        names = {part: self.keys.of_session(sid, part) for part in _OF_SESSION}
         names |= {part: f"{turn}:{part}" for part in _OF_TURN}
         names |= {
             "turn": turn,
             "own_history": f"{turn}:history",
             "rung": f"{turn}:rung:relevance",
-            "base": self.keys.turns_base(SID),
+            "base": self.keys.turns_base(sid),
             "index": self.keys.index,
         }
-        return names | {"holders": self.keys.holders, "leases": self.keys.lane_leases}
+        return names | {"leases": self.keys.lane_leases}
 
     def turn(self, tid: str = TID) -> dict[str, str]:
         return cast(dict[str, str], self.client.hgetall(self.names(tid)["turn"]))
 
-    def status(self, call: str = "c1-0", tid: str = TID) -> str | None:
-        return cast("str | None", self.client.hget(self.names(tid)["trace"], f"{call}:status"))
+    def status(self, call: str = "c1-0", tid: str = TID, sid: str = SID) -> str | None:
+        return cast("str | None", self.client.hget(self.names(tid, sid)["trace"], f"{call}:status"))
 
     def history(self) -> list[dict[str, Any]]:
         return [json.loads(item) for item in self.client.lrange(self.names(TID)["history"], 0, -1)]
 
-    def events(self, tid: str = TID) -> list[str]:
-        return [event["kind"] for _, event in self.client.xrange(self.names(tid)["events"])]
+    def events(self, tid: str = TID, sid: str = SID) -> list[str]:
+        return [event["kind"] for _, event in self.client.xrange(self.names(tid, sid)["events"])]
 
     def bells(self, queue: str) -> list[list[Any]]:
         """The arguments of the doorbells in a queue, oldest first; they are taken from it."""
@@ -288,8 +289,6 @@ class Rig:
     def running(self, **call: Any) -> None:
         """With one call, which w1 runs."""
         self.committed(call)
-        if call.get("effect", "read_only") != "read_only":
-            assert self.run("call_dispatch") == ["DISPATCHED"]
         assert self.run("call_claim")[0] == "GO"
 
     def closing(self, **given: Any) -> None:

@@ -16,15 +16,15 @@ def test_an_approved_call_goes_on(rig: Rig) -> None:
     rig.committed(ASK)
     assert (rig.turn()["state"], rig.turn()["awaits"]) == ("parked", "people")
     assert "approval.requested" in rig.events()
-    assert rig.run("approval_decide") == ["APPROVED", "c1-0"]
-    assert (rig.status(), rig.turn()["state"]) == ("waiting", "active")
+    assert rig.run("approval_decide") == ["APPROVED"]
+    assert (rig.status(), rig.turn()["state"]) == ("dispatched", "active")
     assert rig.client.hget(rig.names(TID)["trace"], "c1-0:ask_by") == "ann"
 
 
 def test_a_denied_call_says_why_and_the_model_goes_on(rig: Rig) -> None:
     rig.committed(ASK)
     rig.bells("brainq.turns")
-    assert rig.run("approval_decide", decision="denied", comment="not today") == ["DENIED", ""]
+    assert rig.run("approval_decide", decision="denied", comment="not today") == ["DENIED"]
     assert rig.status() == "denied"
     assert "a person refused it: not today" in rig.history()[-1]["content"]
     assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
@@ -47,8 +47,7 @@ def test_it_is_bound_to_the_arguments(rig: Rig) -> None:
 def test_an_edit_is_what_runs(rig: Rig) -> None:
     rig.committed(ASK)
     edit = {"spec": '{"n":2}', "hash": "h2", "fp": "f2", "lanes": '["A"]'}
-    assert rig.run("approval_decide", edit=json.dumps(edit)) == ["APPROVED", "c1-0"]
-    rig.run("call_dispatch")
+    assert rig.run("approval_decide", edit=json.dumps(edit)) == ["APPROVED"]
     reply = rig.run("call_claim")
     assert (reply[1], reply[7]) == ('{"n":2}', "1")
 
@@ -56,16 +55,16 @@ def test_an_edit_is_what_runs(rig: Rig) -> None:
 def test_one_decided_too_late_is_refused(rig: Rig) -> None:
     rig.committed(ASK)
     rig.pass_ms(60_000)
-    assert rig.run("approval_decide") == ["EXPIRED", ""]
+    assert rig.run("approval_decide") == ["EXPIRED"]
     assert rig.status() == "denied"
     assert rig.run("approval_decide") == ["DECIDED", "expired"]
 
 
 def test_a_call_of_a_later_wave_meets_the_decision_when_its_turn_comes(rig: Rig) -> None:
     rig.committed({}, {"index": 1, "wave": 2, **ASK})
-    assert rig.run("approval_decide", call="c1-1") == ["APPROVED", ""]
+    assert rig.run("approval_decide", call="c1-1") == ["APPROVED"]
     rig.run("call_claim")
-    assert rig.run("call_settle") == ["SETTLED", "c1-1"]
+    assert rig.run("call_settle") == ["SETTLED"]
 
 
 def test_several_calls_of_one_reply_are_decided_each_for_itself(rig: Rig) -> None:

@@ -27,7 +27,7 @@ def test_nothing_is_claimed_past_the_deadline(rig: Rig) -> None:
 def test_a_parked_turns_deadline_stands_still(rig: Rig) -> None:
     rig.committed(WRITE)
     rig.run("hold_place")
-    rig.run("call_dispatch")
+    rig.run("call_claim")
     assert rig.turn()["state"] == "parked"
     rig.pass_ms(TIMEOUT_MS + 1)
     assert rig.run("budget_claim", kind="steps", ids=["a"]) == ["DONE", "CLAIMED"]

@@ -30,9 +30,8 @@ def test_a_call_past_its_deadline_or_of_a_cancelled_turn_never_starts(rig: Rig) 
 
 def test_under_a_hold_reads_go_and_the_others_are_parked(rig: Rig) -> None:
     rig.committed(WRITE)
-    rig.run("call_dispatch")
     rig.run("hold_place")
-    assert rig.run("call_claim") == ["HELD", ""]
+    assert rig.run("call_claim") == ["DROP", "held"]
     assert (rig.status(), rig.turn()["state"]) == ("parked", "parked")
     assert rig.run("call_claim") == ["DROP", "parked"]
     rig.client.flushdb()
@@ -44,10 +43,9 @@ def test_under_a_hold_reads_go_and_the_others_are_parked(rig: Rig) -> None:
 
 def test_under_a_hold_that_ended_it_is_denied_and_the_next_wave_opens(rig: Rig) -> None:
     rig.committed(WRITE, {"index": 1, "wave": 2, **WRITE})
-    rig.run("call_dispatch")
     rig.run("hold_place", timeout_ms=1)
     rig.pass_ms(1)
-    assert rig.run("call_claim") == ["HELD", ""]
+    assert rig.run("call_claim") == ["DROP", "held"]
     assert (rig.status(), rig.status("c1-1")) == ("denied", "denied")
 
 
@@ -57,13 +55,12 @@ def test_an_attempt_that_may_have_begun_is_not_said_to_be_denied(rig: Rig) -> No
     rig.run("call_rescue")
     rig.run("hold_place", timeout_ms=1)
     rig.pass_ms(1)
-    assert rig.run("call_claim", attempt=2) == ["HELD", ""]
+    assert rig.run("call_claim", attempt=2) == ["DROP", "held"]
     assert rig.status() == "unknown"
 
 
 def test_a_worker_takes_only_the_effects_it_serves(rig: Rig) -> None:
     rig.committed(WRITE)
-    rig.run("call_dispatch")
     assert rig.run("call_claim", serves="read_only") == ["DROP", "unserved"]
     assert rig.run("call_claim", serves="network destructive") == ["DROP", "unserved"]
     assert rig.status() == "dispatched"

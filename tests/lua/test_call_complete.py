@@ -16,7 +16,7 @@ def test_the_turn_goes_on_and_its_deadline_has_stood_still(rig: Rig) -> None:
     parked(rig)
     rig.pass_ms(5_000)
     rig.bells("brainq.turns")
-    assert rig.run("call_complete", message='{"role":"tool","n":1}') == ["SETTLED", ""]
+    assert rig.run("call_complete", message='{"role":"tool","n":1}') == ["SETTLED"]
     assert (rig.status(), rig.turn()["state"], rig.turn()["parked_ms"]) == ("completed", "active", "5000")
     deadline = rig.client.hget(rig.names(TID)["budget"], "deadline")
     assert int(deadline) == rig.now_ms + TIMEOUT_MS
@@ -63,7 +63,7 @@ def test_in_a_cancelled_turn_it_settles_and_opens_nothing(rig: Rig) -> None:
     rig.run("call_claim")
     rig.run("call_park")
     rig.run("turn_cancel")
-    assert rig.run("call_complete") == ["SETTLED", ""]
+    assert rig.run("call_complete") == ["SETTLED"]
     assert rig.status("c1-1") == "planned"
 
 

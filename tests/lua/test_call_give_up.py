@@ -9,7 +9,7 @@ def test_a_lapsed_call_is_settled(rig: Rig) -> None:
     rig.running()
     rig.bells("brainq.turns")
     rig.pass_ms(LEASE_MS)
-    assert rig.run("call_give_up", status="unknown") == ["SETTLED", ""]
+    assert rig.run("call_give_up", status="unknown") == ["SETTLED"]
     assert rig.status() == "unknown"
     assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
     assert rig.run("call_settle") == ["LATE", "unknown"]
@@ -45,7 +45,7 @@ def test_a_result_that_came_from_outside_before_the_worker_died_is_its_end(rig: 
     }
     assert rig.run("call_complete", **early, retryable="1") == ["EARLY"]
     rig.pass_ms(LEASE_MS)
-    assert rig.run("call_give_up", status="unknown") == ["SETTLED", ""]
+    assert rig.run("call_give_up", status="unknown") == ["SETTLED"]
     assert rig.status() == "completed"
     assert rig.history()[-1]["content"] == "done"
     assert rig.client.hget(rig.names(TID)["trace"], "c1-0:retryable") == "1"

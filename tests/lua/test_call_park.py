@@ -7,7 +7,7 @@ from tests.lua.rig import TID, WRITE, Rig
 
 def test_the_last_open_call_parks_the_turn(rig: Rig) -> None:
     rig.running(**WRITE)
-    assert rig.run("call_park", found='["source"]', changed='["row"]') == ["PARKED", ""]
+    assert rig.run("call_park", found='["source"]', changed='["row"]') == ["PARKED"]
     assert rig.status() == "parked"
     assert (rig.turn()["state"], rig.turn()["awaits"]) == ("parked", "outside")
     assert rig.events()[-2:] == ["call.parked", "turn.parked"]
@@ -28,7 +28,7 @@ def test_beside_a_call_that_runs_the_turn_goes_on(rig: Rig) -> None:
 def test_a_result_that_came_before_settles_the_call_at_once(rig: Rig) -> None:
     rig.running()
     assert rig.run("call_complete", message='{"role":"tool","n":7}', retryable="1") == ["EARLY"]
-    assert rig.run("call_park") == ["SETTLED", ""]
+    assert rig.run("call_park") == ["SETTLED"]
     assert rig.status() == "completed"
     assert rig.client.hget(rig.names(TID)["trace"], "c1-0:retryable") == "1"
     assert rig.history()[-1] == {"role": "tool", "n": 7}
@@ -54,6 +54,6 @@ def test_a_cancelled_turn_is_not_parked_by_it_but_rung(rig: Rig) -> None:
     rig.running()
     rig.run("turn_cancel")
     rig.bells("brainq.turns")
-    assert rig.run("call_park") == ["PARKED", ""]
+    assert rig.run("call_park") == ["PARKED"]
     assert rig.turn()["state"] == "active"
     assert rig.bells("brainq.turns") == [["s1", "t01", 1]]

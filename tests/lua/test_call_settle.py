@@ -19,7 +19,7 @@ def notices(rig: Rig) -> int:
 def test_the_last_call_of_the_last_wave_rings_the_next_step(rig: Rig) -> None:
     rig.running()
     rig.bells("brainq.turns")
-    assert rig.run("call_settle", message='{"role":"tool","n":1}') == ["SETTLED", ""]
+    assert rig.run("call_settle", message='{"role":"tool","n":1}') == ["SETTLED"]
     assert rig.status() == "completed"
     assert rig.history()[-1] == {"role": "tool", "n": 1}
     assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
@@ -28,8 +28,8 @@ def test_the_last_call_of_the_last_wave_rings_the_next_step(rig: Rig) -> None:
 def test_the_last_call_of_a_wave_opens_the_next(rig: Rig) -> None:
     rig.committed({}, {"index": 1, "wave": 2, **WRITE})
     rig.run("call_claim")
-    assert rig.run("call_settle") == ["SETTLED", "c1-1"]
-    assert rig.status("c1-1") == "waiting"
+    assert rig.run("call_settle") == ["SETTLED"]
+    assert rig.status("c1-1") == "dispatched"
 
 
 def test_a_success_is_remembered_with_its_write_epoch(rig: Rig) -> None:
@@ -99,9 +99,9 @@ def test_a_cancelled_turn_opens_nothing_and_is_rung_when_nothing_runs(rig: Rig) 
         rig.run("call_claim", call=call)
     rig.bells("brainq.turns")
     rig.run("turn_cancel")
-    assert rig.run("call_settle", call="c1-0") == ["SETTLED", ""]
+    assert rig.run("call_settle", call="c1-0") == ["SETTLED"]
     assert rig.bells("brainq.turns") == []
-    assert rig.run("call_settle", call="c1-1") == ["SETTLED", ""]
+    assert rig.run("call_settle", call="c1-1") == ["SETTLED"]
     assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
     assert rig.status("c1-2") == "planned"
 
@@ -110,7 +110,6 @@ def test_a_late_write_of_a_review_is_noted_where_its_session_is(rig: Rig) -> Non
     rig.owned(isolated="1", turn_kind="review")
     rig.run("turn_begin", items=["{}"])
     rig.commit(WRITE)
-    rig.run("call_dispatch")
     rig.run("call_claim")
     end(rig, 1)
     assert rig.run("call_settle", notice="ended") == ["LATE", "unknown"]

@@ -42,7 +42,7 @@ def test_a_flag_that_the_turn_had_taken_is_its_readiness_hold_again(rig: Rig) ->
     assert (rig.turn()["flag"], rig.turn()["readiness"]) == ("f1", "f1")
     assert rig.client.lrange(rig.names(TID)["readiness"], 0, -1) == ["f2"]
     assert rig.run("flag_release", flag="f1") == ["TAKEN", TID]
-    assert rig.run("hold_release", hold="f1") == ["RELEASED", ""]
+    assert rig.run("hold_release", hold="f1") == ["RELEASED"]
 
 
 def test_a_flag_that_nobody_had_taken_is_taken_by_the_turn(rig: Rig) -> None:

@@ -9,16 +9,17 @@ from tests.lua.rig import TID, WRITE, Rig, planned
 
 def test_the_first_wave_opens_and_the_owner_is_done(rig: Rig) -> None:
     reply = rig.committed({}, {"index": 1}, {"index": 2, "wave": 2, "effect": "network"})
-    assert reply == ["COMMITTED", ""]
+    assert reply == ["COMMITTED"]
     assert [rig.status(f"c1-{n}") for n in range(3)] == ["dispatched", "dispatched", "planned"]
     assert rig.bells("brainq.tools.read_only") == [["s1", "t01", "c1-0", 1], ["s1", "t01", "c1-1", 1]]
     assert (rig.turn()["awaits"], rig.turn()["owner"]) == ("calls", "")
 
 
-def test_a_write_waits_for_its_lanes_first(rig: Rig) -> None:
-    assert rig.committed(WRITE) == ["COMMITTED", "c1-0"]
-    assert rig.status() == "waiting"
-    assert rig.bells("brainq.tools.local_write") == []
+def test_a_write_whose_lanes_are_free_enters_its_queue(rig: Rig) -> None:
+    assert rig.committed({**WRITE, "lanes": '["A"]'}) == ["COMMITTED"]
+    assert rig.status() == "dispatched"
+    assert rig.bells("brainq.tools.local_write") == [["s1", "t01", "c1-0", 1]]
+    assert rig.client.lrange(rig.keys.lane("A"), 0, -1) == ["s1 t01 c1-0"]
 
 
 def test_when_all_are_denied_the_next_step_is_rung(rig: Rig) -> None:

@@ -9,7 +9,7 @@ from tests.lua.rig import LEASE_MS, TID, WRITE, Rig, planned
 
 def test_the_ending_stands_and_the_finalizer_is_rung(rig: Rig) -> None:
     rig.owned()
-    assert rig.run("turn_end", item='{"role":"assistant"}') == ["ENDED", "", "", "", ""]
+    assert rig.run("turn_end", item='{"role":"assistant"}') == ["ENDED", "", "", ""]
     assert (rig.turn()["state"], rig.turn()["ending"], rig.turn()["owner"]) == ("closing", "completed", "")
     assert rig.bells("brainq.finalize") == [["s1", "t01", "log"]]
     assert rig.history() == [{"role": "assistant"}]
@@ -39,7 +39,7 @@ def test_open_calls_get_their_message_in_order(rig: Rig) -> None:
     rig.run("call_settle", call="c1-1", message='{"role":"tool","call_id":"c1-1"}')
     rig.run("turn_cancel")
     rig.run("turn_claim", fence=1)
-    assert rig.run("turn_end", fence=2, ending="cancelled") == ["ENDED", "", "c1-2", "", ""]
+    assert rig.run("turn_end", fence=2, ending="cancelled") == ["ENDED", "", "", ""]
     assert [message.get("call_id") for message in rig.history()] == [None, "c1-0", "c1-1", "c1-2"]
     assert [rig.status(f"c1-{n}") for n in range(3)] == ["cancelled", "completed", "cancelled"]
 
@@ -80,7 +80,7 @@ def test_input_no_step_can_read_is_bounced_in_order(rig: Rig) -> None:
     rig.owned()
     put(rig, "m2")
     put(rig, "m1")
-    assert rig.run("turn_end", stop_reason="max_steps")[3] == "m2 m1"
+    assert rig.run("turn_end", stop_reason="max_steps")[2] == "m2 m1"
     assert rig.client.hgetall(rig.names(TID)["receipts"]) == {"m1": "bounced", "m2": "bounced"}
     assert rig.client.exists(rig.names(TID)["mailbox"]) == 0
     assert rig.events()[-3:] == ["input.bounced", "input.bounced", "turn.closing"]
@@ -93,19 +93,19 @@ def test_when_steps_or_time_are_used_up_or_it_is_cancelled_there_is_no_more(rig:
         rig.owned()
         put(rig)
         rig.client.hset(rig.names(TID)["budget"], mapping=given)
-        assert rig.run("turn_end", item=ANSWER)[3] == "m1"
+        assert rig.run("turn_end", item=ANSWER)[2] == "m1"
     rig.client.flushdb()
     rig.pass_ms(0)
     rig.owned()
     put(rig)
     rig.client.hset(rig.names(TID)["turn"], "cancel", "1")
-    assert rig.run("turn_end", item=ANSWER)[3] == "m1"
+    assert rig.run("turn_end", item=ANSWER)[2] == "m1"
 
 
 def test_a_compaction_that_is_done_reads_nothing_more(rig: Rig) -> None:
     rig.owned(turn_kind="compact")
     put(rig)
-    assert rig.run("turn_end", text="The conversation was compacted.")[3] == "m1"
+    assert rig.run("turn_end", text="The conversation was compacted.")[2] == "m1"
 
 
 def test_the_diff_is_of_all_changes_or_it_is_made_again(rig: Rig) -> None:
@@ -120,7 +120,6 @@ def test_the_diff_is_of_all_changes_or_it_is_made_again(rig: Rig) -> None:
 
 def test_a_write_that_may_have_begun_is_unknown_and_one_that_did_not_is_cancelled(rig: Rig) -> None:
     rig.committed({**WRITE, "wave": 1}, {"index": 1, "wave": 2, **WRITE})
-    rig.run("call_dispatch")
     rig.run("call_claim")
     rig.run("call_park", why="outside")
     rig.run("turn_cancel")
@@ -145,7 +144,7 @@ def test_children_that_nobody_waits_for_are_named(rig: Rig) -> None:
     rig.run("call_park", why="child", token="ch-1")
     rig.run("turn_cancel")
     rig.run("turn_claim", fence=1)
-    assert rig.run("turn_end", fence=2, ending="cancelled") == ["ENDED", "", "", "", "ch-1"]
+    assert rig.run("turn_end", fence=2, ending="cancelled") == ["ENDED", "", "", "ch-1"]
 
 
 def test_a_review_leaves_only_its_outcome_to_the_session(rig: Rig) -> None:
@@ -179,7 +178,7 @@ def test_after_the_turns_of_a_session_nothing_is_left(rig: Rig) -> None:
         rig.run("call_settle", tid=tid, found='["source"]', changed='["row"]', block="1")
         rig.run("mailbox_put", tid=tid, item='{"client_message_id":"m1"}')
         rig.run("turn_claim", tid=tid, fence=1)
-        assert rig.run("turn_end", tid=tid, fence=2, n_changes=1, stop_reason="max_steps")[3] == "m1"
+        assert rig.run("turn_end", tid=tid, fence=2, n_changes=1, stop_reason="max_steps")[2] == "m1"
         rig.run("finalize_claim", tid=tid, step="log")
         rig.run("result_publish", tid=tid)
         own = f"{rig.names(tid)['turn']}:history"

@@ -85,12 +85,6 @@ def test_calls_are_rescued_rung_and_put_in_line(rig: Rig) -> None:
     assert rig.bells("brainq.tools.read_only") == [["s1", "t01", "c1-1", 1]]
 
 
-def test_a_call_that_waits_for_long_asks_for_its_lanes_again(rig: Rig) -> None:
-    rig.committed(WRITE)
-    rig.pass_ms(5000)
-    assert actions(rig) == "lane c1-0"
-
-
 def test_a_finalizer_that_fails_or_nobody_serves_delivers_without_it(rig: Rig) -> None:
     rig.finalizing()
     rig.run("finalize_retry")

@@ -4,7 +4,7 @@ with. `edit` is the call with other arguments as JSON (spec hash fp lanes), or e
 
 KEYS   turn budget trace history events guard
 ARGV   sid tid call expect decision:approved/denied who comment edit
-REPLY  APPROVED wants:words | DENIED wants:words | DECIDED state:ApprovalState | EXPIRED wants:words | STALE
+REPLY  APPROVED | DENIED | DECIDED state:ApprovalState | EXPIRED | STALE
        | ENDED state:TurnState | GONE
 ]]
 -- @include lib/waves
@@ -15,7 +15,10 @@ local open = redis.call('HMGET', turn, 'state', 'cancel')
 if (open[1] ~= 'active' and open[1] ~= 'parked') or open[2] == '1' or SETTLED[held[4]] then
   return {'ENDED', open[2] == '1' and 'cancelled' or open[1]}
 end
-if now >= tonumber(held[3]) then return {'EXPIRED', held[4] == 'parked' and table.concat(open_waves(), ' ') or ''} end
+if now >= tonumber(held[3]) then
+  if held[4] == 'parked' then open_waves() end
+  return {'EXPIRED'}
+end
 if held[2] ~= expect then return {'STALE'} end
 redis.call('HSET', trace, call .. ':ask', decision, call .. ':ask_by', who, call .. ':ask_why', comment,
   call .. ':ask_decided_at', now)
@@ -26,5 +29,5 @@ if edit ~= '' then
 end
 emit(turn, events, 'approval.decided', {call = call, decision = decision, edited = edit ~= ''})
 -- A call whose wave has not come yet meets the decision when it does.
-local wants = held[4] == 'parked' and open_waves() or {}
-return {decision == 'approved' and 'APPROVED' or 'DENIED', table.concat(wants, ' ')}
+if held[4] == 'parked' then open_waves() end
+return {decision == 'approved' and 'APPROVED' or 'DENIED'}

@@ -1,15 +1,14 @@
 --[[
-Renew the lease of a running call, or learn that it is no longer wanted.
+Renew the lease of a running call and that of its lanes, or learn that it is no longer wanted. Lanes that were taken
+from it while its process was frozen are not taken back: the call's own lease says what becomes of it.
 
-KEYS   turn trace
-ARGV   owner call attempt:n lease_ms:n
+KEYS   turn trace leases
+ARGV   sid tid owner call attempt:n lease_ms:n
 REPLY  OK | CLOSED | LOST
 ]]
 -- @include lib/now
-local held = redis.call('HMGET', trace, call .. ':status', call .. ':owner', call .. ':attempt')
-if held[2] ~= owner or tonumber(held[3]) ~= attempt then return {'LOST'} end
-local open = redis.call('HMGET', turn, 'state', 'cancel')
-if open[1] ~= 'active' or open[2] == '1' then return {'CLOSED'} end
-if held[1] ~= 'running' then return {'LOST'} end
-redis.call('HSET', trace, call .. ':lease', now + lease_ms)
+-- @include lib/lease
+local why = renew_call()
+if why then return {why == 'closed' and 'CLOSED' or 'LOST'} end
+redis.call('ZADD', leases, 'XX', now + lease_ms, sid .. ' ' .. tid .. ' ' .. call)
 return {'OK'}

@@ -6,7 +6,7 @@ JSON: it is paid by this turn.
 
 KEYS   turn budget trace history events guard sources blocked notices spends
 ARGV   sid tid call token known:b status:TraceStatus message detail retryable:b found notice spent
-REPLY  SETTLED wants:words | EARLY | LATE status:TraceStatus | USED | BAD | GONE
+REPLY  SETTLED | EARLY | LATE status:TraceStatus | USED | BAD | GONE
 ]]
 -- @include lib/settle
 -- @include lib/late
@@ -42,8 +42,8 @@ redis.call('HSET', trace, call .. ':completed_by', token)
 pay()
 if held[1] == 'parked' and (open[1] == 'active' or open[1] == 'parked') and open[2] ~= 'shut' then
   note_retryable(call, retryable)
-  return {'SETTLED', table.concat(
-    settle(call, status, message, detail, now - tonumber(held[3] or now), found, '0'), ' ')}
+  settle(call, status, message, detail, now - tonumber(held[3] or now), found, '0')
+  return {'SETTLED'}
 end
 if held[1] ~= 'parked' then came_late(call, held[1], held[4], held[5], notice) end
 return {'LATE', held[1]}

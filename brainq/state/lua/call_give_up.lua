@@ -1,10 +1,11 @@
 --[[
-Settle a call whose worker is gone and which must not run again: unknown, failed, or as SQL recorded its end. Where its
+Settle a call whose worker is gone and which must not run again: unknown, failed, or as SQL recorded its end. It leaves
+its lanes. Where its
 result came from outside before the worker could park it, that is its end.
 
 KEYS   turn budget trace history events guard sources blocked
 ARGV   sid tid call attempt:n status:TraceStatus message detail retryable:b
-REPLY  SETTLED wants:words | ALIVE | GONE status:TraceStatus/gone
+REPLY  SETTLED | ALIVE | GONE status:TraceStatus/gone
 ]]
 -- @include lib/settle
 local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':lease')
@@ -17,7 +18,9 @@ if kept then
   local early = cjson.decode(kept)
   redis.call('HSET', trace, call .. ':token', early.token, call .. ':completed_by', early.token)
   note_retryable(call, early.retryable)
-  return {'SETTLED', table.concat(settle(call, early.status, early.message, early.detail, 0, early.found, '0'), ' ')}
+  settle(call, early.status, early.message, early.detail, 0, early.found, '0', true)
+  return {'SETTLED'}
 end
 note_retryable(call, retryable)
-return {'SETTLED', table.concat(settle(call, status, message, detail, 0, '', '0'), ' ')}
+settle(call, status, message, detail, 0, '', '0', true)
+return {'SETTLED'}

@@ -3,7 +3,7 @@ Release a hold of a turn. The calls that waited for it go on when no other stand
 
 KEYS   turn budget trace history events guard
 ARGV   sid tid hold
-REPLY  RELEASED wants:words | ABSENT | GONE
+REPLY  RELEASED | ABSENT | GONE
 ]]
 -- @include lib/waves
 local held = redis.call('HMGET', turn, 'state', 'holds', 'n_calls', 'absorbed', 'step')
@@ -16,4 +16,5 @@ holds[hold] = nil
 redis.call('HSET', turn, 'holds', next(holds) and cjson.encode(holds) or '')
 emit(turn, events, 'hold.released', {hold = hold})
 local awaits_calls = (held[1] == 'active' or held[1] == 'parked') and tonumber(held[3] or 0) > 0 and held[4] ~= held[5]
-return {'RELEASED', awaits_calls and table.concat(open_waves(), ' ') or ''}
+if awaits_calls then open_waves() end
+return {'RELEASED'}

@@ -1,7 +1,7 @@
 --[[
 Take up to `most` holders whose lease has lapsed, to ask their calls whether the lanes are still needed.
 They are pushed back by `hold_ms`, so that sweepers share the work. The mark they get is not a lease that a beat could
-have written (those are whole), and below any that is taken from now on: lane_reap frees a holder only while it still
+have written (those are whole), and below any that is taken from now on: lane_check frees a holder only while it still
 has it. A lease further ahead than any lasts was written before the clock stepped back, and ends as one from now on.
 
 KEYS   leases

@@ -4,7 +4,7 @@ their policy. CANCEL: a hold's policy is to cancel the turn, and that is for the
 
 KEYS   turn budget trace history events guard
 ARGV   sid tid
-REPLY  EXPIRED wants:words | CANCEL reason | NONE
+REPLY  EXPIRED | CANCEL reason | NONE
 ]]
 -- @include lib/waves
 -- @include lib/holds_end
@@ -28,4 +28,5 @@ for i = 0, held[4] ~= held[2] and tonumber(held[3] or 0) - 1 or -1 do
   end
 end
 if not due then return {'NONE'} end
-return {'EXPIRED', table.concat(open_waves(), ' ')}
+open_waves()
+return {'EXPIRED'}

@@ -6,7 +6,7 @@ wrong with the reply, where something was; `notes` follow a reply without calls 
 KEYS   turn session budget trace history events guard blocked spends
 ARGV   sid tid owner fence:n step:n item calls block:words tail problem input:n output:n cache_read:n
        cache_creation:n cost:f? spend notes...
-REPLY  COMMITTED wants:words | LOST
+REPLY  COMMITTED | LOST
 ]]
 -- @include lib/holds
 -- @include lib/budget
@@ -35,4 +35,5 @@ for _, call in ipairs(plan) do
   if call.denied ~= '' then end_call(call.id, 'denied', call.message, call.denied, 0) end
 end
 for name in block:gmatch('%S+') do redis.call('SADD', blocked, name) end
-return {'COMMITTED', table.concat(open_waves(), ' ')}
+open_waves()
+return {'COMMITTED'}

@@ -5,18 +5,17 @@ MORE: input came while the last step was answered, and another step may read it;
 are more than the `n_changes` changes that the diff was made of. `base` is the key prefix of the session's turns; the next
 turn's keys are made from it, in the same slot. `outcome` is what the session keeps of a turn with a history of its own.
 
-KEYS   session waiting turn budget trace history events notices spends mailbox receipts changes flags readiness
+KEYS   session waiting turn budget trace history events guard notices spends mailbox receipts changes flags readiness
 ARGV   base sid tid owner fence:n ending:Ending stop_reason:StopReason text failure item marker outcome
        open_status:TraceStatus open_text first_step tail last diff n_changes:n input:n output:n cache_read:n
        cache_creation:n cost:f? spend keep_session_ms:n
-REPLY  ENDED next freed:words bounced:words children:words | MORE | CHANGED | LOST
+REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 ]]
 -- @include lib/holds
 -- @include lib/budget
 -- @include lib/activate
 -- @include lib/finalize
--- @include lib/history
--- @include lib/settled
+-- @include lib/waves
 -- @include lib/leftover
 -- @include lib/bounce
 if not holds(turn, owner, fence) then return {'LOST'} end
@@ -30,7 +29,7 @@ end
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 if spend ~= '' then redis.call('RPUSH', spends, spend) end
 if item ~= '' and ending == 'completed' then learn_ratio(session, turn, input) end
-local freed, children = close_calls()
+local children = close_calls()
 if item ~= '' then redis.call('RPUSH', history, item) end
 if marker ~= '' then redis.call('RPUSH', history, marker) end
 local counted = isolated and turn or session
@@ -66,4 +65,4 @@ else
   if not (paused and redis.call('EXISTS', waiting) == 1) then kept[#kept + 1] = session end
   for _, key in ipairs(kept) do redis.call('PEXPIRE', key, keep_session_ms) end
 end
-return {'ENDED', next_turn or '', table.concat(freed, ' '), table.concat(bounced, ' '), table.concat(children, ' ')}
+return {'ENDED', next_turn or '', table.concat(bounced, ' '), table.concat(children, ' ')}

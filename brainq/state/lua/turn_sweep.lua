@@ -1,6 +1,6 @@
 --[[
 Look at one turn and heal what a script alone can heal: ring again for bells that were lost. What needs more
-than Redis comes back as actions: `end`, `skip`, `expire`, `rescue call attempt`, `lane call`, `deliver`, `parent`.
+than Redis comes back as actions: `end`, `skip`, `expire`, `rescue call attempt`, `deliver`, `parent`.
 
 KEYS   turn budget trace
 ARGV   sid tid rering_ms:n failing_ms:n unserved_ms:n grace_ms:n longest_lease_ms:n
@@ -56,16 +56,14 @@ elseif state == 'active' then
     for i = 0, tonumber(held[10]) - 1 do
       local call = 'c' .. held[9] .. '-' .. i
       local known = redis.call('HMGET', trace, call .. ':status', call .. ':rung_at', call .. ':lease',
-        call .. ':attempt', call .. ':effect', call .. ':waiting_at', call .. ':tool')
+        call .. ':attempt', call .. ':effect', call .. ':tool')
       local attempt = tonumber(known[4])
       if known[1] == 'dispatched' and bell_is_lost(known[5], known[2], rering_ms) then
         redis.call('HSET', trace, call .. ':rung_at', now)
-        ring_anew(known[5], sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid, known[7])
+        ring_anew(known[5], sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid, known[6])
       elseif known[1] == 'running' then
         soon(tonumber(known[3]) + 1)
         if tonumber(known[3]) <= now then actions[#actions + 1] = 'rescue ' .. call .. ' ' .. attempt end
-      elseif known[1] == 'waiting' and now - tonumber(known[6] or 0) >= rering_ms then
-        actions[#actions + 1] = 'lane ' .. call
       end
     end
   end

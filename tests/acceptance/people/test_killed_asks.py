@@ -10,7 +10,7 @@ from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
 from tests.support.elsewhere import Elsewhere
 from tests.support.wait import wait_until
-from tests.support.watch import asked, at_place, parked, started, tool_texts
+from tests.support.watch import at_place, parked, started, tool_texts
 from tests.support.world import World
 
 
@@ -100,26 +100,6 @@ def test_the_decider_dies_between_redis_and_sql(
         (state, "mia", decision == "edit"),
         ("denied", "", False),
     ]
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("verb", [pytest.param("approve", marks=pytest.mark.full), "release"])
-def test_whoever_lets_a_write_go_dies_before_its_lane_is_asked_for(
-    stormy: World, neighbours: Neighbours, sid: str, verb: str
-) -> None:
-    other = neighbours(stormy)
-    name = "sign" if verb == "approve" else "write"
-    turn = stormy.client.submit(sid, script([(name, {"name": "a"})], gate=f"m-{sid}"))
-    asked(turn)
-    hold = turn.hold("look first") if verb == "release" else None
-    open_gate(f"m-{sid}")
-    parked(turn)
-    if hold is None:
-        other.dies("keeper.enter_all", ["client"], "approve", turn.approvals()[0].id)
-    else:
-        other.dies("keeper.enter_all", ["handle", turn.turn_id], "release", hold.id)
-    assert turn.result(timeout_s=60).text == "done"
-    assert len(notes("start", turn=turn.turn_id)) == 1
 
 
 @pytest.mark.full

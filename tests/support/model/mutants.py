@@ -15,8 +15,9 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         " or status == 'timed_out' or status == 'cancelled' or status == 'unknown' then",
         " then",
     ),
-    "lane_take grants always": ("lane_take", "if not is_first(holders, holder) then", "if false then"),
-    "lane_free frees nobody's line": ("lane_free", "redis.call('LREM', line, 0, holder)", ""),
+    "step_commit grants any lane": ("step_commit", "if not is_first(holder, lanes) then", "if false then"),
+    "call_settle leaves no line": ("call_settle", "redis.call('LREM', LINE .. lane, 0, holder)", ""),
+    "call_settle sends nobody on": ("call_settle", "granted[#granted + 1] = first", ""),
     "turn_end without its fence": ("turn_end", "if not holds(turn, owner, fence) then", "if false then"),
     "turn_end forgets the next turn": ("turn_end", "if next_turn then", "if false then"),
     "call_claim takes what runs already": (
@@ -56,7 +57,12 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "if not holds(turn, owner, fence) then",
         "if false then",
     ),
-    "turn_sweep enters no lane": ("turn_sweep", "known[1] == 'waiting'", "known[1] == 'nothing'"),
+    "settles count no call twice": ("call_settle", "if left <= 0 or", "if left < 0 or"),
+    "call_start looks at no lane": (
+        "call_start",
+        "if not redis.call('ZSCORE', leases, holder) then",
+        "if false then",
+    ),
     "turn_end seals no mailbox": (
         "turn_end",
         "local bounced = bounce_all(turn, events, mailbox, receipts)",

@@ -91,8 +91,7 @@ class People:
         self._do(f"release {known.turn_id} {hold_id}", lambda _: self._released(known, hold_id))
 
     def _released(self, known: Known, hold_id: str) -> None:
-        _, wants = self._at.ports.holds.release(known.session_id, known.turn_id, hold_id)
-        self._at.ports.keeper.enter_all(known.session_id, known.turn_id, wants)
+        self._at.ports.holds.release(known.session_id, known.turn_id, hold_id)
 
     def _add_flag(self) -> None:
         session = self._at.some_session()
@@ -132,10 +131,7 @@ class People:
         self, ref: CallRef, decision: Literal["approved", "denied"], seen: str, edited: EditedCall | None
     ) -> None:
         ports = self._at.ports
-        _, _, wants = ports.approvals.decide(
-            ref, args_hash=seen, decision=decision, by="ann", why="so", edited=edited
-        )
-        ports.keeper.enter_all(ref.session_id, ref.turn_id, wants)
+        ports.approvals.decide(ref, args_hash=seen, decision=decision, by="ann", why="so", edited=edited)
 
     def _edited(self, ref: CallRef) -> EditedCall | None:
         """The call with other arguments, which may name other lanes."""

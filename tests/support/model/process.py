@@ -8,7 +8,6 @@ from random import Random
 from typing import Any, cast
 
 from brainq.admission import Admission
-from brainq.calls.lanes import LaneKeeper
 from brainq.calls.run import CallRunner
 from brainq.contracts.limits import Limits
 from brainq.finalize.finalizer import TurnFinalizer
@@ -68,12 +67,11 @@ class State:
             scripts, keys, outbox, lease_s=LEASE_S, keep_session_s=3600, first_step=FIRST_STEP
         )
         self.calls = RedisCalls(scripts, keys, outbox, lease_s=LEASE_S)
-        self.lanes = RedisLanes(scripts, keys, lease_s=LEASE_S)
+        self.lanes = RedisLanes(scripts, keys, outbox, lease_s=LEASE_S)
         self.finals = RedisFinals(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600)
         self.asides = RedisAsides(scripts, keys, outbox)
         self.budgets = RedisBudgets(scripts, keys)
         self.index = RedisIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=15)
-        self.keeper = LaneKeeper(self.calls, self.lanes)
         self.mailbox = RedisMailbox(scripts, keys)
         self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=3600)
         self.approvals = RedisApprovals(scripts, keys, outbox)
@@ -118,9 +116,7 @@ class BrakesOfRedis:
     state: State
 
     def release(self, session_id: str, turn_id: str, hold_id: str) -> bool:
-        word, wants = self.state.holds.release(session_id, turn_id, hold_id)
-        self.state.keeper.enter_all(session_id, turn_id, wants)
-        return word == "RELEASED"
+        return self.state.holds.release(session_id, turn_id, hold_id) == "RELEASED"
 
     def taken(self, session_id: str, flag_id: str, turn_id: str) -> None:
         """A flag is a hold of its turn as soon as that is live."""
@@ -169,7 +165,6 @@ class Process:
         children: Any = NoChildren()
         ender = Ender(
             turns=state.turns,
-            lanes=state.keeper,
             leftovers=Leftovers(self.desk, children),
             attention=state.index,
             first_final_step=FIRST_STEP,
@@ -184,7 +179,6 @@ class Process:
                     Any, RandomThinker(rng, state.turns, state.budgets, state.asides, outside.waits)
                 ),
                 beside=cast(Any, RandomBeside(state.asides)),
-                lanes=state.keeper,
                 beats=beats,
                 stops=stops,
                 brakes=brakes,
@@ -208,7 +202,6 @@ class Process:
             brain=BRAIN,
             calls=state.calls,
             lanes=state.lanes,
-            keeper=state.keeper,
             intents=intents,
             budgets=state.budgets,
             beats=beats,
@@ -222,7 +215,6 @@ class Process:
             calls=state.calls,
             asks=state.approvals,
             intents=intents,
-            keeper=state.keeper,
         )
         self.finalizer = TurnFinalizer(
             owner=owner,
@@ -244,16 +236,14 @@ class Process:
         self.sweeper = Sweeper(
             every_s=1.0,
             index=state.index,
-            calls=state.calls,
             lanes=state.lanes,
-            keeper=state.keeper,
-            rescuer=Rescuer(calls=state.calls, intents=intents, lanes=state.keeper, max_attempts=3),
+            rescuer=Rescuer(calls=state.calls, intents=intents, max_attempts=3),
             comparer=self.comparer,
             advance=self.coordinator.advance,
             deliver=self.finalizer.deliver,
             asides=state.asides,
             judges=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
-            parks=Parks(calls=state.calls, lanes=state.keeper, cancel=state.turns.cancel),
+            parks=Parks(calls=state.calls, cancel=state.turns.cancel),
             children=children,
             heal_inputs=self.desk.heal,
             brakes=brakes,

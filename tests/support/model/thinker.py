@@ -102,12 +102,10 @@ class RandomThinker:
             turn=turn_id,
             step=step,
         )
-        wants = self._turns.commit_calls(
+        committed = self._turns.commit_calls(
             claim, step, message, calls, Spend(step=step, input_tokens=5), "", ()
         )
-        if wants is None:
-            return None
-        return Calls(wants)
+        return Calls() if committed else None
 
     def _plan(self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]) -> list[PlannedCall]:
         effects = [Effect.READ_ONLY if place in denied else self._rng.choice(EFFECTS) for place in ids]

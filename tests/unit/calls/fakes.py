@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -11,10 +11,9 @@ from typing import Any
 from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.lanes import LaneKeeper
 from brainq.calls.run import CallRunner
 from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallClaim, CallHeld, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.status import TraceStatus
@@ -23,23 +22,25 @@ REF = CallRef("s", "turn-1", "c1-0")
 
 
 class Calls:
-    """Stands for `state.calls.RedisCalls`. `dispatches` are the replies for single calls."""
+    """Stands for `state.calls.RedisCalls`."""
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
-        self.claimed: CallClaim | CallHeld | str = "gone"
+        self.claimed: CallClaim | str = "gone"
         self.on_claim: Callable[[], None] = lambda: None
         self.word = "OK"
         self.replies: dict[str, SettleReply] = {}
         self.settled: list[SimpleNamespace] = []
         self.parked: list[SimpleNamespace] = []
-        self.lanes: dict[str, tuple[str, ...]] = {}
 
-    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallHeld | str:
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | str:
         self.on_claim()
         return self.claimed
 
     def beat(self, claim: CallClaim) -> str:
+        return self.word
+
+    def start(self, claim: CallClaim) -> str:
         return self.word
 
     def give_token(self, claim: CallClaim, token: str) -> str:
@@ -47,7 +48,7 @@ class Calls:
 
     def settle(self, claim: CallClaim, **fields: Any) -> SettleReply:
         self.settled.append(SimpleNamespace(**fields))
-        self.log.append(f"settle {fields['status']}")
+        self.log.append(f"settle {fields['status']}{' still runs' if fields['still_runs'] else ''}")
         return self.replies.get("settle", SettleReply("SETTLED"))
 
     def park(self, claim: CallClaim, **fields: Any) -> SettleReply:
@@ -55,39 +56,17 @@ class Calls:
         self.log.append(f"park {fields['park']}")
         return self.replies.get("park", SettleReply("PARKED"))
 
-    def dispatch(self, ref: CallRef) -> SettleReply:
-        self.log.append(f"dispatch {ref.call_id}")
-        return self.replies.get(ref.call_id, SettleReply("DISPATCHED"))
-
-    def lanes_of(self, ref: CallRef) -> tuple[str, ...]:
-        return self.lanes.get(ref.call_id, ())
-
 
 class Lanes:
-    """Stands for `state.lanes.RedisLanes`: nobody is in anybody's way."""
+    """Stands for `state.lanes.RedisLanes`."""
 
-    def __init__(self, log: list[str]) -> None:
-        self.log = log
+    def __init__(self) -> None:
         self.word = "OK"
-        self.granted: dict[str, list[CallRef]] = {}
-        self.busy: set[str] = set()
-
-    def take(self, ref: CallRef, lanes: Sequence[str]) -> bool:
-        self.log.append(f"take {ref.call_id}")
-        return not self.busy & set(lanes)
-
-    def free(self, ref: CallRef) -> list[CallRef]:
-        self.log.append(f"free {ref.call_id}")
-        return self.granted.get(ref.call_id, [])
-
-    def reap(self, ref: CallRef, mark: str) -> list[CallRef]:
-        return self.free(ref)
+        self.beats = 0
 
     def beat(self, ref: CallRef) -> str:
+        self.beats += 1
         return self.word
-
-    def lapse(self, ref: CallRef) -> None:
-        self.log.append(f"lapse {ref.call_id}")
 
 
 class Intents:
@@ -187,7 +166,7 @@ class Rig:
 
     def __post_init__(self) -> None:
         self.calls = Calls(self.log)
-        self.lanes = Lanes(self.log)
+        self.lanes = Lanes()
 
     def claim(self, tool: str, effect: Effect = Effect.READ_ONLY, **fields: Any) -> CallClaim:
         """Have the next doorbell claim a call of `tool`; one that is no read has a lane."""
@@ -219,7 +198,6 @@ class Rig:
             brain=self.brain,
             calls=self.calls,
             lanes=self.lanes,
-            keeper=LaneKeeper(self.calls, self.lanes),
             intents=self.intents,
             budgets=Budgets(),
             beats=self.beats,

@@ -9,7 +9,7 @@ import pytest
 
 from brainq.brain import Brain
 from brainq.calls.report import NEVER_STARTED
-from brainq.contracts.claim import CallHeld, SettleReply
+from brainq.contracts.claim import SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.outcome import ToolSuccess, ToolUnknown
 from brainq.contracts.status import TraceStatus
@@ -69,7 +69,7 @@ def test_a_write_that_gives_up_is_unknown(brain: Brain, rig: Rig) -> None:
     [(outcome, late)] = rig.intents.outcomes
     assert isinstance(outcome, ToolUnknown)
     assert (outcome.message, late) == (rig.said, False)
-    assert rig.log == ["settle unknown", "free c1-0"]
+    assert rig.log == ["settle unknown"]
 
 
 def test_a_write_that_failed_before_the_cancel_has_failed(brain: Brain, rig: Rig) -> None:
@@ -93,13 +93,15 @@ def test_an_abandoned_write_keeps_its_lanes_and_its_end_is_evidence(
 
     rig.claim("write", Effect.LOCAL_WRITE)
     rig.run()
-    assert rig.log == ["settle unknown"], "its lanes are still taken"
+    assert rig.log == ["settle unknown still runs"]
     assert rig.calls.settled[0].notice is None
+    rig.beats.beat_now()
+    wait_until(lambda: rig.lanes.beats > 0, "its lanes are beaten for")
 
     rig.calls.replies["settle"] = SettleReply("LATE", "unknown")
     release.set()
-    wait_until(lambda: "free c1-0" in rig.log, "its lanes are free")
-    assert rig.log == ["settle unknown", "settle completed", "free c1-0"]
+    wait_until(lambda: len(rig.log) == 2, "its end is settled, and its lanes left with it")
+    assert rig.log == ["settle unknown still runs", "settle completed"]
     assert isinstance(rig.intents.outcomes[0][0], ToolUnknown)
     outcome, late = rig.intents.outcomes[1]
     assert isinstance(outcome, ToolSuccess)
@@ -120,7 +122,7 @@ def test_what_an_abandoned_call_wished_for_late_changes_nothing(
     rig.run()
     rig.calls.replies["settle"] = SettleReply("LATE", "unknown")
     release.set()
-    wait_until(lambda: "free c1-0" in rig.log, "its lanes are free")
+    wait_until(lambda: len(rig.log) == 2, "its end is settled, and its lanes left with it")
     assert rig.calls.parked == []
     assert [settled.notice for settled in rig.calls.settled] == [None, None]
 
@@ -150,7 +152,7 @@ def test_a_write_that_finds_its_turn_cancelled_before_it_starts_is_settled(brain
     rig.calls.word = "CLOSED"
     assert rig.run() == "not started"
     assert (rig.status, rig.said) == (TraceStatus.CANCELLED, "Cancelled before it started.")
-    assert rig.log == ["settle cancelled", "free c1-0"]
+    assert rig.log == ["settle cancelled"]
 
 
 def test_a_lost_claim_leaves_everything_to_the_next_attempt(brain: Brain, rig: Rig) -> None:
@@ -175,12 +177,31 @@ def test_a_stop_of_another_turn_is_none_of_ours(brain: Brain, rig: Rig) -> None:
     assert rig.said == "false"
 
 
-def test_a_held_call_lets_its_lanes_lapse_and_others_go(rig: Rig) -> None:
-    rig.calls.claimed = CallHeld(wants=("c1-1", "c1-2"))
-    rig.calls.lanes["c1-2"] = ("session:s",)
-    assert rig.run() == "held"
-    assert rig.log == ["lapse c1-0", "dispatch c1-1", "take c1-2", "dispatch c1-2"]
-    assert rig.stops.watching == []
+def test_a_function_whose_end_cannot_be_told_keeps_its_lanes_no_longer(
+    brain: Brain, rig: Rig, release: threading.Event
+) -> None:
+    @brain.tool(effect=Effect.LOCAL_WRITE)
+    def write() -> None:  # pyright: ignore[reportUnusedFunction]
+        rig.stops.publish()
+        release.wait(60.0)
+
+    def away(*_: object, **__: object) -> SettleReply:
+        tried.append("settle")
+        raise ConnectionError("Redis is away")
+
+    tried: list[str] = []
+    rig.claim("write", Effect.LOCAL_WRITE)
+    rig.run()
+    rig.calls.settle = away
+    release.set()
+    wait_until(lambda: bool(tried), "its end was to be told")
+
+    def is_silent() -> bool:
+        before = rig.lanes.beats
+        rig.beats.beat_now()
+        return rig.lanes.beats == before
+
+    wait_until(is_silent, "a sweeper may free its lanes")
 
 
 @pytest.mark.parametrize("outcome", ["returns", "raises", "cancelled"])

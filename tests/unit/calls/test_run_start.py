@@ -1,4 +1,4 @@
-"""What happens between a call's claim and its function: the intent, the lanes, the lease."""
+"""What happens between a call's claim and its function: the intent, then the leases."""
 
 from __future__ import annotations
 
@@ -27,29 +27,22 @@ def ran(brain: Brain) -> list[str]:
     return given
 
 
-def test_a_call_whose_lanes_lapsed_after_its_intent_does_not_start(rig: Rig, ran: list[str]) -> None:
+def test_a_call_whose_leases_were_lost_after_its_intent_does_not_start(rig: Rig, ran: list[str]) -> None:
     rig.claim("send", Effect.LOCAL_WRITE)
-    rig.lanes.word = "LOST"
+    rig.calls.word = "LOST"
     assert rig.run() == "not started"
     assert (ran, rig.intents.started) == ([], ["c1-0"])
     assert rig.intents.outcomes == [(NEVER_STARTED, False)], "a rescue reads that nothing came of it"
 
 
-def test_a_call_whose_lease_was_lost_after_its_intent_does_not_start(rig: Rig, ran: list[str]) -> None:
-    rig.claim("send", Effect.LOCAL_WRITE)
-    rig.calls.word = "LOST"
-    assert rig.run() == "not started"
-    assert (ran, rig.intents.outcomes) == ([], [(NEVER_STARTED, False)])
-
-
-def test_a_call_that_cannot_look_at_its_lanes_again_says_that_it_never_started(
+def test_a_call_that_cannot_look_at_its_leases_again_says_that_it_never_started(
     rig: Rig, ran: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(_: object) -> str:
         raise ConnectionError("Redis is away")
 
     rig.claim("send", Effect.LOCAL_WRITE)
-    monkeypatch.setattr(rig.lanes, "beat", away)
+    monkeypatch.setattr(rig.calls, "start", away)
     with pytest.raises(ConnectionError):
         rig.run()
     assert (ran, rig.intents.outcomes) == ([], [(NEVER_STARTED, False)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -114,7 +114,7 @@ class Asks:
     """Redis' approvals, by call. `word` is what the next decision is answered, if it is not as they stand."""
 
     states_of: dict[str, AskState]
-    word: tuple[str, str, tuple[str, ...]] | None = None
+    word: tuple[str, str] | None = None
     decided: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def states(self, refs: Sequence[CallRef]) -> Sequence[AskState | None]:
@@ -129,30 +129,22 @@ class Asks:
         by: str,
         why: str,
         edited: EditedCall | None = None,
-    ) -> tuple[str, str, tuple[str, ...]]:
+    ) -> tuple[str, str]:
         self.decided.append({"hash": args_hash, "decision": decision, "edited": edited})
         if self.word is not None:
             return self.word
         state = self.states_of.get(ref.call_id)
         if state is None:
-            return "GONE", "", ()
+            return "GONE", ""
         if state.state != "pending":
-            return "DECIDED", state.state, ()
+            return "DECIDED", state.state
         if state.args_hash != args_hash:
-            return "STALE", "", ()
+            return "STALE", ""
         changed: dict[str, Any] = {"state": decision, "by": by, "why": why}
         if edited is not None:
             changed |= {"edited": True, "args_hash": edited.args_hash}
         self.states_of[ref.call_id] = replace(state, **changed)
-        return decision.upper(), "", (ref.call_id,)
-
-
-@dataclass
-class Keeper:
-    entered: list[str] = field(default_factory=list[str])
-
-    def enter_all(self, session_id: str, turn_id: str, call_ids: Iterable[str]) -> None:
-        self.entered.extend(call_ids)
+        return decision.upper(), ""
 
 
 class Requests:
@@ -187,7 +179,7 @@ class Outside:
         self.messages.append(message)
         self.notices.append(notice)
         self.statuses.append(status)
-        return SettleReply(self.word, wants=("c1-1",) if self.word == "SETTLED" else ())
+        return SettleReply(self.word)
 
 
 @dataclass

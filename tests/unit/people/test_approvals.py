@@ -14,19 +14,18 @@ from brainq.contracts.turn import TurnRequest
 from brainq.errors import ApprovalDecided, InvalidInput, TurnNotFound
 from brainq.people.approvals import PAGE, ApprovalDesk
 from tests.support.stand_in import stand_in
-from tests.unit.people.fakes import ID, Asks, Keeper, Requests, Rows, approval, asked
+from tests.unit.people.fakes import ID, Asks, Requests, Rows, approval, asked
 
 
 def edit(tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest) -> EditedCall:
     return EditedCall(json.dumps({"arguments": arguments}), f"hash of {sorted(arguments.values())}", "fp")
 
 
-def desk(rows: Rows, asks: Asks, keeper: Keeper | None = None, *, redact: bool = False) -> ApprovalDesk:
+def desk(rows: Rows, asks: Asks, *, redact: bool = False) -> ApprovalDesk:
     return ApprovalDesk(
         rows=stand_in(rows),
         asks=asks,
         requests=stand_in(Requests()),
-        keeper=stand_in(keeper or Keeper()),
         edit=edit,
         redact=redact,
     )
@@ -73,12 +72,11 @@ def test_settled_ones_and_those_sql_was_not_told_of_are_one_list_by_age() -> Non
 
 
 def test_a_decision_is_told_to_sql_and_lets_the_call_stand_in_line() -> None:
-    rows, asks, keeper = Rows([approval()]), Asks({"c1-0": asked()}), Keeper()
-    found = desk(rows, asks, keeper).approve(ID, by="ada")
+    rows, asks = Rows([approval()]), Asks({"c1-0": asked()})
+    found = desk(rows, asks).approve(ID, by="ada")
     assert (found.state, found.decided_by) == ("approved", "ada")
     assert asks.decided == [{"hash": "h1", "decision": "approved", "edited": None}]
     assert rows.told == [{"call": "c1-0", "state": "approved", "by": "ada", "comment": "", "args": None}]
-    assert keeper.entered == ["c1-0"]
 
 
 def test_the_same_decision_again_gives_it_as_it_stands_and_the_other_is_refused() -> None:
@@ -97,13 +95,12 @@ def test_the_same_decision_again_gives_it_as_it_stands_and_the_other_is_refused(
 def test_a_decision_that_sql_was_not_told_of_stands_and_is_told_when_it_is_made_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    rows, asks, keeper = Rows([approval()], is_down=True), Asks({"c1-0": asked()}), Keeper()
-    made = desk(rows, asks, keeper)
+    rows, asks = Rows([approval()], is_down=True), Asks({"c1-0": asked()})
+    made = desk(rows, asks)
     with caplog.at_level(logging.ERROR):
         assert made.approve(ID, by="ada").state == "approved"
     assert "not recorded" in caplog.text
     assert "SQL is away" not in caplog.text
-    assert keeper.entered == ["c1-0"]
     rows.is_down = False
     made.approve(ID, by="bob")
     assert [row.decided_by for row in rows.rows] == ["ada"]
@@ -154,20 +151,18 @@ def test_edited_arguments_that_redis_has_let_go_are_not_taken_for_the_models() -
 @pytest.mark.parametrize(
     ("word", "state", "remedy"),
     [
-        (("EXPIRED", "", ("c1-1",)), "expired", "another turn"),
-        (("ENDED", "cancelled", ()), "void", "is cancelled"),
-        (("GONE", "", ()), "void", "submit another turn"),
+        (("EXPIRED", ""), "expired", "another turn"),
+        (("ENDED", "cancelled"), "void", "is cancelled"),
+        (("GONE", ""), "void", "submit another turn"),
     ],
 )
 def test_what_cannot_be_decided_any_more_says_how_it_stands(
-    word: tuple[str, str, tuple[str, ...]], state: str, remedy: str
+    word: tuple[str, str], state: str, remedy: str
 ) -> None:
-    keeper = Keeper()
     asks = Asks({} if word[0] == "GONE" else {"c1-0": asked()}, word)
     with pytest.raises(ApprovalDecided, match=remedy) as refused:
-        desk(Rows([approval()]), asks, keeper).approve(ID)
+        desk(Rows([approval()]), asks).approve(ID)
     assert refused.value.state == state
-    assert keeper.entered == list(word[2])
 
 
 def test_a_decision_that_redis_lost_is_asked_for_again() -> None:

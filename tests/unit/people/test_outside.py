@@ -15,7 +15,7 @@ from brainq.errors import InvalidInput, TokenRefused
 from brainq.people.outside import MAX_RESULT_CHARS, OutsideDesk
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from tests.support.stand_in import stand_in
-from tests.unit.people.fakes import CALL, SESSION, TURN, Asks, Facts, Intent, Intents, Keeper, Outside, asked
+from tests.unit.people.fakes import CALL, SESSION, TURN, Asks, Facts, Intent, Intents, Outside, asked
 
 REF = CallRef(SESSION, TURN, CALL)
 
@@ -27,13 +27,11 @@ class Desk:
         self.outside = Outside(word=given.get("word", "SETTLED"), known={"job-7": REF})
         self.facts = given.get("facts", Facts())
         self.intents = given.get("intents", Intents())
-        self.keeper = Keeper()
         self.desk = OutsideDesk(
             outside=stand_in(self.outside),
             calls=stand_in(self.facts),
             asks=Asks(given.get("asked", {})),
             intents=stand_in(self.intents),
-            keeper=stand_in(self.keeper),
         )
 
 
@@ -45,7 +43,6 @@ def test_a_result_is_the_message_a_worker_would_have_written() -> None:
     assert (message.role, message.name, message.call_id) == ("tool", "order", CALL)
     assert (message.turn, message.step) == (TURN, 3)
     assert made.outside.statuses == [TraceStatus.COMPLETED]
-    assert made.keeper.entered == ["c1-1"]
     (recorded,) = made.intents.recorded
     assert recorded == (2, ToolSuccess(value={"total": 3, "of": ["a", "b"]}), False)
 
@@ -136,7 +133,6 @@ def test_without_sql_the_call_has_its_result(caplog: pytest.LogCaptureFixture) -
     assert made.desk.complete("job-7", "the result") == "settled"
     assert "not recorded" in caplog.text
     assert "the result" not in caplog.text
-    assert made.keeper.entered == ["c1-1"]
 
 
 @pytest.mark.parametrize(("word", "said"), [("USED", "before"), ("BAD", "does not wait"), ("GONE", "ended")])

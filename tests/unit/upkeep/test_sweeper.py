@@ -68,9 +68,7 @@ def done() -> Done:
 def sweeper(index: Index, done: Done) -> Sweeper:
     parts: dict[str, Any] = {
         "index": index,
-        "calls": SimpleNamespace(facts=done.of("facts")),
-        "lanes": SimpleNamespace(lapsed=done.of("lanes")),
-        "keeper": SimpleNamespace(reap=done.of("reap")),
+        "lanes": SimpleNamespace(lapsed=done.of("lanes"), check=done.of("check")),
         "rescuer": SimpleNamespace(rescue=done.of("rescue")),
         "comparer": SimpleNamespace(compare=done.of("compare")),
         "advance": done.of("end"),
@@ -104,10 +102,10 @@ def test_turns_that_never_stop_being_due_do_not_starve_the_rest(
     index = Index([f"t{n}" for n in range(100_000)])
     sweeper(index, done).run(Once())  # type: ignore[arg-type]
     assert 0 < len(index.looked) <= 4 * module.TURNS_AT_ONCE
-    assert done.did == ["lanes", "facts", "reap", "compare", "brakes", "heal", "judges"]
+    assert done.did == ["lanes", "check", "compare", "brakes", "heal", "judges"]
 
 
-@pytest.mark.parametrize("broken", ["lanes", "facts", "compare", "brakes", "heal", "judges"])
+@pytest.mark.parametrize("broken", ["lanes", "check", "compare", "brakes", "heal", "judges"])
 def test_a_part_that_fails_keeps_no_other_from_being_done(
     done: Done, broken: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -118,7 +116,7 @@ def test_a_part_that_fails_keeps_no_other_from_being_done(
     made.run(Once(11))  # type: ignore[arg-type]
     assert index.looked == ["t1"]
     assert {"lanes", "compare", "brakes", "heal", "judges"} <= set(done.did)
-    if broken != "facts":
+    if broken != "check":  # of one lane: the others are looked at
         assert caplog.text.count(") failed, and is tried again") == 1
         done.broken = set()
         made.run(Once())  # type: ignore[arg-type]

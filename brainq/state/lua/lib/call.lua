@@ -3,6 +3,7 @@
 -- @include lib/event
 -- @include lib/park
 -- @include lib/ring
+-- @include lib/lanes
 local function tool_message(call, tool, step, text)
   return cjson.encode({role = 'tool', call_id = call, name = tool or '', content = text,
     is_error = true, turn = tid, step = step})
@@ -34,9 +35,9 @@ local REFUSED = {
 }
 
 -- A call whose turn to go has come, or may have come: it goes, or waits for its lanes, or is parked, or refused.
-local function open_call(call, step, wants)
+local function open_call(call, step)
   local held = redis.call('HMGET', trace, call .. ':effect', call .. ':fp', call .. ':tool', call .. ':attempt',
-    call .. ':ask', call .. ':started_at', call .. ':again')
+    call .. ':ask', call .. ':started_at', call .. ':again', call .. ':lanes')
   local function refuse(text, detail) end_call(call, 'denied', tool_message(call, held[3], step, text), detail, 0) end
   if held[2] ~= '' and is_repeat(held[2]) then
     if held[5] == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
@@ -60,7 +61,7 @@ local function open_call(call, step, wants)
   if word == 'deny' then
     return refuse('Not run: changes were on hold in this turn, and nobody released them in time.', 'hold')
   end
-  redis.call('HSET', trace, call .. ':status', 'waiting', call .. ':waiting_at', now)
+  if take_lanes(sid .. ' ' .. tid .. ' ' .. call, held[8]) then return dispatch(call, held[1], tonumber(held[4])) end
+  redis.call('HSET', trace, call .. ':status', 'waiting')
   emit(turn, events, 'call.waiting', {call = call})
-  wants[#wants + 1] = call
 end

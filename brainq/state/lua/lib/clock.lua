@@ -20,7 +20,7 @@ local function mend_clock()
   bring_near(budget, 'deadline', tonumber(redis.call('HGET', budget, 'timeout_ms') or 0) or 0)
   for i = 0, tonumber(seen[4] or 0) - 1 do
     local call = 'c' .. seen[3] .. '-' .. i
-    for _, field in ipairs({':rung_at', ':waiting_at', ':started_at', ':dispatched_at'}) do
+    for _, field in ipairs({':rung_at', ':started_at', ':dispatched_at'}) do
       bring_near(trace, call .. field, 0)
     end
     bring_near(trace, call .. ':lease', longest_lease_ms)

@@ -25,12 +25,12 @@ local function status_of_open(status, effect, park, tried)
   return open_status
 end
 
--- Every open call gets its message, in the model's order. Returns the calls whose lanes are to be freed, and the
--- child turns that nobody waits for any more.
+-- Every open call gets its message, in the model's order, and those that do not run leave their lanes. Returns the child
+-- turns that nobody waits for any more.
 local function close_calls()
   local held = redis.call('HMGET', turn, 'step', 'n_calls', 'absorbed')
-  local step, count, freed, children = tonumber(held[1]), tonumber(held[2] or 0), {}, {}
-  if count == 0 or held[3] == held[1] then return freed, children end
+  local step, count, children = tonumber(held[1]), tonumber(held[2] or 0), {}
+  if count == 0 or held[3] == held[1] then return children end
   for i = 0, count - 1 do
     local call = 'c' .. step .. '-' .. i
     local known = redis.call('HMGET', trace, call .. ':status', call .. ':tool', call .. ':started_at',
@@ -48,8 +48,8 @@ local function close_calls()
       known[5] = cjson.encode({role = 'tool', call_id = call, name = known[2], content = said,
         is_error = true, turn = tid, step = step})
       if known[1] == 'parked' and known[6] == 'child' then children[#children + 1] = known[7] end
-      -- A running call frees its own lanes when its function ends; one that never started cannot.
-      if known[1] ~= 'running' and known[4] ~= 'read_only' then freed[#freed + 1] = call end
+      -- A running call leaves its lanes when its function ends.
+      if known[1] ~= 'running' and known[4] ~= 'read_only' then leave_lanes(call) end
     end
     if step > 0 then
       redis.call('RPUSH', history, known[5])
@@ -58,5 +58,5 @@ local function close_calls()
     forget_work(call)
   end
   redis.call('HSET', turn, 'absorbed', step)
-  return freed, children
+  return children
 end

@@ -3,6 +3,9 @@
 -- would be built anew on each call. In outbox mode the key is empty and the bell goes to the session's outbox,
 -- which the caller publishes afterwards.
 -- @doorbells
+-- Whose outbox the bells go to, where it is not that of the session they are rung for.
+local outbox_sid
+
 -- `tool` is for the queues of calls only: their tasks are shown by their tool's name.
 local function ring(queue, sid, id, suffix, args, root, tool)
   local key, task_id = bell_key(queue), id .. '.' .. suffix
@@ -10,7 +13,7 @@ local function ring(queue, sid, id, suffix, args, root, tool)
   local said = cjson.encode(args):gsub('"', '\\"')
   local text = bell_text(queue, said, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag, tool)
   if key == '' then
-    redis.call('RPUSH', OUTBOX_PREFIX .. '{' .. sid .. '}:outbox', text)
+    redis.call('RPUSH', OUTBOX_PREFIX .. '{' .. (outbox_sid or sid) .. '}:outbox', text)
   else
     redis.call('LPUSH', key, text)
   end

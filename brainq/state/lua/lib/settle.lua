@@ -14,7 +14,8 @@ local function note_retryable(call, retryable)
   if retryable == '1' then redis.call('HSET', trace, call .. ':retryable', '1') end
 end
 
-local function settle(call, status, message, detail, latency_ms, found, block)
+-- `leaves`: its function has ended, so it leaves its lanes.
+local function settle(call, status, message, detail, latency_ms, found, block, leaves)
   local held = redis.call('HMGET', trace, call .. ':effect', call .. ':fp')
   if held[1] ~= 'read_only' then redis.call('HINCRBY', turn, 'write_epoch', 1) end
   end_call(call, status, message, detail, latency_ms)
@@ -22,5 +23,6 @@ local function settle(call, status, message, detail, latency_ms, found, block)
     redis.call('HSET', guard, held[2], redis.call('HGET', turn, 'write_epoch') or '0')
   end
   note_side(call, found, block)
-  return open_waves()
+  if leaves and held[1] ~= 'read_only' then leave_lanes(call) end
+  count_down()
 end

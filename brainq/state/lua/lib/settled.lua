@@ -7,5 +7,5 @@ local SETTLED = {
 -- What only the running of a call needs; a turn of many steps would carry it along. Uses the script's name: trace.
 local function forget_work(call)
   redis.call('HDEL', trace, call .. ':spec', call .. ':cap_ms', call .. ':again', call .. ':rung_at', call .. ':lease',
-    call .. ':fp', call .. ':waiting_at')
+    call .. ':fp')
 end

@@ -1,0 +1,17 @@
+--[[
+The last look before the function of a call that changes something is called, once its intent stands: it still is
+wanted, and still holds its lanes. Both leases are young then.
+
+KEYS   turn trace leases
+ARGV   sid tid owner call attempt:n lease_ms:n
+REPLY  OK | CLOSED | LOST
+]]
+-- @include lib/now
+-- @include lib/lease
+local why, holder = renew_call(), sid .. ' ' .. tid .. ' ' .. call
+if why then return {why == 'closed' and 'CLOSED' or 'LOST'} end
+if redis.call('HGET', trace, call .. ':lanes') ~= '[]' then
+  if not redis.call('ZSCORE', leases, holder) then return {'LOST'} end
+  redis.call('ZADD', leases, now + lease_ms, holder)
+end
+return {'OK'}
