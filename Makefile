@@ -10,7 +10,7 @@ TYPES := $(VENV)/types.txt
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check lint bench replay recall mutants aimock small-model docs lock clean
+.PHONY: help demo test test-full check lint bench compare replay recall mutants aimock small-model docs lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ lint: $(READY)
 bench: $(READY) ## the reference turn: throughput, latency, CPU; writes .bench/latest.json
 	@$(BIN)/python -m ops.bench
 
+compare: $(READY) ## the reference turn on brainq and on what else runs agents (half an hour): make compare [ARGS="--only restate,brainq"]
+	@$(BIN)/python -m ops.compare $(ARGS)
+
 recall: $(READY) ## how often a turn is shown the tools it calls: make recall [ARGS=...]
 	@$(BIN)/python -m ops.recall $(ARGS)
 
@@ -87,6 +90,8 @@ lock: ## pin all dependencies with hashes (needs uv)
 	  --no-header --no-emit-index-url --no-annotate -o requirements-model.lock
 	uv pip compile requirements-docs.in -c requirements.lock --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o requirements-docs.lock
+	for rival in dbos langgraph temporal; do uv pip compile ops/compare/requirements/$$rival.in --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-emit-index-url --no-annotate -o ops/compare/requirements/$$rival.lock || exit 1; done
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .site .pytest_cache .ruff_cache .import_linter_cache .hypothesis
