@@ -41,6 +41,7 @@ class _App(Celery):
     def task(self, *args: Any, **options: Any) -> Any:
         # Celery's default copies a task into every app of the process; a pool must serve only its own.
         options.setdefault("shared", False)
+        options.setdefault("Strategy", "brainq.broker.strategy:strategy")
         return super().task(*args, **options)
 
 

@@ -14,6 +14,8 @@ import json
 import logging
 import time
 from collections import deque
+from collections.abc import Generator
+from contextlib import contextmanager
 from itertools import count
 from queue import Empty
 from typing import Any, Literal, cast
@@ -22,12 +24,15 @@ from uuid import uuid4
 from kombu.transport import redis as kombu_redis
 from kombu.utils.encoding import bytes_to_str
 
+from brainq.broker.credit import Credit
 from brainq.broker.names import CALL_RUN, POISON_LIST, SHOWN_NAME
+from brainq.broker.polling import Polling
 
 logger = logging.getLogger(__name__)
 
 # A blocking pop that is answered at once found a backlog; at other times one item is all there is.
-BACKLOG_S = 0.02
+BACKLOG_S = 0.005
+MOST_SKIPPED = 7
 MOST_AT_ONCE = 16
 KEPT_ITEMS = 1000
 KEPT_MS = 7 * 86400 * 1000
@@ -53,7 +58,8 @@ def admit(item: bytes | str, queue: str) -> dict[str, Any]:
     Raises PoisonError with the reason if no worker could take it.
     """
     try:
-        message = json.loads(item)
+        # As text: json would guess the encoding of bytes.
+        message = json.loads(item if isinstance(item, str) else item.decode())
     except (ValueError, RecursionError):
         raise PoisonError("not JSON") from None
     if not isinstance(message, dict):
@@ -113,21 +119,40 @@ def _plain_body(body: object, properties: dict[str, Any]) -> str:
 class _Checked:
     """What both channels add to kombu's; mixed in before them."""
 
+    def __init__(self: Any, *args: Any, **options: Any) -> None:
+        self._kept_client: Any = None
+        self._packed: dict[tuple[Any, ...], Any] = {}
+        self._fruitless = 0
+        self._skipped = 0
+        super().__init__(*args, **options)
+        if not self.ack_emulation:
+            self.QoS = Credit
+
+    @contextmanager
+    def conn_or_acquire(self: Any, client: Any = None) -> Generator[Any]:
+        """kombu makes a client each time, of several hundred parts; all of them share the pool anyway."""
+        kept = client or self._kept_client
+        if kept is None or (kept is not client and kept.connection_pool is not self.pool):
+            kept = self._kept_client = self._create_client()
+        yield kept
+
     def _brpop_read(self: Any, **options: Any) -> Literal[True]:
         # kombu's own method, with the one line that parses and delivers replaced.
         try:
             more: list[bytes | str] = []
+            connection = self.client.connection
             try:
-                reply = self.client.parse_response(self.client.connection, "BRPOP", **options)
-                if reply and time.monotonic() - self._brpop_sent_at < BACKLOG_S:
-                    more = self._pop_more(bytes_to_str(reply[0]))
+                reply = connection.read_response()
+                if reply and self._may_be_backlog():
+                    more = self._pop_more(connection, reply[0])
+                    self._fruitless = 0 if more else min(2 * self._fruitless + 1, MOST_SKIPPED)
             except self.connection_errors:
-                self.client.connection.disconnect()
+                connection.disconnect()
                 raise
             if not reply:
                 raise Empty
             key, item = reply
-            queue = bytes_to_str(key).rsplit(self.sep, 1)[0]
+            queue = bytes_to_str(key).removeprefix(self.global_keyprefix).rsplit(self.sep, 1)[0]
             self._queue_cycle.rotate(queue)
             for text in (item, *more):
                 self._admit_and_deliver(text, queue)
@@ -138,14 +163,41 @@ class _Checked:
             self._in_poll = None
             self._flush_brpop_reauth()
 
-    def _pop_more(self: Any, key: str) -> list[bytes | str]:
+    def _brpop_start(self: Any, timeout: float | None = None) -> None:
+        """kombu's own, with each command put together once."""
+        queues = self._queue_cycle.consume(len(self.active_queues))
+        if not queues:
+            return
+        connection = self._in_poll = self.client.connection
+        self._brpop_sent_at = time.monotonic()
+        timeout = self.brpop_timeout if timeout is None else timeout
+        packed = self._packed.get((*queues, timeout))
+        if packed is None:
+            keys = [
+                self.global_keyprefix + self._q_for_pri(queue, step)
+                for step in self.priority_steps
+                for queue in queues
+            ]
+            packed = self._packed[*queues, timeout] = connection.pack_command("BRPOP", *keys, timeout or 0)
+        connection.send_packed_command(packed)
+
+    def _may_be_backlog(self: Any) -> bool:
+        """Whether to ask for more than the item just popped: it came at once, and asking was not in vain lately."""
+        if time.monotonic() - self._brpop_sent_at > BACKLOG_S:
+            return False
+        self._skipped += 1
+        if self._skipped <= self._fruitless:
+            return False
+        self._skipped = 0
+        return True
+
+    def _pop_more(self: Any, connection: Any, key: bytes | str) -> list[bytes | str]:
         """What the worker has room for beside the item just popped, in one round trip instead of one a loop."""
         room = self.qos.can_consume_max_estimate()
         room = 0 if room is None else min(room - 1, MOST_AT_ONCE)
         if room <= 0:
             return []
-        connection = self.client.connection
-        connection.send_command("RPOP", self.global_keyprefix + key, room)
+        connection.send_command("RPOP", key, room)
         return connection.read_response() or []
 
     def _admit_and_deliver(self: Any, item: bytes | str, queue: str) -> None:
@@ -195,7 +247,7 @@ class Channel(_Checked, kombu_redis.Channel):
     """kombu's Redis channel with checked items."""
 
 
-class Transport(kombu_redis.Transport):
+class Transport(Polling, kombu_redis.Transport):
     """kombu's Redis transport with checked items."""
 
     Channel = Channel
@@ -205,7 +257,7 @@ class SentinelChannel(_Checked, kombu_redis.SentinelChannel):
     """kombu's Sentinel channel with checked items."""
 
 
-class SentinelTransport(kombu_redis.SentinelTransport):
+class SentinelTransport(Polling, kombu_redis.SentinelTransport):
     """kombu's Sentinel transport with checked items."""
 
     Channel = SentinelChannel

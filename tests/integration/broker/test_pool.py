@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -141,3 +142,33 @@ def test_a_task_that_ends_its_thread_ends_as_failed(redis_url: str) -> None:
         wait_until(lambda: "task-failed" in events and "task-succeeded" in events, "both are seen")
         assert events["task-failed"]["uuid"] == "a"
         assert events["task-succeeded"]["uuid"] == "b"
+
+
+def test_the_end_of_a_task_during_a_stop_is_seen(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck = Stuck()
+    app = stuck_app(settings_for(redis_url, task_events=True), stuck.work)
+    with watching(app) as events:
+        with running(app, concurrency=1) as worker:
+            send(app, "a")
+            wait_until(lambda: "a" in stuck.runs, "it runs")
+            monkeypatch.setattr(state, "should_stop", 0)
+            wait_until(lambda: worker.pool._threads._closed, "it stops")
+            stuck.let_all_go()
+            wait_until(lambda: worker.blueprint.state == TERMINATE, "it has stopped")
+        wait_until(lambda: "task-succeeded" in events, "its end is seen")
+    assert events["task-succeeded"]["uuid"] == "a"
+
+
+def test_what_a_producer_sends_as_a_date_arrives_as_one(redis_url: str) -> None:
+    when = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
+    heard: list[object] = []
+
+    def hear(name: object) -> None:
+        heard.append(name)
+
+    app = stuck_app(settings_for(redis_url), hear)
+    with running(app):
+        app.send_task(TURN_ADVANCE, (when,))
+        app.send_task(TURN_ADVANCE, ('"__type__"',))
+        wait_until(lambda: len(heard) == 2, "both ran")
+    assert set(heard) == {when, '"__type__"'}

@@ -1,0 +1,35 @@
+"""How much a worker may take: acks from the threads that ran the tasks, without a turn of the event loop each.
+
+Without ack emulation an ack tells Redis nothing: it frees a place in this worker. Celery hands every ack to the
+event loop, which wakes for it; here the loop is woken only when it waits for a place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kombu.transport import virtual
+
+
+class Credit(virtual.QoS):
+    """kombu's count of unacknowledged messages, whose `ack` any thread may call."""
+
+    is_local = True
+
+    def __init__(self, channel: Any, prefetch_count: int = 0) -> None:
+        super().__init__(channel, prefetch_count)
+        self._loop_waits = False
+
+    def can_consume(self) -> bool:
+        """Asked by the event loop before it asks Redis for more."""
+        if super().can_consume():
+            return True
+        # Said first, looked at again after: an ack between the two is seen by one of both threads.
+        self._loop_waits = True
+        return super().can_consume()
+
+    def ack(self, delivery_tag: str) -> None:
+        super().ack(delivery_tag)
+        if self._loop_waits:
+            self._loop_waits = False
+            self.channel.connection.wake()
