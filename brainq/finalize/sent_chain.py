@@ -45,16 +45,16 @@ class SentChain:
             self._live.set_text(session_id, turn_id, text)
 
     def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | str:
-        return "again"
+        return "retry"
 
     def beat(self, claim: StepClaim) -> str:
         return "OK"
 
     def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | str:
-        return "again"
+        return "retry"
 
     def finish(self, claim: StepClaim) -> str:
-        return "again"
+        return "retry"
 
     def retry(self, claim: StepClaim, after_s: float, error: str) -> str:
-        return "again"
+        return "retry"

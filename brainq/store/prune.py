@@ -18,7 +18,6 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Float,
     Table,
     and_,
@@ -32,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from brainq.store.database import Database, Record
+from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.numbering import POSITION
 from brainq.store.store import Store
 from brainq.store.tables import (
@@ -202,22 +201,22 @@ class _Pruning:
         if self._db.dialect == "sqlite":
             time.sleep(min(took_s, LONGEST_REST_S))
 
-    def _delete(self, connection: Connection, turn_ids: Sequence[str]) -> None:
+    def _delete(self, connection: Transaction, turn_ids: Sequence[str]) -> None:
         # Asked again inside the transaction: a dead judgement may just have been revived.
-        rows = connection.execute(_STILL, {**self._ages, "turns": turn_ids}).mappings().all()
+        rows = connection.all(_STILL, {**self._ages, "turns": turn_ids})
         gone = [row["turn_id"] for row in rows]
         newest = _newest_numbered(rows)
         if newest:
             sessions = {"sessions": sorted(newest), "newest": max(row["row"] for row in newest.values())}
-            connection.execute(_NUMBER, sessions)
+            connection.write(_NUMBER, sessions)
             marks = [
                 {"session_id": session, "turn_row": row["row"], "turn_number": row["turn_number"]}
                 for session, row in sorted(newest.items())
             ]
-            connection.execute(self._mark, marks)
+            connection.write_many(self._mark, marks)
         for table in (*OF_TURNS, turns):
-            done = connection.execute(delete(table).where(table.c.turn_id.in_(_THESE)), {"turns": gone})
-            self._counts[table.name] += done.rowcount
+            statement = delete(table).where(table.c.turn_id.in_(_THESE))
+            self._counts[table.name] += connection.write(statement, {"turns": gone})
 
     def _forget(self, table: Table, old: ColumnElement[bool]) -> None:
         """Delete what is old, some at a time: a row may leave a full-text index as well."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import Connection
-
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnDetails
+from brainq.store.database import Transaction
 from brainq.store.redaction import redacted_request, redacted_result
 from brainq.store.store import Store
 
@@ -43,7 +42,7 @@ class SqlRecords:
         said = result.text if answer is None else answer
         ids = {"session_id": result.session_id, "turn_id": result.turn_id}
 
-        def effect(connection: Connection) -> None:
+        def effect(connection: Transaction) -> None:
             if user_message:
                 self._store.messages.write_user(connection, **ids, content=user_message, redact=redact)
             if said:
@@ -63,7 +62,7 @@ class SqlRecords:
 
         return self._once(claim, effect)
 
-    def _forget(self, connection: Connection, result: TurnResult, details: TurnDetails) -> None:
+    def _forget(self, connection: Transaction, result: TurnResult, details: TurnDetails) -> None:
         self._store.turns.forget_request(connection, redacted_request(result))
         self._store.calls.forget(connection, result.turn_id)
         self._store.brakes.forget(connection, result.turn_id)
@@ -75,7 +74,7 @@ class SqlRecords:
     def record_decision(self, claim: StepClaim, record: RuntimeDecisionRecord) -> bool:
         """The decision record; False when this was done before."""
 
-        def effect(connection: Connection) -> None:
+        def effect(connection: Transaction) -> None:
             self._store.decisions.write(connection, record)
 
         return self._once(claim, effect)
@@ -83,7 +82,7 @@ class SqlRecords:
     def record_memories(self, claim: StepClaim, scope: str, items: Sequence[MemoryItem]) -> bool:
         """What is worth remembering of the turn, repeats merged; False when this was done before."""
 
-        def effect(connection: Connection) -> None:
+        def effect(connection: Transaction) -> None:
             self._store.memories.merge(
                 connection, scope=scope, session_id=claim.session_id, turn_id=claim.turn_id, items=items
             )
@@ -95,7 +94,7 @@ class SqlRecords:
     ) -> bool:
         """What the turn taught, repeats merged; False when this was done before."""
 
-        def effect(connection: Connection) -> None:
+        def effect(connection: Transaction) -> None:
             self._store.observations.merge(
                 connection,
                 scope=scope,
@@ -110,7 +109,7 @@ class SqlRecords:
     def record_judges(self, claim: StepClaim, session_id: str, turn_id: str, names: Sequence[str]) -> bool:
         """Who is to judge the turn: pending judgements; False when this was done before."""
 
-        def effect(connection: Connection) -> None:
+        def effect(connection: Transaction) -> None:
             self._store.judgements.plan(connection, session_id, turn_id, names)
 
         return self._once(claim, effect)
@@ -131,5 +130,5 @@ class SqlRecords:
     def note_failure(self, claim: StepClaim, error: str, dead: bool) -> None:
         self._store.steps.note_failure(claim.turn_id, claim.step, claim.step_key, error, claim.tries, dead)
 
-    def _once(self, claim: StepClaim, effect: Callable[[Connection], None]) -> bool:
+    def _once(self, claim: StepClaim, effect: Callable[[Transaction], None]) -> bool:
         return self._store.steps.run_once(claim.turn_id, claim.step, claim.step_key, effect)

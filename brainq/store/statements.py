@@ -6,14 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, bindparam, select
+from sqlalchemy import ColumnElement, Table, bindparam, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from brainq.store.database import Dialects
+from brainq.store.database import Dialects, Transaction
 from brainq.store.tables.types import SafeText
 from brainq.store.text import sql_text
-
-_KEEP_COUNT = {"preserve_rowcount": True}  # psycopg forgets it when SQLAlchemy closes the cursor of an INSERT
 
 
 def insert_or_ignore(
@@ -31,10 +29,7 @@ def insert_or_ignore(
         column = table.c[returning]
         return {"sqlite": lite.returning(column), "postgresql": post.returning(column)}
     # inline: nobody asks for the new row's key, so Postgres need not return it
-    return {
-        "sqlite": lite.inline().execution_options(**_KEEP_COUNT),
-        "postgresql": post.inline().execution_options(**_KEEP_COUNT),
-    }
+    return {"sqlite": lite.inline(), "postgresql": post.inline()}
 
 
 def insert_unless(table: Table, names: Sequence[str], stands: ColumnElement[bool]) -> Dialects:
@@ -42,10 +37,7 @@ def insert_unless(table: Table, names: Sequence[str], stands: ColumnElement[bool
     values = select(*(bindparam(name, type_=table.c[name].type) for name in names)).where(~stands)
     lite = sqlite.insert(table).from_select(list(names), values).on_conflict_do_nothing()
     post = postgresql.insert(table).from_select(list(names), values).on_conflict_do_nothing()
-    return {
-        "sqlite": lite.inline().execution_options(**_KEEP_COUNT),
-        "postgresql": post.inline().execution_options(**_KEEP_COUNT),
-    }
+    return {"sqlite": lite.inline(), "postgresql": post.inline()}
 
 
 class ManyRows:
@@ -68,16 +60,16 @@ class ManyRows:
         )
         self._insert = f"INSERT INTO {table.name} ({names}) {source} ON CONFLICT DO NOTHING"
 
-    def insert(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    def insert(self, connection: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
         """Effect. Every row has every column."""
         if not rows:
             return
         values = [self._values(row) for row in rows]
         if self._lite:
-            connection.exec_driver_sql(self._insert, [tuple(row) for row in values])
+            connection.write_text(self._insert, [tuple(row) for row in values])
         else:
             body = json.dumps([dict(zip(self._names, row, strict=True)) for row in values])
-            connection.exec_driver_sql(self._insert, (body,))
+            connection.write_text(self._insert, [(body,)])
 
     def _values(self, row: Mapping[str, Any]) -> list[Any]:
         """In the columns' order, without what databases refuse in a text."""
@@ -101,8 +93,8 @@ def upsert(
     `copied` columns take the values meant for the new row, `changed` ones an expression. `fixed` columns of the
     new row get an expression, the others the values given at each run.
     """
-    lite = sqlite.insert(table).inline().execution_options(**_KEEP_COUNT)
-    post = postgresql.insert(table).inline().execution_options(**_KEEP_COUNT)
+    lite = sqlite.insert(table).inline()
+    post = postgresql.insert(table).inline()
     if fixed is not None:
         lite, post = lite.values(dict(fixed)), post.values(dict(fixed))
     return {

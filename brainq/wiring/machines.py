@@ -9,11 +9,11 @@ from brainq.calls.run import CallRunner
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.usage import TokenUsage
 from brainq.errors import BrainqError, SetupError, Unreachable
-from brainq.finalize.again import StepRetrier
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.judging import JudgeRunner
 from brainq.finalize.parts import FinalParts, final_parts
 from brainq.finalize.recall import Recall
+from brainq.finalize.retry import StepRetrier
 from brainq.observe.logs import logger
 from brainq.observe.urls import without_password
 from brainq.providers.aside import Aside

@@ -13,8 +13,8 @@ from brainq.brain import Brain
 from brainq.contracts.parts import Memory
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput
-from brainq.finalize.again import Again
 from brainq.finalize.ports import StepContext
+from brainq.finalize.retry import Retried
 from brainq.providers.scripted import ScriptedProvider, says
 from tests.support.parts import (
     ANSWER,
@@ -146,7 +146,7 @@ def test_an_extractor_that_fails_for_ever_stops_nothing_and_may_be_tried_again(p
     retrier = pump.wiring.retrier
     assert retrier.wanted(handle.turn_id, None) == ["memory"]
     again = retrier.run("s1", handle.turn_id, "memory")
-    assert again == Again("memory", "failed", "OSError: the extractor is away")
+    assert again == Retried("memory", "failed", "OSError: the extractor is away")
     assert states(pump, handle)["memory"] == "dead"
     assert retrier.run("s1", handle.turn_id, "memory").word == "done"
     assert memories(pump, handle) == [(f"They said: {MESSAGE}", 1)]

@@ -13,8 +13,8 @@ from brainq.contracts.memory import MemoryItem
 from brainq.contracts.parts import Memory
 from brainq.contracts.prompt import PromptTemplate
 from brainq.contracts.recorded import RecordedTurn
-from brainq.finalize.again import Again
 from brainq.finalize.judging import JudgeRunner
+from brainq.finalize.retry import Retried
 from brainq.providers.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
@@ -28,7 +28,7 @@ class Extractor:
     def __init__(self, times: int = 0) -> None:
         self.left = times
         self.keys: list[str] = []
-        self.meanwhile: Callable[[], Again] | None = None
+        self.meanwhile: Callable[[], Retried] | None = None
 
     def extract_turn(self, turn: RecordedTurn) -> list[MemoryItem]:
         self.keys.append(turn.step_key)

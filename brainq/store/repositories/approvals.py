@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
-    Connection,
     Float,
     and_,
     bindparam,
@@ -23,7 +22,7 @@ from sqlalchemy import (
 
 from brainq.contracts.approval import Approval, AskedCall, AskState, approval_id
 from brainq.contracts.rows import ApprovalRow, SettledApproval
-from brainq.store.database import Database, Record
+from brainq.store.database import Database, Record, Transaction
 from brainq.store.statements import upsert
 from brainq.store.tables import approvals, turns
 from brainq.store.tables.types import UtcTimestamp, utc_after, utc_now
@@ -89,7 +88,7 @@ class Approvals:
         if not rows:
             return
         with self._db.transaction() as connection:
-            connection.execute(self._ask, [_asked(row) for row in rows])
+            connection.write_many(self._ask, [_asked(row) for row in rows])
 
     def decided_of_open_turns(self, limit: int) -> Sequence[Approval]:
         """What people decided in turns that have not ended, in the order they were asked."""
@@ -143,19 +142,19 @@ class Approvals:
         values = _decision(state, by, comment, edited, args_hash, args_json)
         return self._db.write(_DECIDE, {"turn": turn_id, "call": call_id, "at": None, **values}) == 1
 
-    def settle(self, connection: Connection, turn_id: str, states: Mapping[str, AskState]) -> None:
+    def settle(self, connection: Transaction, turn_id: str, states: Mapping[str, AskState]) -> None:
         """Effect: pending approvals of an ended turn become what Redis says of their calls (call_id -> state), and
         void where it says nothing or that they are pending. One statement when nothing was decided."""
         for call_id, asked in states.items():
             decision = _of_redis(asked)
             if decision is not None:
-                connection.execute(_DECIDE, {"turn": turn_id, "call": call_id, **decision})
-        connection.execute(_VOID, {"turn": turn_id})
+                connection.write(_DECIDE, {"turn": turn_id, "call": call_id, **decision})
+        connection.write(_VOID, {"turn": turn_id})
 
-    def forget(self, connection: Connection, turn_id: str) -> None:
+    def forget(self, connection: Transaction, turn_id: str) -> None:
         """Effect: the turn's approvals without arguments, comments and reasons (a rule may quote the arguments in
         its reason). Who decided what stays."""
-        connection.execute(_FORGET, {"turn": turn_id})
+        connection.write(_FORGET, {"turn": turn_id})
 
 
 def _asked(row: AskedCall) -> dict[str, object]:

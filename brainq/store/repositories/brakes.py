@@ -7,7 +7,6 @@ from datetime import datetime
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Float,
     and_,
     bindparam,
@@ -21,7 +20,7 @@ from sqlalchemy import (
 
 from brainq.contracts.hold import HoldSpec
 from brainq.contracts.kept import Brake, BrakeKind, cancel_id
-from brainq.store.database import Database, Record
+from brainq.store.database import Database, Record, Transaction
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import brakes, turns
 from brainq.store.tables.types import utc_after, utc_now
@@ -143,9 +142,9 @@ class Brakes:
         """Those of turns that have ended are over; how many that were."""
         return self._db.write(_CLOSE, {})
 
-    def forget(self, connection: Connection, turn_id: str) -> None:
+    def forget(self, connection: Transaction, turn_id: str) -> None:
         """Effect: the turn's brakes without their reasons."""
-        connection.execute(_FORGET, {"turn": turn_id})
+        connection.write(_FORGET, {"turn": turn_id})
 
 
 def stands_on(turn: ColumnElement[str]) -> ColumnElement[bool]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Unpack
 
-from sqlalchemy import Boolean, Connection, and_, bindparam, case, exists, null, or_, select, true, update
+from sqlalchemy import Boolean, and_, bindparam, case, exists, null, or_, select, true, update
 
 from brainq.contracts.effect import Effect
 from brainq.contracts.intent import Intent
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess
 from brainq.contracts.rows import CallRow, VoidVerdict
-from brainq.store.database import Database, Record
+from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.brakes import stands_on
 from brainq.store.statements import insert_or_ignore, insert_unless
 from brainq.store.tables import calls, turns
@@ -142,15 +142,15 @@ class Calls:
         told = {"late_after_all": late, "outcome_kind_given": outcome.kind}
         return self._db.write(_RECORD_LATE, values | told) == 1
 
-    def settle(self, connection: Connection, turn_id: str, ended: Mapping[str, str]) -> None:
+    def settle(self, connection: Transaction, turn_id: str, ended: Mapping[str, str]) -> None:
         """Effect: calls (call_id -> outcome kind) that ended by a result from outside get that kind, where whoever
         brought it died before it could write it down. What the result was, the transcript has."""
         for call_id, kind in ended.items():
-            connection.execute(_SETTLE, {"turn": turn_id, "call": call_id, "kind": kind})
+            connection.write(_SETTLE, {"turn": turn_id, "call": call_id, "kind": kind})
 
-    def forget(self, connection: Connection, turn_id: str) -> None:
+    def forget(self, connection: Transaction, turn_id: str) -> None:
         """Effect: the turn's calls without arguments and results; that they ran, and how they ended, stays."""
-        connection.execute(_FORGET, {"turn": turn_id})
+        connection.write(_FORGET, {"turn": turn_id})
 
     def of(self, turn_id: str) -> list[CallRow]:
         """All rows of a turn, in the order they were written."""

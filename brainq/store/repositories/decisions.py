@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.usage import TokenUsage
-from brainq.store.database import Database
+from brainq.store.database import Database, Transaction
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import decisions
 from brainq.store.text import sql_text
@@ -22,7 +22,7 @@ class Decisions:
         self._db = database
         self._insert = database.pick(_INSERT)
 
-    def write(self, connection: Connection, record: RuntimeDecisionRecord) -> bool:
+    def write(self, connection: Transaction, record: RuntimeDecisionRecord) -> bool:
         """Effect: keep the record; False if the turn has one."""
         values: dict[str, object] = record.model_dump(mode="python", exclude={"usage"})
         values |= record.usage.model_dump(exclude={"estimated"})  # the spends say it
@@ -32,7 +32,7 @@ class Decisions:
             "tools": [sql_text(name) for name in record.tools],
             "prompt_tags": [sql_text(tag) for tag in record.prompt_tags],
         }
-        return connection.execute(self._insert, values).rowcount == 1
+        return connection.write(self._insert, values) == 1
 
     def get(self, turn_id: str) -> RuntimeDecisionRecord | None:
         found = self._db.first(_GET, {"turn": turn_id})

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Float,
     Integer,
     Update,
@@ -25,7 +24,7 @@ from sqlalchemy import (
 from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.rows import InputRow
 from brainq.errors import SubmitConflict
-from brainq.store.database import Database
+from brainq.store.database import Database, Transaction
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import inputs
 from brainq.store.tables.types import utc_after, utc_now
@@ -148,7 +147,7 @@ class Inputs:
             with self._db.transaction() as connection:
                 for step, messages in by_step.items():
                     values = {"session": session_id, "at": step, "messages": messages}
-                    changed += connection.execute(_CONSUME, values).rowcount
+                    changed += connection.write(_CONSUME, values)
         return changed
 
     def bounced(self, session_id: str, client_message_id: str, turn_id: str, *, redact: bool = False) -> bool:
@@ -164,7 +163,7 @@ class Inputs:
         text."""
         return self._move(session_id, client_message_id, {"state": "refused"}, redact)
 
-    def settle(self, connection: Connection, turn_id: str, receipts: Mapping[str, str]) -> None:
+    def settle(self, connection: Transaction, turn_id: str, receipts: Mapping[str, str]) -> None:
         """Effect: what Redis' receipts of the turn say was consumed. All others stay: who bounces an input moves
         it. One statement when every row says so already, none when nothing was consumed."""
         steps = {
@@ -174,14 +173,17 @@ class Inputs:
         }
         if not steps:
             return
-        rows = connection.execute(_READ_OR_OPEN, {"turn": turn_id}).all()
-        changed = {message: steps[message] for message, step in rows if steps.get(message, step) != step}
+        rows = connection.all(_READ_OR_OPEN, {"turn": turn_id})
+        said = {row["client_message_id"]: row["step"] for row in rows}
+        changed = {
+            message: steps[message] for message, step in said.items() if steps.get(message, step) != step
+        }
         for step, messages in _by_step(changed).items():
-            connection.execute(_CONSUME_OF_TURN, {"turn": turn_id, "at": step, "messages": messages})
+            connection.write(_CONSUME_OF_TURN, {"turn": turn_id, "at": step, "messages": messages})
 
-    def forget(self, connection: Connection, turn_id: str) -> None:
+    def forget(self, connection: Transaction, turn_id: str) -> None:
         """Effect: the turn's inputs without their texts; an open one keeps its text until it is moved."""
-        connection.execute(_FORGET, {"turn": turn_id})
+        connection.write(_FORGET, {"turn": turn_id})
 
     def _move(
         self, session_id: str, client_message_id: str, values: Mapping[str, object], redact: bool

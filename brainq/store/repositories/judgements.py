@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, Float, and_, bindparam, literal_column, null, select, update
+from sqlalchemy import Float, and_, bindparam, literal_column, null, select, update
 
 from brainq.contracts.judgement import Judgement
 from brainq.contracts.rows import JudgementRow
 from brainq.contracts.usage import TokenUsage
-from brainq.store.database import Database
+from brainq.store.database import Database, Transaction
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import judgements
 from brainq.store.tables.types import utc_after, utc_now
@@ -57,11 +57,11 @@ class Judgements:
         self._db = database
         self._plan = database.pick(_PLAN)
 
-    def plan(self, connection: Connection, session_id: str, turn_id: str, names: Sequence[str]) -> None:
+    def plan(self, connection: Transaction, session_id: str, turn_id: str, names: Sequence[str]) -> None:
         """Effect: the turn is to be judged by these; those it has already stay as they are."""
         if names:
             row = {"session_id": session_id, "turn_id": turn_id, "state": "pending"}
-            connection.execute(self._plan, [{**row, "judge": name} for name in names])
+            connection.write_many(self._plan, [{**row, "judge": name} for name in names])
 
     def claim(self, turn_id: str, judge: str, lease_s: float) -> int | None:
         """Take a judgement for `lease_s`: which try this is, from 1. None: it is taken, settled, dead, unknown, or

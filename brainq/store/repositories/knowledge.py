@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Boolean, Connection, Table, bindparam, or_, select
+from sqlalchemy import Boolean, Table, bindparam, or_, select
 
-from brainq.store.database import Database, Record
+from brainq.store.database import Database, Record, Transaction
 from brainq.store.normal import normal_hash
 from brainq.store.search import match_of, search_statement
 from brainq.store.statements import upsert
@@ -48,7 +48,7 @@ class KnowledgeTable:
         self._of_turn = shown.where(columns.turn_id == bindparam("turn")).order_by(columns.row)
 
     def merge(
-        self, connection: Connection, scope: str, items: Iterable[tuple[str, str]], values: dict[str, object]
+        self, connection: Transaction, scope: str, items: Iterable[tuple[str, str]], values: dict[str, object]
     ) -> int:
         """Effect: keep (kind, text) items, or count those the scope has already; how many different ones.
 
@@ -61,7 +61,7 @@ class KnowledgeTable:
         }
         if rows:
             # In one order everywhere: two turns that merge the same rows must not wait for each other in a circle.
-            connection.execute(
+            connection.write_many(
                 self._merge,
                 [{**in_scope, **row, "norm_hash": key[1]} for key, row in sorted(rows.items())],
             )

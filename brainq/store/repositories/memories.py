@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection
-
 from brainq.contracts.memory import MemoryItem, MemoryKind
 from brainq.contracts.rows import MemoryRow
-from brainq.store.database import Database
+from brainq.store.database import Database, Transaction
 from brainq.store.repositories.knowledge import LISTED, KnowledgeTable
 from brainq.store.tables import memories
 
@@ -21,7 +19,7 @@ class Memories:
 
     def merge(
         self,
-        connection: Connection,
+        connection: Transaction,
         *,
         scope: str,
         session_id: str,

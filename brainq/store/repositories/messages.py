@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from brainq.contracts.turn import TurnRequest
-from brainq.store.database import Database
+from brainq.store.database import Database, Transaction
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import messages
 
@@ -41,18 +41,18 @@ class Messages:
         return None if found is None else int(found["row"])
 
     def write_user(
-        self, connection: Connection, *, session_id: str, turn_id: str, content: str, redact: bool
+        self, connection: Transaction, *, session_id: str, turn_id: str, content: str, redact: bool
     ) -> bool:
         """Effect: log the user's message of a turn that never began; False if it was logged before."""
         values = _values(session_id, turn_id, "user", content, redact)
-        return connection.execute(self._insert, values).rowcount == 1
+        return connection.write(self._insert, values) == 1
 
     def write_assistant(
-        self, connection: Connection, *, session_id: str, turn_id: str, content: str, redact: bool = False
+        self, connection: Transaction, *, session_id: str, turn_id: str, content: str, redact: bool = False
     ) -> bool:
         """Effect: log the turn's answer; False if it was logged before."""
         values = _values(session_id, turn_id, "assistant", content, redact)
-        return connection.execute(self._insert, values).rowcount == 1
+        return connection.write(self._insert, values) == 1
 
 
 def _values(session_id: str, turn_id: str, role: str, content: str, redact: bool) -> dict[str, object]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from brainq.contracts.usage import Spend
-from brainq.store.database import Database
+from brainq.store.database import Database, Transaction
 from brainq.store.statements import ManyRows
 from brainq.store.tables import spends
 
@@ -25,7 +25,7 @@ class Spends:
         self._db = database
         self._rows = ManyRows(spends, database.dialect)
 
-    def write(self, connection: Connection, turn_id: str, used: Sequence[Spend]) -> None:
+    def write(self, connection: Transaction, turn_id: str, used: Sequence[Spend]) -> None:
         """Effect: keep the turn's model calls in their order; those kept before stay."""
         self._rows.insert(
             connection, [{"turn_id": turn_id, "seq": seq, **vars(spend)} for seq, spend in enumerate(used, 1)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from brainq.contracts.rows import StepRow
-from brainq.store.database import Database
+from brainq.store.database import Database, Transaction
 from brainq.store.statements import upsert
 from brainq.store.tables import finalizer_steps
 from brainq.store.tables.types import utc_now
@@ -39,7 +39,7 @@ class Steps:
         self._done = database.pick(_DONE)
         self._failed = database.pick(_FAILED)
 
-    def run_once(self, turn_id: str, step: str, step_key: str, effect: Callable[[Connection], None]) -> bool:
+    def run_once(self, turn_id: str, step: str, step_key: str, effect: Callable[[Transaction], None]) -> bool:
         """Mark the step done and run `effect` in the same transaction; False, and no effect, if it was done.
 
         What `effect` raises undoes both. It may only use effects that take the connection.
@@ -53,7 +53,7 @@ class Steps:
             "error": None,
         }
         with self._db.transaction() as connection:
-            if connection.execute(self._done, values).rowcount == 0:
+            if connection.write(self._done, values) == 0:
                 return False
             effect(connection)
             return True

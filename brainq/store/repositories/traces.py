@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import bindparam, func, select
 
 from brainq.contracts.trace import ToolTraceEntry
-from brainq.store.database import Database
+from brainq.store.database import Database, Transaction
 from brainq.store.statements import ManyRows
 from brainq.store.tables import traces
 
@@ -32,7 +32,7 @@ class Traces:
 
     def write(
         self,
-        connection: Connection,
+        connection: Transaction,
         *,
         session_id: str,
         turn_id: str,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from brainq.contracts.message import Message
 from brainq.store.conversation import archived, earlier_turns
-from brainq.store.database import Database
+from brainq.store.database import Database, Transaction
 from brainq.store.statements import ManyRows
 from brainq.store.tables import transcripts, turns
 
@@ -49,7 +49,7 @@ class Transcripts:
 
     def write(
         self,
-        connection: Connection,
+        connection: Transaction,
         *,
         session_id: str,
         turn_id: str,

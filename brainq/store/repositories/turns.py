@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
+from sqlalchemy import and_, bindparam, func, or_, select, update
 
 from brainq.contracts.rows import Accepted, TurnRow, UnendedTurn, WholeTurn
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest, TurnResult
-from brainq.store.database import Database, Record
+from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.acceptance import content_hash, rejected_values, same_turn
 from brainq.store.repositories.history import HISTORY, pair_up
 from brainq.store.repositories.numbering import POSITION
@@ -223,9 +223,9 @@ class Turns:
         found = self._db.all(HISTORY, {"session": session_id, "before": before_turn_id, "limit": limit_turns})
         return pair_up(found)
 
-    def write_result(self, connection: Connection, result: TurnResult) -> bool:
+    def write_result(self, connection: Transaction, result: TurnResult) -> bool:
         """Effect: end the turn. False, and nothing changed, if it has ended or SQL does not know it."""
-        ended = connection.execute(
+        ended = connection.write(
             _END,
             {
                 "turn": result.turn_id,
@@ -236,11 +236,11 @@ class Turns:
                 "result_json": sql_json(result),
             },
         )
-        return ended.rowcount == 1
+        return ended == 1
 
-    def forget_request(self, connection: Connection, kept: TurnRequest) -> None:
+    def forget_request(self, connection: Transaction, kept: TurnRequest) -> None:
         """Effect: `kept` takes the place of the turn's request. What tells a repeated submit stays as it was."""
-        connection.execute(_FORGET, {"turn": kept.turn_id, "kept": sql_json(kept)})
+        connection.write(_FORGET, {"turn": kept.turn_id, "kept": sql_json(kept)})
 
 
 def _turn_rows(found: Sequence[Record]) -> list[TurnRow]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, text
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from brainq.errors import SetupError
@@ -121,11 +122,31 @@ def test_text_that_databases_refuse_is_replaced(given: str, kept: str) -> None:
     assert sql_text(given) == kept
 
 
+class _Noting:
+    """Something of the driver's; what is executed is noted in `sent`."""
+
+    def __init__(self, of_driver: Any, sent: list[str]) -> None:
+        self._of_driver = of_driver
+        self._sent = sent
+
+    def cursor(self) -> _Noting:
+        return _Noting(self._of_driver.cursor(), self._sent)
+
+    def execute(self, statement: str, values: Any) -> None:
+        self._sent.append(statement)
+        self._of_driver.execute(statement, values)
+
+    def executemany(self, statement: str, rows: Any) -> None:
+        self._sent.append(statement)
+        self._of_driver.executemany(statement, rows)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of_driver, name)
+
+
 def sent_by(engine: Engine) -> list[str]:
     sent: list[str] = []
-
-    def note(_conn: object, _cursor: object, statement: str, *_: object) -> None:
-        sent.append(statement)
-
-    event.listen(engine, "before_cursor_execute", note)
+    noted: Any = engine
+    connected = noted.raw_connection
+    noted.raw_connection = lambda: _Noting(connected(), sent)
     return sent

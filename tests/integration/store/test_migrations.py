@@ -20,20 +20,6 @@ from brainq.store.engine import make_engine, transaction
 from brainq.store.migrations import HEAD, VERSION_TABLE, alembic_config, is_in_metadata, revision, upgrade
 from brainq.store.store import Store
 from brainq.store.tables import metadata
-from tests.integration.store.examples import end_turn, request, result
-
-OLD_ROWS = """
-INSERT INTO turns (turn_id, request_key, session_id, state, content_hash, turn_number, ending, stop_reason,
-                   ended_at, request_json, result_json)
-VALUES ('turn-1', 'turn-1', 's1', 'completed', 'h', 1, 'completed', 'answered', CURRENT_TIMESTAMP, :request, :result);
-INSERT INTO turns (turn_id, request_key, session_id, state, content_hash, request_json)
-VALUES ('turn-2', 'turn-2', 's1', 'accepted', 'h', :request);
-INSERT INTO messages (session_id, turn_id, role, seq, redacted, content)
-VALUES ('s1', 'turn-1', 'user', 0, :no, 'hello'), ('s1', 'turn-1', 'assistant', 0, :no, 'answer');
-INSERT INTO calls (turn_id, call_id, attempt, session_id, tool, effect, state, args_hash, idempotency_key, owner)
-VALUES ('turn-1', 'c1-0', 1, 's1', 'write_note', 'local_write', 'intent', 'h', 'k', 'w');
-INSERT INTO finalizer_steps (turn_id, step, state, tries, step_key) VALUES ('turn-1', 'log', 'done', 1, 'k');
-"""
 
 UPGRADE = "import sys; from brainq.store.store import Store; Store.open(sys.argv[1]).close(); print('ok')"
 
@@ -62,56 +48,11 @@ def test_the_migrated_schema_is_what_the_tables_say(store: Store) -> None:
         assert compare_metadata(context, metadata) == []
 
 
-def test_a_database_of_the_first_release_keeps_its_rows(sql_url: str) -> None:
-    engine = make_engine(sql_url)
-    with transaction(engine) as connection:
-        command.upgrade(alembic_config(connection), "0001")
-        values = {
-            "request": request("turn-1").model_dump_json(),
-            "result": result("turn-1").model_dump_json(),
-            "no": False,
-        }
-        for statement in filter(str.strip, OLD_ROWS.split(";")):
-            connection.execute(text(statement), values)
-    engine.dispose()
-
-    with Store.open(sql_url) as store:
-        assert revision(store.engine) == HEAD
-        assert store.turns.result("turn-1") == result("turn-1")
-        assert store.turns.request("turn-1") == request("turn-1")
-        assert [turn.turn_id for turn in store.turns.unended(0, 9)] == ["turn-2"]
-        assert store.turns.number("turn-2") == 2
-        assert store.turns.history("s1", "turn-2", 9) == [("hello", "answer")]
-        assert [call.state for call in store.calls.of("turn-1")] == ["intent"]
-        assert [step.step for step in store.steps.of("turn-1")] == ["log"]
-        assert (store.spends.of("turn-1"), store.transcripts.of("turn-1")) == ([], ())
-        end_turn(store, "turn-2")
-        assert (row := store.turns.get("turn-2")) is not None
-        assert row.turn_number == 2
-
-
-def test_the_newest_schema_can_be_taken_back(store: Store) -> None:
+def test_the_schema_can_be_taken_back_whole(store: Store) -> None:
     with transaction(store.engine) as connection:
-        command.downgrade(alembic_config(connection), "0001")
+        command.downgrade(alembic_config(connection), "base")
 
-    assert set(_tables(store.engine)) == {
-        *("turns", "messages", "calls", "decisions", "finalizer_steps", VERSION_TABLE)
-    }
-
-
-def test_a_database_of_the_release_before_keeps_its_rows(store: Store, store_url: str) -> None:
-    store.turns.accept(request("turn-1"))
-    end_turn(store, "turn-1")
-    with transaction(store.engine) as connection:
-        command.downgrade(alembic_config(connection), "-1")
-    assert revision(store.engine) == "0003"
-    assert set(_tables(store.engine)) == {*metadata.tables, VERSION_TABLE} - {"brakes"}
-
-    with Store.open(store_url) as again:
-        assert revision(again.engine) == HEAD
-        assert again.turns.result("turn-1") == result("turn-1")
-        assert again.turns.accept(request("turn-1")).created is False
-        assert again.brakes.of("s1", "turn-1") == []
+    assert _tables(store.engine) == [VERSION_TABLE]
 
 
 def test_a_sqlite_that_cannot_search_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The first tables: turns, messages, calls, decisions, finalizer steps."""
+"""All tables of the first release, and the full-text search over what is remembered."""
 
 from __future__ import annotations
 
@@ -23,18 +23,29 @@ def upgrade() -> None:
         kind = sa.BigInteger() if postgres else sa.Integer()
         return sa.Column("row", kind, primary_key=True, autoincrement=True)
 
+    def ids(*names: str) -> list[sa.Column[Any]]:
+        return [sa.Column(name, id_text, nullable=False) for name in names]
+
+    def numbers(*names: str) -> list[sa.Column[Any]]:
+        return [sa.Column(name, sa.Integer(), nullable=False) for name in names]
+
+    def big_numbers(*names: str, nullable: bool = False) -> list[sa.Column[Any]]:
+        return [sa.Column(name, sa.BigInteger(), nullable=nullable) for name in names]
+
+    def instants(*names: str) -> list[sa.Column[Any]]:
+        return [sa.Column(name, instant, nullable=False, server_default=now) for name in names]
+
+    def index_where(name: str, table: str, columns: list[str], where: str) -> None:
+        op.create_index(name, table, columns, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
+
     op.create_table(
         "turns",
         row(),
-        sa.Column("turn_id", id_text, nullable=False),
-        sa.Column("request_key", id_text, nullable=False),
-        sa.Column("session_id", id_text, nullable=False),
-        sa.Column("state", id_text, nullable=False),
-        sa.Column("content_hash", id_text, nullable=False),
+        *ids("turn_id", "request_key", "session_id", "state", "content_hash"),
         sa.Column("turn_number", sa.Integer()),
         sa.Column("ending", id_text),
         sa.Column("stop_reason", id_text),
-        sa.Column("accepted_at", instant, nullable=False, server_default=now),
+        *instants("accepted_at"),
         sa.Column("ended_at", instant),
         sa.Column("reject_reason", sa.Text()),
         sa.Column("error", sa.Text()),
@@ -45,22 +56,14 @@ def upgrade() -> None:
         sa.UniqueConstraint("request_key", name="uq_turns_request_key"),
     )
     op.create_index("ix_turns_session_id_row", "turns", ["session_id", "row"])
-    op.create_index(
-        "ix_turns_unended",
-        "turns",
-        ["row"],
-        sqlite_where=sa.text("ended_at IS NULL"),
-        postgresql_where=sa.text("ended_at IS NULL"),
-    )
+    index_where("ix_turns_unended", "turns", ["row"], "ended_at IS NULL")
     op.create_table(
         "messages",
         row(),
-        sa.Column("session_id", id_text, nullable=False),
-        sa.Column("turn_id", id_text, nullable=False),
-        sa.Column("role", id_text, nullable=False),
-        sa.Column("seq", sa.Integer(), nullable=False),
+        *ids("session_id", "turn_id", "role"),
+        *numbers("seq"),
         sa.Column("redacted", sa.Boolean(), nullable=False),
-        sa.Column("created_at", instant, nullable=False, server_default=now),
+        *instants("created_at"),
         sa.Column("content", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("row", name="pk_messages"),
         sa.UniqueConstraint("turn_id", "role", "seq", name="uq_messages_turn_id_role_seq"),
@@ -69,19 +72,12 @@ def upgrade() -> None:
     op.create_table(
         "calls",
         row(),
-        sa.Column("turn_id", id_text, nullable=False),
-        sa.Column("call_id", id_text, nullable=False),
-        sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("session_id", id_text, nullable=False),
-        sa.Column("tool", id_text, nullable=False),
-        sa.Column("effect", id_text, nullable=False),
-        sa.Column("state", id_text, nullable=False),
-        sa.Column("args_hash", id_text, nullable=False),
-        sa.Column("idempotency_key", id_text, nullable=False),
-        sa.Column("owner", id_text, nullable=False),
+        *ids("turn_id", "call_id"),
+        *numbers("attempt"),
+        *ids("session_id", "tool", "effect", "state", "args_hash", "idempotency_key", "owner"),
         sa.Column("outcome_kind", id_text),
         sa.Column("late", sa.Boolean(), nullable=False, server_default=sa.false()),
-        sa.Column("started_at", instant, nullable=False, server_default=now),
+        *instants("started_at"),
         sa.Column("ended_at", instant),
         sa.Column("args_json", sa.Text()),
         sa.Column("outcome_json", sa.Text()),
@@ -91,40 +87,192 @@ def upgrade() -> None:
     op.create_table(
         "decisions",
         row(),
-        sa.Column("turn_id", id_text, nullable=False),
-        sa.Column("session_id", id_text, nullable=False),
-        sa.Column("key", id_text, nullable=False),
-        sa.Column("strategy", id_text, nullable=False),
+        *ids("turn_id", "session_id", "key", "strategy"),
         sa.Column("tools", sa.JSON(), nullable=False),
-        sa.Column("context_hash", id_text, nullable=False),
-        sa.Column("elapsed_ms", sa.BigInteger(), nullable=False),
-        sa.Column("turn_number", sa.Integer(), nullable=False),
-        sa.Column("input_tokens", sa.BigInteger(), nullable=False),
-        sa.Column("output_tokens", sa.BigInteger(), nullable=False),
-        sa.Column("cache_read_tokens", sa.BigInteger(), nullable=False),
-        sa.Column("cache_creation_tokens", sa.BigInteger(), nullable=False),
-        sa.Column("ending", id_text, nullable=False),
-        sa.Column("stop_reason", id_text, nullable=False),
+        *ids("context_hash"),
+        sa.Column("prompt_hash", id_text, nullable=False, server_default=sa.text("''")),
+        *big_numbers("elapsed_ms"),
+        *numbers("turn_number"),
+        *big_numbers("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
+        *ids("ending", "stop_reason"),
         sa.Column("prompt_id", sa.Text()),
         sa.Column("prompt_version", sa.Text()),
         sa.Column("prompt_tags", sa.JSON(), nullable=False),
-        sa.Column("created_at", instant, nullable=False, server_default=now),
+        *instants("created_at"),
         sa.PrimaryKeyConstraint("row", name="pk_decisions"),
         sa.UniqueConstraint("turn_id", name="uq_decisions_turn_id"),
     )
     op.create_table(
         "finalizer_steps",
-        sa.Column("turn_id", id_text, nullable=False),
-        sa.Column("step", id_text, nullable=False),
-        sa.Column("state", id_text, nullable=False),
-        sa.Column("tries", sa.Integer(), nullable=False),
-        sa.Column("step_key", id_text, nullable=False),
-        sa.Column("updated_at", instant, nullable=False, server_default=now),
+        *ids("turn_id", "step", "state"),
+        *numbers("tries"),
+        *ids("step_key"),
+        *instants("updated_at"),
         sa.Column("error", sa.Text()),
         sa.PrimaryKeyConstraint("turn_id", "step", name="pk_finalizer_steps"),
     )
+    op.create_table(
+        "spends",
+        *ids("turn_id"),
+        *numbers("seq", "step"),
+        *ids("kind", "model"),
+        *big_numbers("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
+        sa.Column("cost_usd", sa.Float()),
+        sa.Column("estimated", sa.Boolean(), nullable=False, server_default=sa.false()),
+        sa.PrimaryKeyConstraint("turn_id", "seq", name="pk_spends"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "traces",
+        *ids("turn_id", "call_id", "session_id"),
+        *numbers("step", "wave"),
+        *ids("tool", "effect", "status"),
+        *numbers("attempt", "repairs"),
+        *big_numbers("latency_ms", "dispatched_at_ms", "started_at_ms", "ended_at_ms"),
+        *ids("args_hash"),
+        sa.Column("detail", sa.Text(), nullable=False),
+        sa.Column("retryable", sa.Boolean(), nullable=False, server_default=sa.false()),
+        sa.PrimaryKeyConstraint("turn_id", "call_id", name="pk_traces"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "transcripts",
+        *ids("turn_id"),
+        *numbers("step"),
+        *ids("role", "call_id", "digest", "session_id"),
+        *numbers("place"),
+        sa.Column("redacted", sa.Boolean(), nullable=False),
+        sa.Column("message_json", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("turn_id", "step", "role", "call_id", "digest", name="pk_transcripts"),
+    )
+    for name, more in (("memories", ()), ("observations", ("source_event_id",))):
+        op.create_table(
+            name,
+            row(),
+            *ids("scope", "kind", "norm_hash"),
+            sa.Column("times_seen", sa.Integer(), nullable=False, server_default="1"),
+            *ids("session_id", "turn_id", "last_turn_id", *more),
+            *instants("created_at", "updated_at"),
+            *ids("scope_term"),
+            sa.Column("text", sa.Text(), nullable=False),
+            sa.Column("terms", sa.Text(), nullable=False),
+            sa.PrimaryKeyConstraint("row", name=f"pk_{name}"),
+            sa.UniqueConstraint("scope", "kind", "norm_hash", name=f"uq_{name}_scope_kind_norm_hash"),
+        )
+        op.create_index(f"ix_{name}_turn_id", name, ["turn_id"])
+        for statement in _searchable_on_postgres(name) if postgres else _searchable_on_sqlite(name):
+            op.execute(statement)
+    op.create_table(
+        "judgements",
+        *ids("turn_id", "judge", "session_id", "state"),
+        sa.Column("tries", sa.Integer(), nullable=False, server_default="0"),
+        *instants("due_at"),
+        sa.Column("score", sa.Float()),
+        sa.Column("method", id_text),
+        sa.Column("model", id_text),
+        *big_numbers("input_tokens", "output_tokens", nullable=True),
+        sa.Column("cost_usd", sa.Float()),
+        *instants("created_at", "updated_at"),
+        sa.Column("reason", sa.Text()),
+        sa.Column("error", sa.Text()),
+        sa.PrimaryKeyConstraint("turn_id", "judge", name="pk_judgements"),
+    )
+    index_where("ix_judgements_pending", "judgements", ["due_at"], "state = 'pending'")
+    op.create_table(
+        "pruned_sessions",
+        *ids("session_id"),
+        *big_numbers("turn_row"),
+        *numbers("turn_number"),
+        sa.PrimaryKeyConstraint("session_id", name="pk_pruned_sessions"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "inputs",
+        row(),
+        *ids("session_id", "client_message_id", "turn_id"),
+        sa.Column("readiness", sa.Boolean()),
+        sa.Column("merged", sa.Boolean(), nullable=False),
+        *ids("content_hash", "state"),
+        sa.Column("step", sa.Integer()),
+        sa.Column("bounced_turn_id", id_text),
+        *instants("accepted_at"),
+        sa.Column("settled_at", instant),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("row", name="pk_inputs"),
+        sa.UniqueConstraint("session_id", "client_message_id", name="uq_inputs_session_id_client_message_id"),
+    )
+    op.create_index("ix_inputs_turn_id", "inputs", ["turn_id"])
+    index_where("ix_inputs_accepted", "inputs", ["row"], "state = 'accepted'")
+    op.create_table(
+        "approvals",
+        row(),
+        *ids("turn_id", "call_id", "session_id", "tool", "effect", "args_hash", "state"),
+        sa.Column("edited", sa.Boolean(), nullable=False, server_default=sa.false()),
+        *instants("created_at"),
+        sa.Column("expires_at", instant, nullable=False),
+        sa.Column("decided_at", instant),
+        sa.Column("decided_by", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("comment", sa.Text(), nullable=False),
+        sa.Column("args_json", sa.Text()),
+        sa.PrimaryKeyConstraint("row", name="pk_approvals"),
+        sa.UniqueConstraint("turn_id", "call_id", name="uq_approvals_turn_id_call_id"),
+    )
+    op.create_index("ix_approvals_session_id_row", "approvals", ["session_id", "row"])
+    index_where("ix_approvals_pending", "approvals", ["row"], "state = 'pending'")
+    op.create_table(
+        "brakes",
+        row(),
+        *ids("session_id", "brake_id"),
+        sa.Column("turn_id", id_text),
+        *ids("kind", "on_timeout"),
+        sa.Column("timeout_s", sa.Float(), nullable=False),
+        *instants("placed_at"),
+        sa.Column("ends_at", instant),
+        sa.Column("over_at", instant),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("row", name="pk_brakes"),
+        sa.UniqueConstraint("session_id", "brake_id", name="uq_brakes_session_id_brake_id"),
+    )
+    op.create_index("ix_brakes_turn_id", "brakes", ["turn_id"])
+    index_where("ix_brakes_standing", "brakes", ["session_id", "row"], "over_at IS NULL")
+
+
+def _searchable_on_sqlite(name: str) -> list[str]:
+    """An FTS5 table without text of its own: it indexes the rows' columns, and triggers tell it of changes."""
+    fts, columns = f"{name}_fts", "scope_term, terms"
+    put_in = f"INSERT INTO {fts} (rowid, {columns}) VALUES (new.row, new.scope_term, new.terms);"
+    take_out = (
+        f"INSERT INTO {fts} ({fts}, rowid, {columns}) VALUES ('delete', old.row, old.scope_term, old.terms);"
+    )
+    return [
+        (
+            f"CREATE VIRTUAL TABLE {fts} USING fts5({columns}, content='{name}', content_rowid='row', "
+            "tokenize='porter ascii')"
+        ),
+        f"CREATE TRIGGER {name}_inserted AFTER INSERT ON {name} BEGIN {put_in} END",
+        f"CREATE TRIGGER {name}_deleted AFTER DELETE ON {name} BEGIN {take_out} END",
+        f"CREATE TRIGGER {name}_updated AFTER UPDATE OF {columns} ON {name} BEGIN {take_out} {put_in} END",
+    ]
+
+
+def _searchable_on_postgres(name: str) -> list[str]:
+    return [
+        (
+            f"ALTER TABLE {name} ADD COLUMN search tsvector NOT NULL "
+            "GENERATED ALWAYS AS (to_tsvector('english', terms)) STORED"
+        ),
+        f"CREATE INDEX ix_{name}_search ON {name} USING gin (search)",
+    ]
 
 
 def downgrade() -> None:
-    for table in ("finalizer_steps", "decisions", "calls", "messages", "turns"):
+    if op.get_bind().dialect.name == "sqlite":
+        for name in ("memories", "observations"):
+            op.execute(f"DROP TABLE {name}_fts")
+    for table in (
+        *("brakes", "approvals", "inputs", "pruned_sessions", "judgements"),
+        *("observations", "memories", "transcripts", "traces", "spends"),
+        *("finalizer_steps", "decisions", "calls", "messages", "turns"),
+    ):
         op.drop_table(table)

@@ -56,7 +56,7 @@ class PlannedJudgements(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Retried:
     """How one more try ended; `name` is a step, or `judge:` and a judge's name. `error` is one line.
     `taken`: a worker has it at this moment."""
 
@@ -115,7 +115,7 @@ class StepRetrier:
         self._require_failed_step(name, step)
         return [name]
 
-    def run(self, session_id: str, turn_id: str, name: str) -> Again:
+    def run(self, session_id: str, turn_id: str, name: str) -> Retried:
         """Try once.
 
         Raises TurnNotFound when neither Redis nor SQL knows how the turn ended, InvalidInput when neither has its
@@ -137,7 +137,7 @@ class StepRetrier:
             )
         return self._step(turn, name)
 
-    def _step(self, turn: EndedTurn, name: str) -> Again:
+    def _step(self, turn: EndedTurn, name: str) -> Retried:
         session_id, turn_id = turn.request.session_id, turn.request.turn_id
         row = next((row for row in self._steps.of(turn_id) if row.step == name), None)
         step = self._order.get(name)
@@ -158,18 +158,18 @@ class StepRetrier:
             # A step that its chain still retries must not look given up because this try failed, too.
             dead = row is not None and row.state == "dead"
             self._records.note_failure(claim, error[:2000], dead)
-            return Again(name, "failed", " ".join(error.split()))
+            return Retried(name, "failed", " ".join(error.split()))
         self._records.note_done(claim)
-        return Again(name, "done")
+        return Retried(name, "done")
 
-    def _judge(self, session_id: str, turn_id: str, name: str) -> Again:
+    def _judge(self, session_id: str, turn_id: str, name: str) -> Retried:
         judge = name.removeprefix(JUDGE)
         self._judgements.revive(turn_id, judge)
         word = self._judges.run(session_id, turn_id, judge)
         if word in ("judged", "dropped"):  # dropped: a worker was at it before the second line above
-            return Again(name, "done" if word == "judged" else "taken")
+            return Retried(name, "done" if word == "judged" else "taken")
         row = next(row for row in self._judgements.of(turn_id) if row.judge == judge)
-        return Again(name, "failed", " ".join((row.error or word).split()))
+        return Retried(name, "failed", " ".join((row.error or word).split()))
 
     def _require_failed_step(self, name: str, row: TriedStep | None) -> None:
         if name not in self._order.names:

@@ -14,11 +14,11 @@ from brainq.contracts.message import Message
 from brainq.contracts.turn import NOT_KEPT, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn
 from brainq.errors import InvalidInput, TurnNotFound
-from brainq.finalize.again import Again, StepRetrier
 from brainq.finalize.judging import JudgeRunner
 from brainq.finalize.order import StepOrder
 from brainq.finalize.ports import StepContext
 from brainq.finalize.recall import Recall
+from brainq.finalize.retry import Retried, StepRetrier
 from brainq.finalize.steps.citations import AppendCitations
 from brainq.finalize.steps.result import SendResult
 from tests.unit.finalize.support import REQUEST, RESULT, LiveChain, OwnJudge, Rows, brain_with, ended, talk
@@ -158,7 +158,7 @@ class Stage:
             parts=None,
         )
 
-    def run(self, name: str = "own") -> Again:
+    def run(self, name: str = "own") -> Retried:
         return self.retrier.run("s1", "turn-1", name)
 
 
@@ -225,7 +225,7 @@ def test_judges_means_the_step_and_every_dead_judgement() -> None:
 
 def test_a_dead_step_is_done_with_the_key_it_had_before() -> None:
     stage = Stage(tried=[Row("own", "dead", tries=8)])
-    assert stage.run() == Again("own", "done")
+    assert stage.run() == Retried("own", "done")
     (seen,) = stage.step.seen
     assert (seen.claim.step_key, seen.claim.tries) == ("turn-1:own", 9)
     assert "own" in stage.rows.done
@@ -234,7 +234,7 @@ def test_a_dead_step_is_done_with_the_key_it_had_before() -> None:
 @pytest.mark.parametrize(("state", "dead"), [("dead", True), ("failed", False)])
 def test_a_step_that_fails_again_stays_as_it_was(state: str, dead: bool) -> None:
     stage = Stage(OneStep(raises=OSError("still\naway")), [Row("own", state, tries=8)])
-    assert stage.run() == Again("own", "failed", "OSError: still away")
+    assert stage.run() == Retried("own", "failed", "OSError: still away")
     assert stage.rows.failures == [("own", 9, "OSError: still\naway", dead)]
     assert not stage.rows.done
 
@@ -263,16 +263,16 @@ LIVE = ended(request={"show_citations": True}, sources=({"kind": "local", "sourc
 @pytest.mark.parametrize("live", [None, LIVE], ids=["gone from Redis", "in Redis"])
 def test_what_went_out_is_not_sent_or_changed_again(live: EndedTurn | None) -> None:
     stage = Stage(SendResult(), [Row("result", "failed")], live=live, out=RESULT)
-    assert stage.run("result") == Again("result", "done")
+    assert stage.run("result") == Retried("result", "done")
     assert stage.chain.sent == []
     stage = Stage(AppendCitations(), [Row("citations", "dead")], live=live, out=RESULT)
-    assert stage.run("citations") == Again("citations", "done")
+    assert stage.run("citations") == Retried("citations", "done")
     assert stage.chain.texts == []
 
 
 def test_a_result_that_sql_has_and_no_caller_is_sent_as_sql_has_it() -> None:
     stage = Stage(SendResult(), [Row("result", "failed")], live=LIVE)
-    assert stage.run("result") == Again("result", "done")
+    assert stage.run("result") == Retried("result", "done")
     assert stage.chain.sent == [RESULT]
 
 
@@ -299,21 +299,21 @@ def test_a_turn_whose_content_is_nowhere_is_refused(name: str) -> None:
 
 def test_a_redacted_turn_that_redis_still_has_is_run_and_sent_as_it_was() -> None:
     stage = Stage(tried=[Row("own", "dead")], live=LIVE, result=REDACTED, redacted=True)
-    assert stage.run() == Again("own", "done")
+    assert stage.run() == Retried("own", "done")
     stage = Stage(SendResult(), [Row("result", "failed")], live=LIVE, result=REDACTED, redacted=True)
-    assert stage.run("result") == Again("result", "done")
+    assert stage.run("result") == Retried("result", "done")
     assert [sent.text for sent in stage.chain.sent] == ["All is well."]
 
 
 def test_a_dead_judgement_is_judged() -> None:
     stage = Stage(judgements=Judging({"tone": "dead"}), judges=(OwnJudge(),))
-    assert stage.run("judge:tone") == Again("judge:tone", "done")
+    assert stage.run("judge:tone") == Retried("judge:tone", "done")
     assert stage.judgements.states == {"tone": "done"}
 
 
 def test_a_judgement_that_fails_again_is_dead_again() -> None:
     stage = Stage(judgements=Judging({"tone": "dead"}), judges=(OwnJudge(raises=OSError("away")),))
-    assert stage.run("judge:tone") == Again("judge:tone", "failed", "OSError: away")
+    assert stage.run("judge:tone") == Retried("judge:tone", "failed", "OSError: away")
     assert stage.judgements.states == {"tone": "dead"}
 
 
@@ -323,4 +323,4 @@ def test_a_judgement_that_a_worker_took_meanwhile_is_left_to_it() -> None:
             self.states[judge] = "held"
             return True
 
-    assert Stage(judgements=Taken({"tone": "dead"})).run("judge:tone") == Again("judge:tone", "taken")
+    assert Stage(judgements=Taken({"tone": "dead"})).run("judge:tone") == Retried("judge:tone", "taken")
