@@ -15,6 +15,7 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.providers.scripted import calls, says
+from brainq.text.estimate import with_sizes
 from brainq.turn.decide import End
 from brainq.turn.plan import refuse_calls
 from brainq.turn.whole import MAX_CUT_REPLIES, TellModel, cut_replies, judge_whole, told
@@ -25,7 +26,7 @@ CUT = calls(("write", '{"text": "alice,100\\nbob,10'), ("read", {"a": 1}), finis
 
 def cut_before(count: int, turn: str = "t-1") -> TurnView:
     reply = Message(role="assistant", turn=turn, extra={"problem": "length"})
-    return replace(view(), history=(Message(role="assistant", turn=turn), *[reply] * count))
+    return replace(view(), history=with_sizes([Message(role="assistant", turn=turn), *[reply] * count]))
 
 
 @pytest.mark.parametrize(
@@ -137,4 +138,4 @@ def test_each_call_gets_its_message_and_none_keeps_half_an_argument() -> None:
     assert [message.call_id for message in messages] == ["c2-0", "c2-1", "c2-2"]
     assert {message.content for message in messages} == {"Not run. It was cut."}
     assert all(message.is_error for message in messages)
-    assert cut_replies(replace(view(), history=(plan.message,))) == 1
+    assert cut_replies(replace(view(), history=with_sizes([plan.message]))) == 1
