@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from brainq.client.async_client import AsyncClient
     from brainq.client.async_handle import AsyncHold, AsyncTurnHandle
     from brainq.client.async_session import AsyncFlag, AsyncSession
+    from brainq.client.budget import TurnBudget
     from brainq.client.client import Client
     from brainq.client.handle import TurnHandle
     from brainq.client.hold import Flag, Hold
+    from brainq.client.runtime_state import CitationAccumulator, TurnRuntimeState
     from brainq.client.session import Session, WaitingTurn
     from brainq.contracts.approval import Approval
     from brainq.contracts.callbacks import (
@@ -101,14 +103,12 @@ if TYPE_CHECKING:
     from brainq.tools.partial import Partial
     from brainq.tools.pending import Pending
     from brainq.tools.tool import Tool, make_tool
-    from brainq.turn.budget import TurnBudget
-    from brainq.turn.compaction import ContextCompactor
-    from brainq.turn.mailbox import TurnDrain, TurnMailbox
-    from brainq.turn.preparer import TurnPreparation, TurnPreparer
-    from brainq.turn.reflection import ReflectionEngine
-    from brainq.turn.runtime_state import CitationAccumulator, TurnRuntimeState
-    from brainq.turn.scheduler import ToolScheduler
-    from brainq.turn.selection import SemanticToolSelector
+    from brainq.turn.context.compaction import ContextCompactor
+    from brainq.turn.context.mailbox import TurnDrain, TurnMailbox
+    from brainq.turn.context.preparer import TurnPreparation, TurnPreparer
+    from brainq.turn.context.reflection import ReflectionEngine
+    from brainq.turn.context.selection import SemanticToolSelector
+    from brainq.turn.planning.scheduler import ToolScheduler
     from brainq.turn.thinking import ThinkingManager
 
 __version__ = "0.1.0"
@@ -131,11 +131,11 @@ _WHERE = {
     "ChildTurn": "brainq.contracts.child_turn",
     "Children": "brainq.contracts.parts",
     "Citation": "brainq.contracts.turn",
-    "CitationAccumulator": "brainq.turn.runtime_state",
+    "CitationAccumulator": "brainq.client.runtime_state",
     "Client": "brainq.client.client",
     "ContentNotKept": "brainq.errors",
     "Context": "brainq.contracts.parts",
-    "ContextCompactor": "brainq.turn.compaction",
+    "ContextCompactor": "brainq.turn.context.compaction",
     "DeadlineToken": "brainq.tools.deadline",
     "Deny": "brainq.contracts.callbacks",
     "Effect": "brainq.contracts.effect",
@@ -170,7 +170,7 @@ _WHERE = {
     "ProviderError": "brainq.errors",
     "Receipt": "brainq.contracts.mailbox",
     "RecordedTurn": "brainq.contracts.recorded",
-    "ReflectionEngine": "brainq.turn.reflection",
+    "ReflectionEngine": "brainq.turn.context.reflection",
     "ReplayControl": "brainq.gates.replay",
     "NoParsedOutput": "brainq.errors",
     "ResultTimeout": "brainq.errors",
@@ -179,7 +179,7 @@ _WHERE = {
     "RuntimeDecisionRecord": "brainq.contracts.decision",
     "ScriptedProvider": "brainq.providers.scripted",
     "Selection": "brainq.contracts.parts",
-    "SemanticToolSelector": "brainq.turn.selection",
+    "SemanticToolSelector": "brainq.turn.context.selection",
     "Session": "brainq.client.session",
     "SessionBusy": "brainq.errors",
     "Settings": "brainq.settings",
@@ -205,7 +205,7 @@ _WHERE = {
     "ToolFailure": "brainq.contracts.outcome",
     "ToolOutcome": "brainq.contracts.outcome",
     "ToolRanker": "brainq.contracts.parts",
-    "ToolScheduler": "brainq.turn.scheduler",
+    "ToolScheduler": "brainq.turn.planning.scheduler",
     "ToolSchemaError": "brainq.errors",
     "ToolSpec": "brainq.contracts.tool",
     "ToolSuccess": "brainq.contracts.outcome",
@@ -213,22 +213,22 @@ _WHERE = {
     "ToolTraceEntry": "brainq.contracts.trace",
     "ToolUnknown": "brainq.contracts.outcome",
     "TraceStatus": "brainq.contracts.status",
-    "TurnBudget": "brainq.turn.budget",
-    "TurnDrain": "brainq.turn.mailbox",
+    "TurnBudget": "brainq.client.budget",
+    "TurnDrain": "brainq.turn.context.mailbox",
     "TurnEnd": "brainq.contracts.callbacks",
     "TurnEvent": "brainq.contracts.event",
     "TurnFinalizer": "brainq.finalize.finalizer",
     "TurnHandle": "brainq.client.handle",
     "TurnInfo": "brainq.contracts.callbacks",
     "TurnInput": "brainq.contracts.mailbox",
-    "TurnMailbox": "brainq.turn.mailbox",
+    "TurnMailbox": "brainq.turn.context.mailbox",
     "TurnNotFound": "brainq.errors",
-    "TurnPreparation": "brainq.turn.preparer",
-    "TurnPreparer": "brainq.turn.preparer",
+    "TurnPreparation": "brainq.turn.context.preparer",
+    "TurnPreparer": "brainq.turn.context.preparer",
     "TurnRejected": "brainq.errors",
     "TurnRequest": "brainq.contracts.turn",
     "TurnResult": "brainq.contracts.turn",
-    "TurnRuntimeState": "brainq.turn.runtime_state",
+    "TurnRuntimeState": "brainq.client.runtime_state",
     "TurnSnapshot": "brainq.contracts.snapshot",
     "TurnState": "brainq.contracts.status",
     "UsageInfo": "brainq.contracts.callbacks",

@@ -12,6 +12,7 @@ from brainq.client import checks
 from brainq.client.handle import TurnHandle
 from brainq.client.options import Cancelled
 from brainq.client.reach import says_what_is_away, told_as_ours
+from brainq.client.runtime_state import TurnRuntimeState
 from brainq.client.session import Session
 from brainq.contracts.approval import Approval
 from brainq.contracts.ids import check_id
@@ -22,7 +23,6 @@ from brainq.people.outside import Taken
 from brainq.settings import Settings, load_settings
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.output import OutputSchema
-from brainq.turn.runtime_state import TurnRuntimeState
 from brainq.wiring import Wiring
 
 _CANCELLED: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "requested"}

@@ -11,11 +11,11 @@ from brainq.brain import Brain
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
-from brainq.turn.asked import Answer, Asked, Calls, RungAgain
-from brainq.turn.beside import Beside
+from brainq.turn.auxiliary import Auxiliary
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide
 from brainq.turn.ending import Ender
 from brainq.turn.faults import end_of_fault
+from brainq.turn.outcome import Answer, Calls, RungAgain, StepOutcome
 from brainq.turn.patience import AT_ONCE, Patience, Trying
 from brainq.turn.ports import Alone, Brakes, Stops, Turns
 from brainq.turn.think import Thinker
@@ -54,7 +54,7 @@ class Coordinator:
         brain: Brain,
         turns: Turns,
         thinker: Thinker,
-        beside: Beside,
+        auxiliary: Auxiliary,
         beats: Beats,
         stops: Stops,
         ender: Ender,
@@ -69,7 +69,7 @@ class Coordinator:
         self._brain = brain
         self._turns = turns
         self._thinker = thinker
-        self._beside = beside
+        self._auxiliary = auxiliary
         self._thinking = ThinkingManager(brain.thinking)
         self._beats = beats
         self._stops = stops
@@ -126,7 +126,7 @@ class Coordinator:
         thinking = self._thinking.on_turn_start(view.turn_number)
         decision = decide(view, thinking)
         if isinstance(decision, Reflect):
-            done = self._beside.reflect(claim, view, trying)
+            done = self._auxiliary.reflect(claim, view, trying)
             if done:
                 return done
             view = replace(view, reflected_step=view.step)  # it cannot be made: on to the step itself
@@ -137,7 +137,7 @@ class Coordinator:
             case Think():
                 return self._think(claim, view, ownership, trying)
             case Compact():
-                return self._beside.compact_now(claim, view, trying) or self._ender.end(
+                return self._auxiliary.compact_now(claim, view, trying) or self._ender.end(
                     claim, view, NOTHING_TO_COMPACT, trying
                 )
             case End():
@@ -146,7 +146,7 @@ class Coordinator:
                 return f"waits: {decision.why}"
 
     def _think(self, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: Trying) -> str:
-        asked: Asked = self._thinker.think(claim, view, ownership.lost, trying)
+        asked: StepOutcome = self._thinker.think(claim, view, ownership.lost, trying)
         match asked:
             case Calls():
                 return "committed calls"

@@ -16,14 +16,14 @@ from brainq.contracts.usage import Spend, TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.errors import ProviderError
 from brainq.observe.logs import logger
-from brainq.turn.ask import TurnLost, ask
-from brainq.turn.asked import Answer, Asked, Asking
 from brainq.turn.decide import SPENT, End
+from brainq.turn.outcome import Answer, StepOutcome, StepRequest
 from brainq.turn.patience import Trying
 from brainq.turn.ports import Price, Turns
 from brainq.turn.replies import Replies
 from brainq.turn.spend import MAYBE_BILLED
-from brainq.turn.tail import TextTail
+from brainq.turn.stream import TurnLost, stream_reply
+from brainq.turn.text_tail import TextTail
 
 log = logger("brainq.turn")
 
@@ -53,8 +53,8 @@ class Attempts:
         self._pause = pause
 
     def make(
-        self, claim: TurnClaim, view: TurnView, asking: Asking, lost: Callable[[], bool], trying: Trying
-    ) -> Asked:
+        self, claim: TurnClaim, view: TurnView, asking: StepRequest, lost: Callable[[], bool], trying: Trying
+    ) -> StepOutcome:
         provider, model, specs = asking.provider, asking.model, asking.specs
         shown = () if len(specs) == len(self._brain.tools.specs) else tuple(spec.name for spec in specs)
         estimate_usd = self._price(provider.name, model, asking.worst)
@@ -104,7 +104,7 @@ class Attempts:
             tell_retry = self._retry_teller(claim, number, attempt)
             on_chunk = self._chunk_callback(claim, number, attempt)
             try:
-                reply = ask(provider, request, tail, tell_retry, lost, on_chunk)
+                reply = stream_reply(provider, request, tail, tell_retry, lost, on_chunk)
             except TurnLost:
                 return None
             except ProviderError as failure:
@@ -156,7 +156,9 @@ def not_asked(error: str) -> Answer:
     return Answer(End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", error))
 
 
-def _after_failure(failure: ProviderError, asking: Asking, step: int, estimate_usd: float | None) -> Answer:
+def _after_failure(
+    failure: ProviderError, asking: StepRequest, step: int, estimate_usd: float | None
+) -> Answer:
     if failure.kind == "timeout":
         end = End(Ending.TIMED_OUT, StopReason.DEADLINE, "the model did not answer by the deadline")
     else:

@@ -12,10 +12,10 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
 from brainq.observe.logs import logger
+from brainq.turn.context.preparer import render_hash
+from brainq.turn.context.template import render
 from brainq.turn.patience import Trying
 from brainq.turn.ports import EventLog, Remembered, Turns
-from brainq.turn.preparer import render_hash
-from brainq.turn.template import render
 
 log = logger("brainq.turn")
 

@@ -11,12 +11,12 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
-from brainq.turn.asked import Answer
 from brainq.turn.decide import End
-from brainq.turn.diff import turn_diff
+from brainq.turn.ending_texts import OPEN_CALL_STATUS, OPEN_CALL_TEXTS, marker, outcome_of_review
+from brainq.turn.outcome import Answer
 from brainq.turn.patience import Trying
+from brainq.turn.planning.diff import turn_diff
 from brainq.turn.ports import Attention, Leftovers, Turns
-from brainq.turn.texts import OPEN_CALL_STATUS, OPEN_CALL_TEXTS, marker, outcome_of_review
 
 log = logger("brainq.turn")
 

@@ -12,13 +12,13 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
-from brainq.turn.asked import Answer, Asked, Calls
-from brainq.turn.asks import asked_calls
 from brainq.turn.decide import End
+from brainq.turn.outcome import Answer, Calls, StepOutcome
 from brainq.turn.patience import Trying
-from brainq.turn.plan import Plan, plan_calls, refuse_calls
+from brainq.turn.planning.approval_rows import approval_rows
+from brainq.turn.planning.plan import Plan, plan_calls, refuse_calls
+from brainq.turn.planning.whole import TellModel, judge_output, judge_whole, told
 from brainq.turn.ports import Approvals, ToolCallBudget, Turns
-from brainq.turn.whole import TellModel, judge_output, judge_whole, told
 
 log = logger("brainq.turn")
 
@@ -41,7 +41,7 @@ class Replies:
         spend: Spend,
         tail: str,
         trying: Trying,
-    ) -> Asked:
+    ) -> StepOutcome:
         """`tail` is the text that readers were not told yet. None: the turn was lost."""
         judged = judge_whole(view, step, reply)
         schema = view.request.output_schema
@@ -82,7 +82,7 @@ class Replies:
         tail: str,
         tell: TellModel,
         trying: Trying,
-    ) -> Asked:
+    ) -> StepOutcome:
         """Nothing of the reply is acted on; the next step reads why."""
         log.info("reply not acted on", turn_id=claim.turn_id, step=step, why=tell.problem)
         plan = refuse_calls(self._brain, view, step, reply, tell)
@@ -96,6 +96,6 @@ class Replies:
 
     def _asks(self, claim: TurnClaim, plan: Plan) -> None:
         """Write down what people will be asked, before anybody can see that they are."""
-        asked = asked_calls(claim, plan.calls, self._brain.redact_logs)
+        asked = approval_rows(claim, plan.calls, self._brain.redact_logs)
         if asked:
             self._approvals.ask(asked)

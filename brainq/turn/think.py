@@ -18,18 +18,18 @@ from brainq.errors import BrainqError
 from brainq.providers.resolve import resolve_model
 from brainq.text.estimate import estimate_tools, with_sizes
 from brainq.tools.opening import opened_memory, opened_pack
-from brainq.turn.asked import Asked, Asking, RungAgain
 from brainq.turn.attempts import Attempts, not_asked
+from brainq.turn.auxiliary import Auxiliary
 from brainq.turn.begin import Beginner
-from brainq.turn.beside import Beside
-from brainq.turn.mailbox import TurnMailbox, messages_of, readiness_word
+from brainq.turn.context.mailbox import TurnMailbox, messages_of, readiness_word
+from brainq.turn.context.preparer import TurnPreparer
+from brainq.turn.context.selection import SemanticToolSelector, context_of
+from brainq.turn.context.tracker import ContextTracker
+from brainq.turn.outcome import RungAgain, StepOutcome, StepRequest
 from brainq.turn.patience import Trying
 from brainq.turn.ports import Approvals, Brakes, Price, ToolCallBudget, Turns
-from brainq.turn.preparer import TurnPreparer
 from brainq.turn.replies import Replies
-from brainq.turn.selection import SemanticToolSelector, context_of
 from brainq.turn.thinking import PREFIXES
-from brainq.turn.tracker import ContextTracker
 
 
 class Thinker:
@@ -42,7 +42,7 @@ class Thinker:
         turns: Turns,
         budget: ToolCallBudget,
         beginner: Beginner,
-        beside: Beside,
+        auxiliary: Auxiliary,
         approvals: Approvals,
         brakes: Brakes,
         price: Price,
@@ -52,7 +52,7 @@ class Thinker:
     ) -> None:
         self._brain = brain
         self._beginner = beginner
-        self._beside = beside
+        self._auxiliary = auxiliary
         self._brakes = brakes
         self._selector = selector
         self._preparer = preparer or TurnPreparer()
@@ -60,7 +60,9 @@ class Thinker:
         self._attempts = Attempts(brain=brain, turns=turns, replies=replies, price=price, pause=pause)
         self._tool_tokens: dict[str, int] = {}
 
-    def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: Trying) -> Asked:
+    def think(
+        self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: Trying
+    ) -> StepOutcome:
         request = view.request
         earlier = 0 if view.begun else trying(lambda: self._beginner.earlier(claim, view))
         info = TurnInfo.of(request, max(view.turn_number, earlier + 1))
@@ -77,7 +79,7 @@ class Thinker:
             before = EMPTY if request.kind == "review" else view.history
             view = replace(view, history=with_sizes(begun, before))
         if not view.opened:
-            opened = self._beside.open(claim, view, trying)
+            opened = self._auxiliary.open(claim, view, trying)
             if opened:
                 return RungAgain(opened) if opened != "lost" else None
         drain = TurnMailbox(view.inputs).drain()
@@ -103,13 +105,13 @@ class Thinker:
             tools_estimate=tools_estimate,
             ratio=tracker.ratio,
         )
-        compacted = self._beside.compact(claim, view, prepared, tracker, trying)
+        compacted = self._auxiliary.compact(claim, view, prepared, tracker, trying)
         if compacted:
             return RungAgain(compacted) if compacted != "lost" else None
         estimate = prepared.estimate + tools_estimate
         # Where the length of the reply is bounded its worst case is reserved, too.
         worst = TokenUsage(input_tokens=tracker.tokens(estimate), output_tokens=limits.max_output_tokens or 0)
-        asking = Asking(
+        asking = StepRequest(
             provider,
             model,
             prepared.messages,

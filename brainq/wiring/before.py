@@ -9,7 +9,7 @@ from brainq.contracts.view import EndedTurn
 from brainq.errors import InvalidInput
 from brainq.store.repositories.turns import Turns
 from brainq.turn.begin import system_prompt_of
-from brainq.turn.preparer import render_hash
+from brainq.turn.context.preparer import render_hash
 
 TURNS_BEFORE = 10
 

@@ -23,11 +23,11 @@ from brainq.state.connection import AWAY
 from brainq.store.records import SqlRecords
 from brainq.tools.rankers import ranker_named
 from brainq.turn.advance import Coordinator
+from brainq.turn.auxiliary import Auxiliary
 from brainq.turn.begin import Beginner
-from brainq.turn.beside import Beside
+from brainq.turn.context.selection import SemanticToolSelector
 from brainq.turn.ending import Ender
 from brainq.turn.patience import Patience
-from brainq.turn.selection import SemanticToolSelector
 from brainq.turn.think import Thinker
 from brainq.upkeep.compare import Comparer
 from brainq.upkeep.judges import JudgeBells
@@ -85,13 +85,13 @@ class Wiring(People):
 
     @cached_property
     def coordinator(self) -> Coordinator:
-        beside = Beside(self.brain, self.asides, self.store.transcripts, cost_usd, self.index)
+        auxiliary = Auxiliary(self.brain, self.asides, self.store.transcripts, cost_usd, self.index)
         thinker = Thinker(
             brain=self.brain,
             turns=self.turns,
             budget=self.budgets,
             beginner=Beginner(self.brain, self.turns, self.store.messages, self.store.turns),
-            beside=beside,
+            auxiliary=auxiliary,
             approvals=self.store.approvals,
             brakes=self.brakes,
             price=cost_usd,
@@ -102,7 +102,7 @@ class Wiring(People):
             brain=self.brain,
             turns=self.turns,
             thinker=thinker,
-            beside=beside,
+            auxiliary=auxiliary,
             beats=self.beats,
             stops=self.stops,
             brakes=self.brakes,

@@ -14,7 +14,7 @@ from brainq.people.leftovers import Leftovers
 from brainq.people.outside import OutsideDesk
 from brainq.people.posthook import PostHook
 from brainq.providers.resolve import check_choice
-from brainq.turn.edit import edited_call
+from brainq.turn.planning.edit import edited_call
 from brainq.wiring.services import Services
 
 

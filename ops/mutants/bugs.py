@@ -12,7 +12,7 @@ MAILBOX = (
 INPUT = ("tests/integration/test_engine_input.py",)
 RESERVED = ("tests/integration/test_reserved.py",)
 
-PLAN = ("tests/unit/turn/test_plan.py", "tests/unit/turn/test_scheduler.py")
+PLAN = ("tests/unit/turn/planning/test_plan.py", "tests/unit/turn/planning/test_scheduler.py")
 RESCUE = ("tests/unit/upkeep/test_rescue.py",)
 REPORT = ("tests/unit/calls/test_report.py",)
 RETRY = ("tests/unit/providers/test_retry.py",)
@@ -20,21 +20,21 @@ RETRY = ("tests/unit/providers/test_retry.py",)
 BUGS = (
     Bug(
         "reads that share a resource run side by side",
-        "brainq/turn/scheduler.py",
+        "brainq/turn/planning/scheduler.py",
         "call.effect.is_read and not (call.resources & used)",
         "call.effect.is_read",
         PLAN,
     ),
     Bug(
         "a read joins the wave of a write",
-        "brainq/turn/scheduler.py",
+        "brainq/turn/planning/scheduler.py",
         "open_reads = call.effect.is_read",
         "open_reads = True",
         PLAN,
     ),
     Bug(
         "parallel_tools=False is not heard",
-        "brainq/turn/scheduler.py",
+        "brainq/turn/planning/scheduler.py",
         "joins = self._parallel and open_reads",
         "joins = open_reads",
         PLAN,
@@ -62,14 +62,14 @@ BUGS = (
     ),
     Bug(
         "a call over the budget runs",
-        "brainq/turn/plan.py",
+        "brainq/turn/planning/plan.py",
         'words[verdict.call.id] in ("SPENT", "EXPIRED")',
         'words[verdict.call.id] == "EXPIRED"',
         PLAN,
     ),
     Bug(
         "more calls a reply than are taken",
-        "brainq/turn/plan.py",
+        "brainq/turn/planning/plan.py",
         "in enumerate(reply.calls[:MAX_CALLS_A_REPLY])",
         "in enumerate(reply.calls)",
         PLAN,

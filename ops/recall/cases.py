@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from brainq.contracts.message import Message
-from brainq.turn.selection import SelectionContext, context_of
+from brainq.text.estimate import with_sizes
+from brainq.turn.context.selection import SelectionContext, context_of
 from examples.airline.recorded import RecordedSession, RecordedTurn
 
 
@@ -27,7 +28,7 @@ def cases(sessions: Iterable[RecordedSession]) -> Iterator[Case]:
             turn_id = session.turn_id(number)
             called = tuple(call.tool for step in turn.steps for call in step.calls)
             if called:
-                yield Case(turn.user, context_of(history, turn_id), called)
+                yield Case(turn.user, context_of(with_sizes(history), turn_id), called)
             history += _messages(turn, turn_id)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from brainq.contracts.parts import ToolRanker
 from brainq.contracts.tool import ToolSpec
-from brainq.turn.selection import NO_CONTEXT, SemanticToolSelector
+from brainq.turn.context.selection import NO_CONTEXT, SemanticToolSelector
 from ops.recall.cases import Case
 
 

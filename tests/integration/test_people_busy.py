@@ -10,7 +10,7 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import OnBusy
 from brainq.errors import SessionBusy, SubmitConflict, TurnRejected
 from brainq.providers.scripted import calls, says
-from brainq.turn.mailbox import FRAME
+from brainq.turn.context.mailbox import FRAME
 from tests.support.people import Pumps, Watched, brain_of, history, lose_redis, turn_field
 from tests.support.pump import Pump
 

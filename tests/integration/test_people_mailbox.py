@@ -13,7 +13,7 @@ from brainq.errors import StaleTurn, SubmitConflict, TurnNotFound
 from brainq.people.inputs import InputDesk, bounced_turn_id
 from brainq.providers.scripted import calls, says
 from brainq.store.prune import prune
-from brainq.turn.mailbox import FRAME
+from brainq.turn.context.mailbox import FRAME
 from tests.support.people import (
     Pumps,
     Watched,

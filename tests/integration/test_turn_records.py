@@ -14,7 +14,7 @@ from brainq.contracts.parts import Memory
 from brainq.contracts.status import Ending
 from brainq.providers.scripted import calls, says
 from brainq.tools.pending import Pending
-from brainq.turn.preparer import render_hash
+from brainq.turn.context.preparer import render_hash
 from tests.support.people import Pumps, Watched
 
 

@@ -12,13 +12,13 @@ from brainq.contracts.message import Message
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
 from brainq.state.asides import RedisAsides
-from brainq.turn.asked import RungAgain
+from brainq.turn.outcome import RungAgain
 
 OPENING_S = 4.0
 
 
-class RandomBeside:
-    """Stands for `turn.beside.Beside`, as far as the coordinator asks it."""
+class RandomAuxiliary:
+    """Stands for `turn.auxiliary.Auxiliary`, as far as the coordinator asks it."""
 
     def __init__(self, asides: RedisAsides) -> None:
         self._asides = asides

@@ -36,7 +36,7 @@ from brainq.upkeep.compare import Comparer
 from brainq.upkeep.parks import Parks
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.sweeper import Sweeper
-from tests.support.model.beside import RandomBeside
+from tests.support.model.beside import RandomAuxiliary
 from tests.support.model.functions import Executor, Functions
 from tests.support.model.inputs import Inputs
 from tests.support.model.scripts import WatchedScripts
@@ -178,7 +178,7 @@ class Process:
                 thinker=cast(
                     Any, RandomThinker(rng, state.turns, state.budgets, state.asides, outside.waits)
                 ),
-                beside=cast(Any, RandomBeside(state.asides)),
+                auxiliary=cast(Any, RandomAuxiliary(state.asides)),
                 beats=beats,
                 stops=stops,
                 brakes=brakes,

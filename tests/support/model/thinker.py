@@ -17,10 +17,10 @@ from brainq.contracts.view import TurnView
 from brainq.state.asides import RedisAsides
 from brainq.state.budgets import RedisBudgets
 from brainq.state.turns import RedisTurns
-from brainq.turn.asked import Answer, Asked, Calls, RungAgain
+from brainq.turn.context.mailbox import TurnMailbox, messages_of, readiness_word
 from brainq.turn.decide import SPENT, End
-from brainq.turn.mailbox import TurnMailbox, messages_of, readiness_word
-from brainq.turn.scheduler import Schedulable, ToolScheduler
+from brainq.turn.outcome import Answer, Calls, RungAgain, StepOutcome
+from brainq.turn.planning.scheduler import Schedulable, ToolScheduler
 from tests.support.model.beside import compact, open_wave
 from tests.support.model.stand_ins import EFFECTS
 
@@ -46,7 +46,9 @@ class RandomThinker:
         self._budgets = budgets
         self._asides = asides
 
-    def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: object) -> Asked:
+    def think(
+        self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: object
+    ) -> StepOutcome:
         rng, turn_id = self._rng, claim.turn_id
         if not view.begun and not self._turns.begin(
             claim, [Message(role="user", content="do", turn=turn_id)], "h"
@@ -82,7 +84,7 @@ class RandomThinker:
             return Answer(ANSWERED, message, Spend(step=step, input_tokens=5, output_tokens=5))
         return self._ask(claim, step)
 
-    def _ask(self, claim: TurnClaim, step: int) -> Asked:
+    def _ask(self, claim: TurnClaim, step: int) -> StepOutcome:
         rng, turn_id = self._rng, claim.turn_id
         ids = [call_id(step, index) for index in range(rng.randint(1, MOST_CALLS))]
         denied = {

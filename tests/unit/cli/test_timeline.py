@@ -11,7 +11,7 @@ from rich.console import Console
 from brainq.cli.timeline import Timeline
 from brainq.contracts.effect import Effect
 from brainq.contracts.event import EventKind, TurnEvent
-from brainq.turn.diff import turn_diff
+from brainq.turn.planning.diff import turn_diff
 
 PLAN = [
     {"call": "c1-0", "tool": "read_note", "effect": "read_only"},

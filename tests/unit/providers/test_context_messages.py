@@ -13,9 +13,9 @@ from brainq.contracts.reflection import ReflectionResult
 from brainq.contracts.turn import TurnRequest
 from brainq.providers import anthropic_wire, openai_wire
 from brainq.text.estimate import with_sizes
-from brainq.turn.preparer import TurnPreparer
-from brainq.turn.reflection import note_of
-from brainq.turn.summary import summary_message
+from brainq.turn.context.preparer import TurnPreparer
+from brainq.turn.context.reflection import note_of
+from brainq.turn.context.summary import summary_message
 from tests.support.chat_templates import qwen
 from tests.unit.providers.requests import assistant, call, result, user
 

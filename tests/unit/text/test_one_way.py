@@ -13,8 +13,8 @@ from brainq.store.text import sql_text
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean
 from brainq.tools.pack import pack_json
-from brainq.turn.diff import turn_diff
-from brainq.turn.fence import fenced
+from brainq.turn.context.untrusted import untrusted
+from brainq.turn.planning.diff import turn_diff
 
 WAYS: dict[str, Callable[[str], object]] = {
     "clean": clean,
@@ -24,7 +24,7 @@ WAYS: dict[str, Callable[[str], object]] = {
     "a result's parts": lambda text: jsonable({text: [text]}),
     "an error": lambda text: one_line(ValueError(text)),
     "a pack": lambda text: pack_json({"text": text}),
-    "a fence": lambda text: fenced("pack", text, lead=""),
+    "a fence": lambda text: untrusted("pack", text, lead=""),
     "a row": sql_text,
     "a diff": lambda text: turn_diff([{"path": "a", "before": "", "after": text}]),
 }

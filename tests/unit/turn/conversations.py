@@ -13,7 +13,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.providers.aside import Aside
 from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, fails, says
-from brainq.turn.summary import summary_message
+from brainq.turn.context.summary import summary_message
 
 TURN = "t-now"
 unhurried = settings(deadline=None)  # other tests share the machine

@@ -11,10 +11,10 @@ from brainq.contracts.limits import Limits
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.testing import ScriptedProvider, says
-from brainq.turn.asked import Asking
 from brainq.turn.attempts import Attempts
+from brainq.turn.outcome import StepRequest
 from brainq.turn.patience import Trying, never
-from tests.unit.turn.test_plan import view
+from tests.unit.turn.planning.test_plan import view
 
 
 class Turns:
@@ -47,7 +47,7 @@ def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> No
         replies=cast(Any, Replies()),
         price=lambda provider, model, usage: None,
     )
-    asking = Asking(provider, "m", (), (), Limits(), 0, TokenUsage(), 1)
+    asking = StepRequest(provider, "m", (), (), Limits(), 0, TokenUsage(), 1)
     claim = TurnClaim("s1", "t-1", "me", 1, 0)
     trying = Trying("t-1", never, time.sleep, time.monotonic() + 5)
     assert view().remaining_ms == 60_000

@@ -1,0 +1,202 @@
+"""TurnRuntimeState: one turn's shared state, attached to from any process by its ids.
+
+Nothing is kept here: every property is read from the truth, and every move is one atomic script. Two processes
+that look at one turn see the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from brainq.client.budget import BudgetState, TurnBudget
+from brainq.contracts.claim import CallClaim, CallRef, SettleReply
+from brainq.contracts.message import Message
+from brainq.contracts.status import TraceStatus
+from brainq.contracts.trace import ToolTraceEntry
+from brainq.contracts.turn import Citation
+from brainq.contracts.usage import TokenUsage
+
+
+class RuntimeStore(Protocol):
+    """Reads of a turn's state, and its gate. See `state.runtime.RedisRuntime`. Reads raise TurnNotFound."""
+
+    def fields(self, session_id: str, turn_id: str) -> dict[str, str]: ...
+    def usage(self, session_id: str, turn_id: str) -> TokenUsage: ...
+    def sources(self, session_id: str, turn_id: str) -> list[dict[str, str]]: ...
+    def blocked(self, session_id: str, turn_id: str) -> frozenset[str]: ...
+    def results(self, session_id: str, turn_id: str) -> dict[str, str]: ...
+    def newest_text(self, session_id: str, turn_id: str) -> str: ...
+    def shut_gate(self, session_id: str, turn_id: str, by: str) -> bool: ...
+
+
+class TraceStore(Protocol):
+    """The moves of a call's status. See `state.calls.RedisCalls`."""
+
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | str: ...
+    def trace(self, session_id: str, turn_id: str) -> tuple[ToolTraceEntry, ...]: ...
+    def settle(
+        self,
+        claim: CallClaim,
+        *,
+        status: TraceStatus,
+        message: Message,
+        detail: str,
+        latency_ms: int,
+        sources: Sequence[Mapping[str, str]] = (),
+        block_tool: bool = False,
+        notice: Message | None = None,
+    ) -> SettleReply: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CitationAccumulator:
+    """What the turn's tools cited and rendered, without repeats, in the order it came."""
+
+    local: tuple[Citation, ...]
+    web: tuple[Citation, ...]
+    rendered_paths: tuple[str, ...]
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Mapping[str, str]]) -> CitationAccumulator:
+        cited: dict[str, dict[str, Citation]] = {"local": {}, "web": {}}
+        for row in rows:
+            if row["kind"] in cited:
+                citation = Citation(
+                    source=row["source"], title=row.get("title", ""), quote=row.get("quote", "")
+                )
+                cited[row["kind"]].setdefault(row["source"], citation)
+        rendered = dict.fromkeys(row["source"] for row in rows if row["kind"] == "rendered")
+        return cls(tuple(cited["local"].values()), tuple(cited["web"].values()), tuple(rendered))
+
+
+class TurnRuntimeState:
+    """Accounting, citations, trace and gate of one turn.
+
+    Its moves are the workers' own, and its reads theirs or of what they wrote. Every read raises TurnNotFound for a
+    turn that Redis does not know, or knows no more.
+    """
+
+    def __init__(
+        self, session_id: str, turn_id: str, *, store: RuntimeStore, traces: TraceStore, budgets: BudgetState
+    ) -> None:
+        self.session_id = session_id
+        self.turn_id = turn_id
+        self.budget = TurnBudget(budgets, session_id, turn_id)
+        self._store = store
+        self._traces = traces
+
+    @property
+    def usage(self) -> TokenUsage:
+        return self._store.usage(self.session_id, self.turn_id)
+
+    @property
+    def input_tokens(self) -> int:
+        return self.usage.input_tokens
+
+    @property
+    def output_tokens(self) -> int:
+        return self.usage.output_tokens
+
+    @property
+    def cache_read_tokens(self) -> int:
+        return self.usage.cache_read_tokens
+
+    @property
+    def cache_creation_tokens(self) -> int:
+        return self.usage.cache_creation_tokens
+
+    def add_tokens(self, usage: TokenUsage, cost_usd: float | None = None, spend_id: str = "") -> bool:
+        """Add what a model call used; the same `spend_id` again adds nothing and answers False."""
+        return self.budget.add_tokens(usage, cost_usd, spend_id)
+
+    @property
+    def citations(self) -> CitationAccumulator:
+        return CitationAccumulator.of_rows(self._store.sources(self.session_id, self.turn_id))
+
+    @property
+    def tool_trace(self) -> tuple[ToolTraceEntry, ...]:
+        """Every call, in the order the model made them."""
+        self._store.fields(self.session_id, self.turn_id)
+        return self._traces.trace(self.session_id, self.turn_id)
+
+    @property
+    def tool_results(self) -> dict[str, str]:
+        """Call id -> the text the model reads as its result."""
+        return self._store.results(self.session_id, self.turn_id)
+
+    @property
+    def blocked_tool_names(self) -> frozenset[str]:
+        return self._store.blocked(self.session_id, self.turn_id)
+
+    @property
+    def validation_repair_counts(self) -> dict[str, int]:
+        """Tool -> how many repairs the arguments of its calls needed, those of denied calls included."""
+        counts: dict[str, int] = {}
+        for entry in self.tool_trace:
+            if entry.repairs:
+                counts[entry.tool] = counts.get(entry.tool, 0) + entry.repairs
+        return counts
+
+    @property
+    def repairs_by_call(self) -> dict[str, int]:
+        """Call id -> how many repairs its arguments needed, or were tried before it was denied."""
+        return {entry.call_id: entry.repairs for entry in self.tool_trace if entry.repairs}
+
+    @property
+    def final_text(self) -> str:
+        return self._field("text")
+
+    @property
+    def last_agent_message(self) -> str:
+        """The newest text of the model: of the reply that is being written, else of the last that had any."""
+        return self._store.newest_text(self.session_id, self.turn_id)
+
+    @property
+    def timed_out(self) -> bool:
+        return self._field("ending") == "timed_out"
+
+    @property
+    def prompt_render_hash(self) -> str:
+        return self._field("prompt_hash")
+
+    @property
+    def context_was_compacted(self) -> bool:
+        return self._field("compacted") == "1"
+
+    @property
+    def is_accepting_writes(self) -> bool:
+        """False from the moment the write gate is shut: nothing that comes later changes the turn."""
+        fields = self._store.fields(self.session_id, self.turn_id)
+        return fields.get("state") in ("active", "parked") and fields.get("gate") != "shut"
+
+    def close_writes(self, by: str = "") -> bool:
+        """Shut the write gate; True when it was open."""
+        return self._store.shut_gate(self.session_id, self.turn_id, by)
+
+    def set_trace_running(self, call_id: str, attempt: int, owner: str) -> CallClaim | str:
+        """dispatched -> running, for one owner; or why not."""
+        return self._traces.claim(CallRef(self.session_id, self.turn_id, call_id), attempt, owner)
+
+    def mark_trace_timed_out(self, claim: CallClaim, message: Message, latency_ms: int = 0) -> bool:
+        """running -> timed_out. What the call's function returns later cannot enter the turn."""
+        return self._settle(claim, TraceStatus.TIMED_OUT, message, latency_ms)
+
+    def complete_trace(
+        self,
+        claim: CallClaim,
+        message: Message,
+        *,
+        status: TraceStatus = TraceStatus.COMPLETED,
+        latency_ms: int = 0,
+    ) -> bool:
+        """running -> completed, and its result into the turn, in one script. False: too late, nothing changed."""
+        return self._settle(claim, status, message, latency_ms)
+
+    def _settle(self, claim: CallClaim, status: TraceStatus, message: Message, latency_ms: int) -> bool:
+        reply = self._traces.settle(claim, status=status, message=message, detail="", latency_ms=latency_ms)
+        return reply.word == "SETTLED"
+
+    def _field(self, name: str) -> str:
+        return self._store.fields(self.session_id, self.turn_id).get(name, "")

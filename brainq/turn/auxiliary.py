@@ -1,0 +1,195 @@
+"""Model calls beside the steps, and the opening wave. Each ends the advance it is made in, and rings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from brainq.brain import Brain
+from brainq.contracts.claim import TurnClaim
+from brainq.contracts.message import Message
+from brainq.contracts.usage import TokenUsage
+from brainq.contracts.view import TurnView
+from brainq.errors import BrainqError
+from brainq.gates.canonical import fingerprint
+from brainq.observe.logs import logger
+from brainq.providers.aside import Aside
+from brainq.providers.resolve import resolve_model
+from brainq.text.estimate import estimate_messages
+from brainq.turn.context.compaction import ContextCompactor, should_compact
+from brainq.turn.context.opening import opening_calls, opening_limit_s
+from brainq.turn.context.preparer import TurnPreparation
+from brainq.turn.context.reflection import ReflectionEngine, note_of
+from brainq.turn.context.tracker import ContextTracker
+from brainq.turn.patience import Trying
+from brainq.turn.ports import Archive, Asides, Attention, Price
+
+log = logger("brainq.turn")
+
+MOST_REFLECTION_TOKENS = 4_000  # of the transcript a reflection reads; it is cut to 16,000 characters
+SHORT_TOKENS = 2_000  # a conversation that is not compacted, also when somebody asks for it
+REFLECTION_FRAME_TOKENS = 400  # its instructions and its answer
+
+Word = str
+"""What was done: "" for nothing (go on with the step), `lost`, or a few words for logs. After words the turn has been
+rung, or awaits its calls, and is no longer ours."""
+
+
+class Auxiliary:
+    """Does what comes before a step, when it is due."""
+
+    def __init__(
+        self, brain: Brain, asides: Asides, archive: Archive, price: Price, attention: Attention
+    ) -> None:
+        self._brain = brain
+        self._asides = asides
+        self._archive = archive
+        self._price = price
+        self._attention = attention
+
+    def open(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
+        """Dispatch memory and the context pack, before the first step, where the brain has either."""
+        if view.opened or view.step > 0:
+            return ""
+        calls = opening_calls(self._brain, view.request, opening_limit_s(self._brain, view.remaining_ms))
+        if not calls:
+            return ""
+        opening_s = opening_limit_s(self._brain, view.remaining_ms)
+        word = trying(lambda: self._asides.open(claim, calls, opening_s))
+        if word == "OPENED":
+            # The sweeper looks when it is over, not only when it would have looked anyway.
+            self._attention.look_within(claim.session_id, claim.turn_id, opening_s)
+        return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
+
+    def reflect(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
+        """Reflect on the step that was just made, at most once."""
+        lost: list[bool] = []
+
+        def claimed() -> bool:
+            tokens = min(MOST_REFLECTION_TOKENS, estimate_messages(view.own)) + REFLECTION_FRAME_TOKENS
+            usd = self._usd(view, tokens)
+            word = trying(lambda: self._asides.begin(claim, "reflection", str(view.step), tokens, usd))
+            if word == "LOST":
+                lost.append(True)
+            return word == "GO"
+
+        engine = ReflectionEngine(lambda: self._aside(view), claimed, self._price)
+        made = engine.reflect(
+            view.own,
+            view.step,
+            timeout_s=view.remaining_ms / 1000,
+            session_id=claim.session_id,
+            turn_id=claim.turn_id,
+        )
+        if lost:
+            return "lost"
+        if made.result.stub in ("budget", "deadline"):
+            return ""
+        note = note_of(made.result, claim.turn_id)
+        data = {"step": view.step, "stub": made.result.stub}
+        kept = trying(lambda: self._asides.commit_note(claim, "reflection", note, made.spend, data))
+        return "reflected" if kept else "lost"
+
+    def compact(
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        prepared: TurnPreparation,
+        tracker: ContextTracker,
+        trying: Trying,
+    ) -> Word:
+        """Replace the older messages by a summary, when the context is nearly full."""
+        tokens = tracker.tokens(prepared.full_estimate)
+        auto = self._brain.context.auto_compact
+        most = tracker.max_context_tokens
+        if not should_compact(tokens, most, auto, view.compaction_tried_at, view.history.length):
+            return ""
+        return self._compact(claim, view, tracker, tokens, prepared.fixed_estimate, trying)
+
+    def compact_now(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
+        """Replace the older messages by a summary, however many there are: somebody asked for it."""
+        limits = view.request.limits.over(self._brain.limits)
+        size = view.history.tokens
+        # It is to become half of what it is, not half of what a model takes; a short one stays.
+        most = min(limits.max_context_tokens, max(SHORT_TOKENS, size))
+        tracker = ContextTracker.of(most, view.known)
+        return self._compact(claim, view, tracker, tracker.tokens(size), 0, trying) if size else ""
+
+    def _compact(
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        tracker: ContextTracker,
+        tokens: int,
+        fixed_estimate: int,
+        trying: Trying,
+    ) -> Word:
+        usd = self._usd(view, tokens)
+        word = trying(lambda: self._asides.begin(claim, "compaction", str(tokens), tokens, usd))
+        if word != "GO":
+            return "lost" if word == "LOST" else ""
+        compactor = ContextCompactor(lambda: self._aside(view), self._price, self._is_write)
+        made = compactor.compact(
+            view.history.messages,
+            turn_id=claim.turn_id,
+            tracker=tracker,
+            fixed_estimate=fixed_estimate,
+            timeout_s=view.remaining_ms / 1000,
+            session_id=claim.session_id,
+            step=view.step,
+        )
+        if made is None:
+            return ""
+        try:
+            self._archive.archive(claim.session_id, claim.turn_id, made.archive, self._brain.redact_logs)
+        except Exception as failure:
+            # Nothing may leave Redis that SQL does not have. The window is cut to fit meanwhile.
+            log.error("context not compacted, SQL does not keep it", failure=failure, turn_id=claim.turn_id)
+            told = {"method": "none", "dropped": 0, "tokens_before": tokens, "tokens_after": tokens}
+            spend = made.spend
+            kept = trying(lambda: self._asides.commit_note(claim, "compaction", None, spend, told))
+            return "compaction put off" if kept else "lost"
+        commit = partial(
+            self._asides.compact,
+            claim,
+            expect=view.history.length,
+            # A very long history is read in part: what is older than that goes, too.
+            drop=view.history.older + made.drop,
+            front=made.items,
+            spend=made.spend,
+            data={
+                "dropped": made.drop,
+                "method": made.method,
+                "tokens_before": made.tokens_before,
+                "tokens_after": made.tokens_after,
+            },
+            mark=str(made.tokens_after),
+            forget=self._reads_of(made.archive),
+        )
+        word = trying(commit)
+        log.info(
+            "context compacted", turn_id=claim.turn_id, step=view.step, method=made.method, did=word.lower()
+        )
+        return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
+
+    def _reads_of(self, messages: Sequence[Message]) -> list[str]:
+        """Fingerprints of the reads whose results are among these."""
+        calls = [call for message in messages for call in message.calls if not self._is_write(call.name)]
+        return [fingerprint(c.name, c.arguments) for c in calls if isinstance(c.arguments, dict)]
+
+    def _usd(self, view: TurnView, tokens: int) -> float | None:
+        """What a call beside the steps may cost; None where the price is not known."""
+        try:
+            aside = self._aside(view)
+        except BrainqError:
+            return None
+        return self._price(aside.provider.name, aside.model, TokenUsage(input_tokens=tokens))
+
+    def _is_write(self, name: str) -> bool:
+        tool = self._brain.tools.get(name)
+        return tool is None or not tool.spec.effect.is_read
+
+    def _aside(self, view: TurnView) -> Aside:
+        if self._brain.aside_model is not None:
+            return Aside(*resolve_model(self._brain.aside_model))
+        return Aside(*resolve_model(view.request.model or self._brain.model, view.request.provider))

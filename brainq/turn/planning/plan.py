@@ -1,0 +1,203 @@
+"""From a model's reply to the calls that are committed: ids, gates, budget, waves, lanes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from brainq.brain import Brain
+from brainq.contracts.claim import PlannedCall
+from brainq.contracts.effect import Effect
+from brainq.contracts.ids import call_id
+from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.model import ModelReply
+from brainq.contracts.outcome import ToolDenied
+from brainq.contracts.turn import TurnRequest
+from brainq.contracts.view import TurnView
+from brainq.gates.order import Allowed, Denied, GateFacts, Verdict, judge_calls
+from brainq.gates.replay import ReplayControl
+from brainq.tools.lanes import lanes_of, resource_keys_of
+from brainq.tools.outcome_text import outcome_text
+from brainq.turn.planning.approval import ask_for
+from brainq.turn.planning.scheduler import Schedulable, ToolScheduler
+from brainq.turn.planning.whole import TellModel
+
+MAX_CALLS_A_REPLY = 128
+
+ClaimCalls = Callable[[Sequence[str]], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One reply's calls, ready to be committed. `message` carries them to the history under our ids."""
+
+    message: Message
+    calls: tuple[PlannedCall, ...]
+    block_tools: tuple[str, ...]
+
+
+def plan_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, claim: ClaimCalls) -> Plan:
+    """Judge, pay for and order the calls of `reply`; those that a person must let through carry why.
+
+    `claim` claims tool calls of the budget in the model's order, one word an id; what it refuses is denied.
+    """
+    turn_id, session_id = view.request.turn_id, view.request.session_id
+    calls = _ours(reply, step)
+    facts = GateFacts(turn_id, session_id, ReplayControl(view.succeeded, view.write_epoch), view.blocked)
+    verdicts = _in_order(calls, facts, brain, session_id)
+    verdicts = _within_budget(verdicts, claim)
+    planned = _waves(brain, verdicts, view.request, step)
+    message = Message(
+        role="assistant",
+        content=reply.text,
+        calls=tuple(verdict.call for verdict in verdicts),
+        turn=turn_id,
+        step=step,
+    )
+    blocked = tuple(v.call.name for v in verdicts if isinstance(v, Denied) and v.block_tool)
+    return Plan(message, planned, blocked)
+
+
+def _ours(reply: ModelReply, step: int) -> list[ToolCall]:
+    """The reply's calls under our ids. One without a name gets one: people read it, and services want one back."""
+    return [
+        call.model_copy(
+            update={"id": call_id(step, index), "provider_id": call.id, "name": call.name or "unnamed"}
+        )
+        for index, call in enumerate(reply.calls[:MAX_CALLS_A_REPLY])
+    ]
+
+
+def _in_order(calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, session_id: str) -> list[Verdict]:
+    return judge_calls(
+        calls,
+        facts,
+        brain.tools.specs,
+        brain.callbacks.on_pre_tool_use,
+        keys_of=lambda spec, arguments: (
+            resource_keys_of(spec, arguments, session_id)
+            if spec.effect.is_read
+            else lanes_of(spec, arguments, session_id)
+        ),
+    )
+
+
+def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tell: TellModel) -> Plan:
+    """The calls of a reply that is not whole: none runs, each is told why."""
+    turn_id = view.request.turn_id
+    denied = [
+        Denied(
+            # What was written of the arguments is no JSON: no service takes it back.
+            call.model_copy(update={"arguments": {}}) if isinstance(call.arguments, str) else call,
+            ToolDenied(reason="cut", message=f"Not run. {tell.text}"),
+        )
+        for call in _ours(reply, step)
+    ]
+    message = Message(
+        role="assistant",
+        content=reply.text,
+        calls=tuple(verdict.call for verdict in denied),
+        turn=turn_id,
+        step=step,
+        extra={"problem": tell.problem},
+    )
+    return Plan(message, tuple(_denied(brain, verdict, turn_id, step) for verdict in denied), ())
+
+
+def _within_budget(verdicts: Sequence[Verdict], claim: ClaimCalls) -> list[Verdict]:
+    allowed = [verdict.call.id for verdict in verdicts if isinstance(verdict, Allowed)]
+    words = dict(zip(allowed, claim(allowed) if allowed else (), strict=True))
+    refused = ToolDenied(
+        reason="budget", message="Not run: this turn has used up its tool calls. Answer with what is known."
+    )
+    return [
+        Denied(verdict.call, refused.model_copy(update={"repairs": verdict.repairs}))
+        if isinstance(verdict, Allowed) and words[verdict.call.id] in ("SPENT", "EXPIRED")
+        else verdict
+        for verdict in verdicts
+    ]
+
+
+def _waves(
+    brain: Brain, verdicts: Sequence[Verdict], request: TurnRequest, step: int
+) -> tuple[PlannedCall, ...]:
+    running = [verdict for verdict in verdicts if isinstance(verdict, Allowed)]
+    shapes = [
+        Schedulable(v.spec.effect, frozenset(v.keys) if v.spec.effect.is_read else frozenset())
+        for v in running
+    ]
+    numbers = iter(ToolScheduler(parallel=brain.parallel_tools).waves(shapes))
+    return tuple(
+        _allowed(brain, verdict, next(numbers), request)
+        if isinstance(verdict, Allowed)
+        else _denied(brain, verdict, request.turn_id, step)
+        for verdict in verdicts
+    )
+
+
+def _allowed(brain: Brain, verdict: Allowed, wave: int, request: TurnRequest) -> PlannedCall:
+    spec = verdict.spec
+    lanes = () if spec.effect.is_read else verdict.keys
+    return PlannedCall(
+        id=verdict.call.id,
+        tool=spec.name,
+        effect=spec.effect,
+        wave=wave,
+        arguments_json=call_json(verdict.arguments, verdict.args_hash, lanes, request),
+        args_hash=verdict.args_hash,
+        fingerprint=verdict.fingerprint,
+        cap_ms=int(spec.timeout_s * 1000),
+        lanes=lanes,
+        idempotent=spec.idempotent,
+        repairs=verdict.repairs,
+        ask=ask_for(brain, brain.tools[spec.name], verdict.arguments),
+    )
+
+
+def call_json(
+    arguments: Mapping[str, Any],
+    args_hash: str,
+    lanes: tuple[str, ...],
+    request: TurnRequest,
+    *,
+    edited: bool = False,
+) -> str:
+    """What the worker that runs the call needs beside its ids. `edited`: a person changed the arguments."""
+    spec: dict[str, object] = {"arguments": arguments, "hash": args_hash, "lanes": lanes}
+    if request.cwd is not None:
+        spec["cwd"] = request.cwd
+    if request.metadata is not None:
+        spec["metadata"] = request.metadata
+    if edited:
+        spec["edited"] = True
+    return json.dumps(spec, separators=(",", ":"))
+
+
+def _denied(brain: Brain, verdict: Denied, turn_id: str, step: int) -> PlannedCall:
+    spec = brain.tools.specs.get(verdict.call.name)
+    text, is_error = outcome_text(verdict.outcome)
+    message = Message(
+        role="tool",
+        content=text,
+        call_id=verdict.call.id,
+        name=verdict.call.name,
+        is_error=is_error,
+        turn=turn_id,
+        step=step,
+    )
+    return PlannedCall(
+        id=verdict.call.id,
+        tool=verdict.call.name,
+        # Of a tool that nobody knows the strictest, as of one that names none.
+        effect=Effect.DESTRUCTIVE if spec is None else spec.effect,
+        wave=1,
+        arguments_json="",
+        args_hash="",
+        fingerprint="",
+        cap_ms=0,
+        repairs=verdict.outcome.repairs,
+        denied=verdict.outcome.reason,
+        message_json=message.model_dump_json(exclude_defaults=True),
+    )

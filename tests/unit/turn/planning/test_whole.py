@@ -1,0 +1,141 @@
+"""Replies that are not whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from brainq.brain import Brain
+from brainq.contracts.finish import Finish, finish_of
+from brainq.contracts.message import Message
+from brainq.contracts.model import ModelReply
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.usage import TokenUsage
+from brainq.contracts.view import TurnView
+from brainq.providers.scripted import calls, says
+from brainq.text.estimate import with_sizes
+from brainq.turn.decide import End
+from brainq.turn.planning.plan import refuse_calls
+from brainq.turn.planning.whole import MAX_CUT_REPLIES, TellModel, cut_replies, judge_whole, told
+from tests.unit.turn.planning.test_plan import view
+
+CUT = calls(("write", '{"text": "alice,100\\nbob,10'), ("read", {"a": 1}), finish="length")
+
+
+def cut_before(count: int, turn: str = "t-1") -> TurnView:
+    reply = Message(role="assistant", turn=turn, extra={"problem": "length"})
+    return replace(view(), history=with_sizes([Message(role="assistant", turn=turn), *[reply] * count]))
+
+
+@pytest.mark.parametrize(
+    ("word", "finish"),
+    [
+        ("", Finish.WHOLE),
+        ("stop", Finish.WHOLE),
+        ("STOP", Finish.WHOLE),
+        ("tool_calls", Finish.WHOLE),
+        ("function_call", Finish.WHOLE),
+        ("length", Finish.LENGTH),
+        ("max_tokens", Finish.LENGTH),
+        ("model_context_window_exceeded", Finish.LENGTH),
+        ("content_filter", Finish.FILTERED),
+        ("refusal", Finish.FILTERED),
+        ("pause_turn", Finish.BROKEN),
+        ("abort", Finish.BROKEN),
+        ("malformed_function_call", Finish.BROKEN),
+        ("never heard of", Finish.BROKEN),
+    ],
+)
+def test_what_a_finish_reason_means(word: str, finish: Finish) -> None:
+    assert finish_of(word) is finish
+
+
+@pytest.mark.parametrize("reply", [says("hi"), calls(("read", {})), says(""), ModelReply(text="hi")])
+def test_a_whole_reply_is_acted_on(reply: ModelReply) -> None:
+    assert judge_whole(view(), 2, reply) is None
+
+
+@pytest.mark.parametrize(
+    ("finish", "words"),
+    [
+        ("length", "Your reply was cut off at 7 tokens; none of its calls ran. Write less at once"),
+        (
+            "content_filter",
+            "Your reply was stopped by a content filter; none of its calls ran. Go on another",
+        ),
+        ("pause_turn", "Your reply broke off (pause_turn); none of its calls ran. Write it again."),
+    ],
+)
+def test_calls_of_a_reply_that_is_not_whole_are_told_why(finish: str, words: str) -> None:
+    reply = calls(("read", {}), finish=finish, usage=TokenUsage(output_tokens=7))
+    tell = judge_whole(view(), 2, reply)
+
+    assert isinstance(tell, TellModel)
+    assert tell.problem == finish_of(finish).value
+    assert tell.text.startswith(words)
+
+
+def test_where_no_tokens_were_counted_none_are_named() -> None:
+    tell = judge_whole(view(), 2, CUT)
+
+    assert isinstance(tell, TellModel)
+    assert "cut off at its length limit;" in tell.text
+
+
+@pytest.mark.parametrize(
+    ("finish", "stop_reason"), [("length", StopReason.LENGTH), ("content_filter", StopReason.FILTERED)]
+)
+def test_a_text_that_is_not_whole_ends_the_turn(finish: str, stop_reason: StopReason) -> None:
+    end = judge_whole(view(), 2, says("Half an ans", finish=finish))
+
+    assert isinstance(end, End)
+    assert (end.ending, end.stop_reason) == (Ending.COMPLETED, stop_reason)
+    assert end.text, "stands where the reply has no text at all"
+
+
+def test_a_reply_without_calls_that_broke_off_is_asked_for_again_with_a_note() -> None:
+    tell = judge_whole(view(), 2, says("Hm", finish="abort"))
+
+    assert isinstance(tell, TellModel)
+    note = told(tell, "t-1", 2)
+    assert (note.role, note.turn, note.step) == ("user", "t-1", 2)
+    assert "not from the user" in note.content
+    assert tell.text in note.content
+
+
+def test_a_turn_that_is_cut_too_often_ends() -> None:
+    assert isinstance(judge_whole(cut_before(MAX_CUT_REPLIES - 1), 2, CUT), TellModel)
+    assert isinstance(judge_whole(cut_before(MAX_CUT_REPLIES), 2, CUT), End)
+    assert cut_replies(cut_before(2)) == 2
+    assert cut_replies(cut_before(2, turn="an earlier one")) == 0
+
+
+def test_the_last_step_is_not_asked_for_again() -> None:
+    last = view().steps_max
+    assert isinstance(judge_whole(view(), last - 1, CUT), TellModel)
+    assert isinstance(judge_whole(view(), last, CUT), End)
+
+
+def test_each_call_gets_its_message_and_none_keeps_half_an_argument() -> None:
+    nameless: Any = calls(("", '{"pa')).calls
+    plan = refuse_calls(
+        Brain("b", "openai:x"),
+        view(),
+        2,
+        CUT.model_copy(update={"calls": (*CUT.calls, *nameless)}),
+        TellModel("length", "It was cut."),
+    )
+
+    assert [(call.id, call.tool, call.denied, call.wave) for call in plan.calls] == [
+        ("c2-0", "write", "cut", 1),
+        ("c2-1", "read", "cut", 1),
+        ("c2-2", "unnamed", "cut", 1),
+    ]
+    assert [call.arguments for call in plan.message.calls] == [{}, {"a": 1}, {}]
+    messages = [Message.model_validate_json(call.message_json) for call in plan.calls]
+    assert [message.call_id for message in messages] == ["c2-0", "c2-1", "c2-2"]
+    assert {message.content for message in messages} == {"Not run. It was cut."}
+    assert all(message.is_error for message in messages)
+    assert cut_replies(replace(view(), history=with_sizes([plan.message]))) == 1
