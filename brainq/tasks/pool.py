@@ -42,6 +42,7 @@ def pool_app(
     The brain is loaded at once, so that a worker with a broken BRAINQ_APP fails at its start and says so. The
     machines (connections, threads) are built when the first task comes, after any fork.
     """
+    _calm_collector()
     # Said at each lost connection, of a setting that make_app makes on purpose.
     warnings.filterwarnings("ignore", r"\s*In Celery 5\.1", CPendingDeprecationWarning)
     settings = load_settings()
@@ -66,11 +67,17 @@ def pool_app(
                     built.append(Wiring(settings, brain, serves=served_by(queues)))
         return built[0]
 
-    fitness = Fitness(lambda: wiring().warm_up(), lambda: wiring().look(sql=pool in NEED_SQL))
+    def prepare() -> None:
+        wiring().warm_up()
+        if pool == "coordinator":  # the finalizer may ask models, too, but nobody waits for it
+            wiring().warm_up_models()
+
+    fitness = Fitness(prepare, lambda: wiring().look(sql=pool in NEED_SQL))
 
     def ready(**_: object) -> None:
         if pool == "coordinator":  # a turn may name another provider than its brain's
             warm_up_vendors()
+        gc.collect()
         _calm_collector()
         tell_ready()
 
@@ -91,6 +98,5 @@ def pool_app(
 
 def _calm_collector() -> None:
     """What was loaded so far stays for good: keep the garbage collector from walking it again and again."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

@@ -34,6 +34,7 @@ def main(descriptor: int) -> None:
         configure_logs(settings.log_level, json_lines=settings.log_format == "json")
         wiring = _Lone(settings, load_brain(settings.app), owner=first["owner"])
         wiring.warm_up()
+        wiring.warm_up_models()
     except BaseException as error:
         send_frame(sock, {"error": f"{type(error).__name__}: {error}"})
         return

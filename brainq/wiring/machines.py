@@ -234,6 +234,12 @@ class Wiring(People):
                 "Redis is a Cluster, which brainq does not work on; put one primary into BRAINQ_REDIS_URL"
             )
         _ = self.store
+
+    def warm_up_models(self) -> None:
+        """Import the price list and the SDK of the brain's model, which takes up to a second of CPU.
+
+        For processes that ask models. Raises SetupError and InvalidInput for what is wrong with the model.
+        """
         cost_usd("openai", "warm-up", TokenUsage(input_tokens=1))
         provider, _model = resolve_model(self.brain.model)
         warm_up(provider)
