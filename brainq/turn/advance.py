@@ -14,6 +14,7 @@ from brainq.observe.logs import logger
 from brainq.turn.auxiliary import Auxiliary
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide
 from brainq.turn.ending import Ender
+from brainq.turn.facts import facts_of
 from brainq.turn.faults import end_of_fault
 from brainq.turn.outcome import Answer, Calls, RungAgain, StepOutcome
 from brainq.turn.patience import AT_ONCE, Patience, Trying
@@ -124,13 +125,14 @@ class Coordinator:
         if view.flag and not view.begun:
             trying(lambda: self._brakes.taken(claim.session_id, view.flag, claim.turn_id))
         thinking = self._thinking.on_turn_start(view.turn_number)
-        decision = decide(view, thinking)
+        facts = facts_of(view)
+        decision = decide(facts, thinking)
         if isinstance(decision, Reflect):
             done = self._auxiliary.reflect(claim, view, trying)
             if done:
                 return done
-            view = replace(view, reflected_step=view.step)  # it cannot be made: on to the step itself
-            decision = decide(view, thinking)
+            # It cannot be made: on to the step itself.
+            decision = decide(replace(facts, reflected_step=facts.step), thinking)
         match decision:
             case Reflect():
                 raise AssertionError("a step is reflected on once")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from brainq.contracts.reflection import ThinkLevel
 from brainq.contracts.status import Awaits, Ending, StopReason
-from brainq.contracts.view import TurnView
+from brainq.turn.facts import TurnFacts
 from brainq.turn.thinking import ThinkingManager
 
 MOST_DEATHS_ALONE = 2  # of processes that worked on one turn and on nothing else: one may be an accident
@@ -84,39 +84,39 @@ NOTHING_TO_COMPACT = End(
 NEVER_REFLECTS = ThinkingManager(ThinkLevel.OFF)
 
 
-def decide(view: TurnView, thinking: ThinkingManager = NEVER_REFLECTS) -> Decision:
+def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Decision:
     """Cancel first, then the deadline, then limits, then a reflection, then the next step."""
-    if view.cancel:
-        return End(Ending.CANCELLED, StopReason.CANCELLED, "it was cancelled", view.cancel_reason)
-    if view.remaining_ms <= 0:
+    if facts.cancel:
+        return End(Ending.CANCELLED, StopReason.CANCELLED, "it was cancelled", facts.cancel_reason)
+    if facts.remaining_ms <= 0:
         return End(Ending.TIMED_OUT, StopReason.DEADLINE, "its deadline has passed")
-    if view.awaits is not Awaits.COORDINATOR:
-        return Wait(f"it waits for {view.awaits}")
-    if view.lost_reason:
-        return End(Ending.FAILED, StopReason.LOST, "Redis lost its state", view.lost_reason)
-    if view.died_alone >= MOST_DEATHS_ALONE:
+    if facts.awaits is not Awaits.COORDINATOR:
+        return Wait(f"it waits for {facts.awaits}")
+    if facts.lost_reason:
+        return End(Ending.FAILED, StopReason.LOST, "Redis lost its state", facts.lost_reason)
+    if facts.died_alone >= MOST_DEATHS_ALONE:
         return End(
             Ending.FAILED,
             StopReason.LOST,
             "it kills the process that works on it",
-            f"quarantined: the process that worked on this turn, and on nothing else, {view.died_how}, "
-            f"{view.died_alone} times; look at what its system prompt, callbacks and provider do",
+            f"quarantined: the process that worked on this turn, and on nothing else, {facts.died_how}, "
+            f"{facts.died_alone} times; look at what its system prompt, callbacks and provider do",
         )
-    if view.lost_attempts >= MOST_LOST:
+    if facts.lost_attempts >= MOST_LOST:
         return End(
             Ending.FAILED,
             StopReason.LOST,
             "its coordinators kept dying",
-            f"quarantined: {view.lost_attempts} workers were lost one after the other while they worked on it",
+            f"quarantined: {facts.lost_attempts} workers were lost one after the other while they worked on it",
         )
-    if view.request.kind == "compact":
-        return COMPACTED if view.compacted else Compact("a compaction is what it is for")
-    next_step = view.step + 1
-    if next_step > view.steps_max:
-        return End(Ending.COMPLETED, StopReason.MAX_STEPS, f"all {view.steps_max} steps are used")
-    if thinking.reflects and thinking.should_reflect(view.step, view.failed_calls, view.reflected_step):
-        return Reflect(f"a reflection on step {view.step} is next")
-    return Think(f"step {next_step} of {view.steps_max} is next")
+    if facts.kind == "compact":
+        return COMPACTED if facts.compacted else Compact("a compaction is what it is for")
+    next_step = facts.step + 1
+    if next_step > facts.steps_max:
+        return End(Ending.COMPLETED, StopReason.MAX_STEPS, f"all {facts.steps_max} steps are used")
+    if thinking.reflects and thinking.should_reflect(facts.step, facts.failed_calls, facts.reflected_step):
+        return Reflect(f"a reflection on step {facts.step} is next")
+    return Think(f"step {next_step} of {facts.steps_max} is next")
 
 
 SPENT = {

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from brainq.contracts.conversation import EMPTY
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.status import Awaits, TraceStatus, TurnState
 from brainq.contracts.trace import ToolTraceEntry
-from brainq.contracts.turn import TurnRequest
-from brainq.contracts.usage import TokenUsage
-from brainq.contracts.view import TurnView
 from brainq.turn.decide import Compact, End, Reflect, Think, Wait, decide
+from brainq.turn.facts import TurnFacts
 
 
 def explain(snapshot: TurnSnapshot, *, sweep_s: float = 1.0, rering_s: float = 5.0) -> str:
@@ -38,7 +35,7 @@ def _queued(snapshot: TurnSnapshot) -> str:
 
 
 def _open(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
-    decision = decide(_view(snapshot))
+    decision = decide(_facts(snapshot))
     match decision:
         case Wait():
             return _waits(snapshot)
@@ -114,30 +111,12 @@ def _seconds(ms: int) -> str:
     return f"{max(0, ms) / 1000:.1f} s"
 
 
-def _view(snapshot: TurnSnapshot) -> TurnView:
-    """What `decide` reads of a turn; the rest is empty."""
-    return TurnView(
-        request=TurnRequest(turn_id=snapshot.turn_id, session_id=snapshot.session_id, user_message="-"),
-        state=snapshot.state,
+def _facts(snapshot: TurnSnapshot) -> TurnFacts:
+    """What is known of the turn from outside."""
+    return TurnFacts(
         awaits=snapshot.awaits,
-        now_ms=snapshot.now_ms,
-        deadline_ms=snapshot.now_ms + round(snapshot.budget.remaining_s * 1000),
-        created_at_ms=snapshot.created_at_ms,
-        active_at_ms=snapshot.created_at_ms,
+        remaining_ms=round(snapshot.budget.remaining_s * 1000),
         step=snapshot.step,
-        thinking_step=0,
-        steps_used=snapshot.budget.steps_used,
         steps_max=snapshot.budget.steps_max,
-        lost_attempts=0,
         cancel=snapshot.cancel_requested,
-        cancel_reason="",
-        begun=True,
-        turn_number=0,
-        write_epoch=0,
-        succeeded={},
-        blocked=frozenset(),
-        history=EMPTY,
-        usage=TokenUsage(),
-        cost_usd=snapshot.budget.cost_usd,
-        open_calls=snapshot.awaits is Awaits.CALLS,
     )

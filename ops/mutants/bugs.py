@@ -5,6 +5,7 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 DECIDE = ("tests/unit/turn/test_decide.py",)
+FACTS = ("tests/unit/turn/test_facts.py",)
 START = ("tests/unit/calls/test_run_start.py",)
 MAILBOX = (
     "tests/integration/test_people_mailbox.py::test_input_that_is_sent_again_after_it_was_read_names_the_step_that_read_it",
@@ -161,49 +162,49 @@ BUGS = (
     Bug(
         "a cancelled turn goes on",
         "brainq/turn/decide.py",
-        "if view.cancel:",
-        "if view.cancel and view.awaits is Awaits.COORDINATOR:",
+        "if facts.cancel:",
+        "if facts.cancel and facts.awaits is Awaits.COORDINATOR:",
         DECIDE,
     ),
     Bug(
         "the deadline's own instant is not past it",
         "brainq/turn/decide.py",
-        "if view.remaining_ms <= 0:",
-        "if view.remaining_ms < 0:",
+        "if facts.remaining_ms <= 0:",
+        "if facts.remaining_ms < 0:",
         DECIDE,
     ),
     Bug(
         "a coordinator acts while others are to",
         "brainq/turn/decide.py",
-        "if view.awaits is not Awaits.COORDINATOR:",
-        "if view.awaits is Awaits.FINALIZER:",
+        "if facts.awaits is not Awaits.COORDINATOR:",
+        "if facts.awaits is Awaits.FINALIZER:",
         DECIDE,
     ),
     Bug(
         "lost attempts never end a turn",
         "brainq/turn/decide.py",
-        "if view.lost_attempts >= MOST_LOST:",
-        "if view.lost_attempts < 0:",
+        "if facts.lost_attempts >= MOST_LOST:",
+        "if facts.lost_attempts < 0:",
         DECIDE,
     ),
     Bug(
         "one lost attempt too many",
         "brainq/turn/decide.py",
-        "if view.lost_attempts >= MOST_LOST:",
-        "if view.lost_attempts > MOST_LOST:",
+        "if facts.lost_attempts >= MOST_LOST:",
+        "if facts.lost_attempts > MOST_LOST:",
         DECIDE,
     ),
     Bug(
         "a step more than the limit",
         "brainq/turn/decide.py",
-        "if next_step > view.steps_max:",
-        "if next_step > view.steps_max + 1:",
+        "if next_step > facts.steps_max:",
+        "if next_step > facts.steps_max + 1:",
         DECIDE,
     ),
     Bug(
         "a compaction is compacted for ever",
         "brainq/turn/decide.py",
-        "return COMPACTED if view.compacted else",
+        "return COMPACTED if facts.compacted else",
         "return COMPACTED if False else",
         DECIDE,
     ),
@@ -212,7 +213,7 @@ BUGS = (
         "brainq/contracts/view.py",
         'if message.role == "tool" and message.step == self.step',
         'if message.role == "tool"',
-        DECIDE,
+        FACTS,
     ),
     Bug(
         "the price is not reserved before a step",
