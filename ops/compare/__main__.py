@@ -36,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if result.failure:
                     console.print(f"  failed: {result.failure}", markup=False, style="red")
         loads.append(round(os.getloadavg()[0], 1))
+        # After each round: a sitting that is broken off keeps what it has.
+        _write(Path(given.to), results, {**on, "load_after_rounds": loads})
     shown = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
     shown.print(table(results))
     cpu, cores = on["cpu"], on["cores"]
@@ -43,7 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{cpu}, {cores} cores, load before {on['load_before'][0]:g}, after each round {loads}; "
         f"Python {on['python']}, {on['redis_server']}; medians of {given.rounds} rounds (least to most)"
     )
-    _write(Path(given.to), results, {**on, "load_after_rounds": loads})
     shown.print(f"written to {given.to}/compare.json, .md and .svg")
     return 0 if all(not result.failure for result in results) else 1
 

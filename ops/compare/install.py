@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 from ops.compare.systems import System
@@ -55,14 +56,13 @@ def version_of(system: System) -> str:
     return ", ".join(" ".join(pair) for pair in zip(system.packages, said, strict=True))
 
 
-def _once(name: str, make: object, *sources: Path) -> None:
+def _once(name: str, make: Callable[[Path, tuple[Path, ...]], None], *sources: Path) -> None:
     directory, mark = INSTALLED / name, INSTALLED / f"{name}.made-from"
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     if mark.exists() and mark.read_text() == digest:
         return
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    assert callable(make)
     make(directory, sources)
     mark.write_text(digest)
 
