@@ -1,50 +1,82 @@
-"""What a user says of themself, found by rules: the extractor that needs no model.
+"""What a user says of themself, found by a few plain shapes: the fallback that needs no model. English.
 
-Reads only the user's own message. The conversation holds more under the role `user`, such as notices of the
-runtime that quote tools; tool results, the context pack and the answer are other people's words, and a memory
-made of them would be theirs.
+It takes sentences over as they stand, and understands none. Only the user's own message is read, up to the first
+thing in it that may be somebody else's words: a tool's, a page's or another person's text is no memory of theirs.
+For more than this bring a `MemoryExtractor` of your own, or let the model do it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from brainq.contracts.memory import MemoryItem
+from brainq.contracts.memory import MemoryItem, MemoryKind
 from brainq.contracts.recorded import RecordedTurn
-from brainq.finalize.own_words import own_sentences
 from brainq.finalize.secrecy import looks_secret
-from brainq.finalize.statements import stated
-from brainq.finalize.words import raw_words
+from brainq.finalize.words import raw_words, sentences
 
 MOST_ITEMS = 8  # a turn
 MOST_CHARS = 300  # of one item; a longer sentence is a story, not a fact
-_FEWEST_WORDS = 2
-_LONGEST_SENTENCE = 4 * MOST_CHARS  # before it is taken apart
+MOST_READ_CHARS = 20_000  # of one message; what follows is pasted, most likely
+_INTRODUCTION = "The user said: "
 
-_CLAUSE = re.compile(
-    r"(?:,\s*(?:and|but|so|also|because|since|as)?\s*|;\s*|\s[-\N{EN DASH}\N{EM DASH}]\s"
-    r"|\s(?:and|but|because)\s(?:also\s)?)"
-    r"(?=(?:I|I'm|my|please|call me|always|never|remember|from now on)\b)",
+# Code, quotes and tags begin what may be another's; so does a line that announces something below it.
+_MATERIAL = re.compile(
+    '```|~~~|`|^[^\\S\\n]*[>|]|<\\w|:[^\\S\\n]*$|["'
+    "\N{LEFT DOUBLE QUOTATION MARK}\N{DOUBLE LOW-9 QUOTATION MARK}\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}"
+    "\N{LEFT SINGLE QUOTATION MARK}]|(?<!\\w)'",
+    re.MULTILINE,
+)
+# From here on the writer plays, or speaks for others.
+_MADE_UP = re.compile(
+    r"\b(?:imagine|pretend|suppose|hypothetical(?:ly)?|role[- ]?play|what if|let'?s say|act (?:as|like)|you are now"
+    r"|for example|translate|summari[sz]e|rewrite|proofread)\b",
     re.IGNORECASE,
 )
-_CONDITION = re.compile(
-    r"\s*(?:if|unless|when|whenever|in case|as long as|while|once|until)\b", re.IGNORECASE
-)
-_OPENING = re.compile(
-    r"^(?:(?:hi|hello|hey|thanks|thank you|ok|okay|well|so|also|and|but|by the way|btw|fyi|oh|yes|no|sure|actually|just"
-    r"|one more thing|ps|p\.s\.|in general|generally)\b(?:\s+(?:there|all|again))?[\s,:!.-]+)+",
+# Asked, denied, wished, told, on a condition, of the moment, or about something that stands elsewhere.
+_UNSURE = re.compile(
+    r"\?|\b(?:if|unless|until|not|no longer|used to|would|should|might|maybe|said|says|wrote|told|today|tomorrow|right now"
+    r"|currently|these|those|it|this|above|below|second|first|errors?|bugs?|broken|fails?|problems?|stuck)\b",
     re.IGNORECASE,
 )
+_DAY = r"(?:day|morning|evening|night|week|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+_PLAIN: tuple[tuple[MemoryKind, str], ...] = (
+    (
+        "preference",
+        r"I (?:really |much |generally )?prefer \w|I (?:hate|dislike|don't like|can't stand) \w",
+    ),
+    ("preference", r"(?:please )?(?:always|never) \w+ \w|(?:please )?from now on,? \w"),
+    ("preference", r"(?:please )?call me (?-i:[A-Z])\w+(?: please)?$"),
+    ("habit", rf"I (?:usually|always|often|never|rarely) \w+ \w|every {_DAY} I \w|I \w.* every {_DAY}$"),
+    (
+        "fact",
+        r"my (?:\w+(?:'s)? ){0,2}(?:name|birthday|time ?zone|job|diet|language|pronouns) (?:is|are) \w",
+    ),
+    ("fact", r"my \w+ is (?:called|named) \w|my favou?rite \w+ is \w"),
+    ("fact", r"I(?:'m| am) (?:allergic to|from|an? (?:vegetarian|vegan)|\d+ years old)\b"),
+    ("fact", r"I (?:live in|work (?:as|at|for)|speak) \w"),
+    ("fact", r"(?:please )?remember(?: that|:) \w+ \w"),
+)
+_SHAPES: list[tuple[MemoryKind, re.Pattern[str]]] = [
+    (kind, re.compile(shape, re.IGNORECASE)) for kind, shape in _PLAIN
+]
 
 
 class RuleMemoryExtractor:
-    """Finds statements such as "I prefer ...", "please always ...", "call me ...", "my dog's name is ...". Fits
-    `contracts.memory.MemoryExtractor`; English; the same turn always gives the same items."""
+    """Finds sentences that begin like "I prefer ...", "please always ...", "call me ...", "my name is ...". Fits
+    `contracts.memory.MemoryExtractor`; the same turn always gives the same items."""
 
     def extract_turn(self, turn: RecordedTurn) -> tuple[MemoryItem, ...]:
         """At most eight items, in the order they were said; never raises for what the user wrote."""
-        found = (item for sentence in own_sentences(turn.user_message) for item in _items_of(sentence))
+        message = turn.user_message[:MOST_READ_CHARS].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+        found: list[MemoryItem] = []
+        for sentence in sentences(_MATERIAL.split(message, maxsplit=1)[0]):
+            if _MADE_UP.search(sentence):
+                break
+            said = sentence.rstrip(".!; ")
+            kind = _kind_of(said)
+            if kind is not None:
+                found.append(MemoryItem(kind=kind, text=f"{_INTRODUCTION}{said}."))
         return worth_keeping(found)
 
 
@@ -60,20 +92,7 @@ def worth_keeping(items: Iterable[MemoryItem]) -> tuple[MemoryItem, ...]:
     return tuple(kept.values())
 
 
-def _items_of(sentence: str) -> Iterator[MemoryItem]:
-    # The sentence as a whole decides about secrets: "my login is x, my password is y" must not leave the login.
-    if len(sentence) > _LONGEST_SENTENCE or looks_secret(sentence):
-        return
-    for clause in _clauses(sentence):
-        said = _OPENING.sub("", clause.strip()).strip().rstrip(".!;, ")
-        if len(raw_words(said)) < _FEWEST_WORDS or len(said) > MOST_CHARS:
-            continue
-        found = stated(said)
-        if found is not None and len(found[1]) <= MOST_CHARS:
-            kind, text = found
-            yield MemoryItem(kind=kind, text=text)
-
-
-def _clauses(sentence: str) -> list[str]:
-    """The sentence's statements; one that begins with a condition stays whole, and then matches nothing."""
-    return [sentence] if _CONDITION.match(sentence) else _CLAUSE.split(sentence)
+def _kind_of(said: str) -> MemoryKind | None:
+    if len(said) + len(_INTRODUCTION) >= MOST_CHARS or _UNSURE.search(said):
+        return None
+    return next((kind for kind, shape in _SHAPES if shape.match(said)), None)

@@ -44,7 +44,7 @@ def test_a_turn_is_remembered_learned_from_and_judged(pumps: Pumps) -> None:
     pump = pump_of(pumps, brain_of("faithfulness", "tone", memory=Memory(retriever=None), own=(Tone(),)))
     handle = run_turn(pump)
     assert handle.result(timeout_s=1).text == ANSWER
-    assert memories(pump, handle) == [("The user says they prefer short answers.", 1)]
+    assert memories(pump, handle) == [("The user said: I prefer short answers.", 1)]
     seen = pump.wiring.store.observations.of_turn(handle.turn_id)
     assert {(row.kind, row.text) for row in seen} == {("topic", "boat lie"), ("topic", "short answers")}
     user_row = pump.wiring.store.messages.user_row(handle.turn_id)
@@ -80,7 +80,7 @@ def test_a_scope_is_shared_by_the_sessions_of_a_user(pumps: Pumps) -> None:
     pump = pump_of(pumps, brain_of(memory=Memory(retriever=None, scope=lambda session_id: "user-1")))
     run_turn(pump)
     assert [row.text for row in pump.wiring.store.memories.list("user-1")] == [
-        "The user says they prefer short answers."
+        "The user said: I prefer short answers."
     ]
 
 

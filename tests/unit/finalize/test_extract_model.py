@@ -15,7 +15,7 @@ from brainq.providers.aside import Aside
 from brainq.providers.scripted import ScriptedProvider, fails, says
 from tests.unit.finalize.support import aside, recorded
 
-BY_RULES = "The user says they prefer tea."
+BY_RULES = "The user said: I prefer tea."
 
 
 def extract(reply: Any, user: str = "I prefer tea", text: str = "Noted.") -> list[str]:

@@ -89,7 +89,7 @@ def test_they_run_however_the_turn_ended(how: Any) -> None:
     ExtractMemories().run(context("memory", turn, parts=parts, rows=rows))
     ObserveTurn().run(context("learner", turn, parts=parts, rows=rows))
     scope, items = rows.done["memory"]
-    assert (scope, [item.text for item in items]) == ("s1", ["The user says they prefer tea."])
+    assert (scope, [item.text for item in items]) == ("s1", ["The user said: I prefer tea."])
     scope, event_id, seen = rows.done["learner"]
     assert (scope, event_id) == ("s1", "chat_message:7")
     assert {one.kind for one in seen} == (
