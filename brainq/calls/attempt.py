@@ -98,10 +98,7 @@ class Attempt:
 
     def wait_until_expiry(self) -> Ended | None:
         """How it ended, or None once the token has expired first."""
-        while self._ended is None:
-            remaining_s = self._token.remaining_s
-            if remaining_s <= 0:
-                break
+        while self._ended is None and (remaining_s := self._token.remaining_s) > 0:
             self._wait(remaining_s)
         return self._ended
 

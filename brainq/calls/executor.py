@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from brainq.calls.attempt import COOPERATIVE_GRACE_S, GRACE_S, Attempt, OnLate
@@ -77,19 +78,17 @@ class BoundedToolExecutor:
     def _run_plain(
         self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, attempt: Attempt
     ) -> Ended:
-        # The caller's context variables go along, so that a tool's spans hang under the call's.
-        variables = contextvars.copy_context()
-
         def work() -> None:
             try:
-                value = variables.run(_call, tool, arguments, context)
+                value = tool.function(**tool.keywords(arguments, context))
             except BaseException as error:  # SystemExit, too: it must not end a pooled thread
                 attempt.raised(error)
             else:
                 attempt.returned(value)
 
         try:
-            self._threads.start(work)
+            # The caller's context variables go along, so that a tool's spans hang under the call's.
+            self._threads.start(partial(contextvars.copy_context().run, work))
         except RuntimeError as error:  # the system gives no more threads
             attempt.raised(error)
         return (
@@ -110,7 +109,7 @@ class BoundedToolExecutor:
                 attempt.never_started()
                 return
             try:
-                coroutine = variables.run(_call, tool, arguments, context)
+                coroutine = variables.run(lambda: tool.function(**tool.keywords(arguments, context)))
             except Exception as error:  # arguments that do not fit the annotations
                 attempt.raised(error)
                 return
@@ -136,7 +135,3 @@ def _report(task: asyncio.Task[Any], attempt: Attempt) -> None:
         attempt.raised(error)
     else:
         attempt.returned(task.result())
-
-
-def _call(tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Any:
-    return tool.function(**tool.keywords(arguments, context))

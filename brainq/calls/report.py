@@ -35,35 +35,20 @@ NEVER_STARTED = ToolFailure(
 )
 
 
-def status_of(outcome: ToolOutcome) -> TraceStatus:
+def _recorded(outcome: ToolOutcome) -> tuple[TraceStatus, str]:
+    """The status, and a few words for people, without content."""
     match outcome:
         case ToolSuccess():
-            return TraceStatus.COMPLETED
+            return TraceStatus.COMPLETED, "partial" if outcome.partial else ""
         case ToolFailure():
-            return TraceStatus.FAILED
+            where = f" at {outcome.where}" if outcome.where else ""
+            return TraceStatus.FAILED, f"{outcome.error_type}{where}"
         case ToolTimeout():
-            return TraceStatus.TIMED_OUT
+            return TraceStatus.TIMED_OUT, "still running" if outcome.still_running else ""
         case ToolDenied():
-            return TraceStatus.DENIED
+            return TraceStatus.DENIED, outcome.reason
         case ToolUnknown():
-            return TraceStatus.UNKNOWN
-        case _:
-            assert_never(outcome)
-
-
-def detail_of(outcome: ToolOutcome) -> str:
-    """A few words for people, without content."""
-    match outcome:
-        case ToolSuccess():
-            return "partial" if outcome.partial else ""
-        case ToolFailure():
-            return f"{outcome.error_type} at {outcome.where}" if outcome.where else outcome.error_type
-        case ToolDenied():
-            return outcome.reason
-        case ToolTimeout():
-            return "still running" if outcome.still_running else ""
-        case ToolUnknown():
-            return outcome.why or "worker lost"
+            return TraceStatus.UNKNOWN, outcome.why or "worker lost"
         case _:
             assert_never(outcome)
 
@@ -93,17 +78,8 @@ class Report:
 
 
 def report_of(claim: CallClaim, outcome: ToolOutcome) -> Report:
-    return Report(status_of(outcome), message_of(claim, outcome), detail_of(outcome), outcome.retryable)
-
-
-def is_cut_by_cancel(outcome: ToolOutcome, token: DeadlineToken) -> bool:
-    """Whether the call was cut off, or gave up, because its turn no longer wants it; not because its time was up."""
-    return token.is_cancelled and (
-        isinstance(outcome, ToolTimeout)
-        # A child process that died of the cancel, before it could say anything.
-        or (isinstance(outcome, ToolFailure) and outcome.error_type == "ProcessDied")
-        or (isinstance(outcome, ToolUnknown) and outcome.why == "ProcessDied")
-    )
+    status, detail = _recorded(outcome)
+    return Report(status, message_of(claim, outcome), detail, outcome.retryable)
 
 
 def ending_of(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> tuple[ToolOutcome, Report]:
@@ -112,15 +88,30 @@ def ending_of(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> t
     A call that returned in spite of a cancel has completed. One that was cut off is `cancelled` if it surely changed
     nothing; a write that had begun is `unknown`, and never guessed.
     """
-    if not is_cut_by_cancel(outcome, token):
+    if not isinstance(outcome, ToolSuccess):
+        if token.is_cancelled and _is_cut(outcome):
+            return _ending_of_cancelled(claim, outcome)
         outcome = _as_sure(claim, outcome)
-        return outcome, report_of(claim, outcome)
+    return outcome, report_of(claim, outcome)
+
+
+def _is_cut(outcome: ToolOutcome) -> bool:
+    """Whether a call of a cancelled turn was cut off, or gave up, because of that; not because its time was up."""
+    return (
+        isinstance(outcome, ToolTimeout)
+        # A child process that died of the cancel, before it could say anything.
+        or (isinstance(outcome, ToolFailure) and outcome.error_type == "ProcessDied")
+        or (isinstance(outcome, ToolUnknown) and outcome.why == "ProcessDied")
+    )
+
+
+def _ending_of_cancelled(claim: CallClaim, outcome: ToolOutcome) -> tuple[ToolOutcome, Report]:
     after_ms = outcome.after_ms if isinstance(outcome, ToolTimeout) else max(1, outcome.latency_ms)
     said = cancelled_text(after_ms, is_read=claim.effect.is_read)
     if after_ms == 0:
         return (outcome if claim.effect.is_read else NEVER_STARTED), never_started(claim)
     if claim.effect.is_read:
-        return outcome, _cancelled(claim, said, detail_of(outcome))
+        return outcome, _cancelled(claim, said, _recorded(outcome)[1])
     unknown = ToolUnknown(message=said, latency_ms=outcome.latency_ms)
     return unknown, Report(TraceStatus.UNKNOWN, message_of(claim, unknown), "cancelled")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
@@ -29,6 +30,7 @@ from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.did import OF_CALL, Did, Failed
+from brainq.contracts.effect import Effect
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
@@ -123,7 +125,7 @@ class CallRunner:
             report = report_of(claim, outcome)
             self._settle(claim, None, outcome, None, report)
             return _did("not loaded", report)
-        token = DeadlineToken.from_budget(claim, claim.cap_ms / 1000)
+        token = DeadlineToken(min(claim.cap_ms, claim.remaining_ms) / 1000)
         latch.guard(token)
         held.enter_context(self._beats.hold(lambda: self._calls.beat(claim), token.cancel))
         # What needs Redis comes before the intent: between that and the function nothing may fail.
@@ -155,7 +157,7 @@ class CallRunner:
 
     def _runs_apart(self, claim: CallClaim, tool: Tool) -> bool:
         """The workers that ran it before are gone, and this call may be what killed them."""
-        return claim.attempt > MOST_LOST and self._brain.tools.get(tool.name) is tool
+        return claim.attempt > MOST_LOST and tool is not self._memory
 
     def _run(self, claim: CallClaim, tool: Tool, token: DeadlineToken, context: RunContext) -> str:
         has_ended = False
@@ -185,7 +187,8 @@ class CallRunner:
         if still_runs and claim.lanes:
             self._beats.hold(keep_lanes, _ignore)
         outcome, report = ending_of(claim, ended, token)
-        self._starts.record(claim, outcome, late=False)
+        if claim.effect is not Effect.READ_ONLY:
+            self._starts.record(claim, outcome, late=False)
         reply = self._settle(claim, tool, outcome, context, report, still_runs=still_runs)
         if reply.word == "LATE":
             self._starts.record(claim, outcome, late=True)
@@ -201,8 +204,10 @@ class CallRunner:
         *,
         still_runs: bool = False,
     ) -> SettleReply:
-        if tool is not None and context is not None:
-            self._post_hook(claim, tool, outcome)
+        hook = self._brain.callbacks.on_post_tool_use
+        # What a turn begins with is not a tool use of the model's.
+        if hook is not None and tool is not None and context is not None and claim.step > 0:
+            _tell(hook, claim, tool, outcome)
         outputs = context.outputs() if context is not None else None
         asked_block = isinstance(outcome, ToolSuccess | ToolFailure) and outcome.block_tool
         return self._calls.settle(
@@ -214,22 +219,18 @@ class CallRunner:
             retryable=report.retryable,
             sources=sources_of(outputs, claim.step) if outputs else (),
             block_tool=asked_block or bool(outputs and outputs.block_tool),
-            notice=notice_of(claim, outcome),
-            changes=changes_of(outputs) if outputs else (),
+            notice=None if claim.effect is Effect.READ_ONLY else notice_of(claim, outcome),
+            changes=changes_of(outputs) if outputs and outputs.changes else (),
             still_runs=still_runs,
         )
 
-    def _post_hook(self, claim: CallClaim, tool: Tool, outcome: ToolOutcome) -> None:
-        hook = self._brain.callbacks.on_post_tool_use
-        if hook is None or claim.step == 0:  # what a turn begins with is not a tool use of the model's
-            return
-        call = ToolCall(id=claim.call_id, name=claim.tool, arguments=dict[str, object](claim.arguments))
-        try:
-            hook(PostToolUse(claim.turn_id, claim.session_id, call, tool.spec, outcome))
-        except Exception as failure:
-            log.error(
-                "on_post_tool_use raised", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id
-            )
+
+def _tell(hook: Callable[[PostToolUse], None], claim: CallClaim, tool: Tool, outcome: ToolOutcome) -> None:
+    call = ToolCall(id=claim.call_id, name=claim.tool, arguments=dict[str, object](claim.arguments))
+    try:
+        hook(PostToolUse(claim.turn_id, claim.session_id, call, tool.spec, outcome))
+    except Exception as failure:
+        log.error("on_post_tool_use raised", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id)
 
 
 def _did(word: str, report: Report | None) -> Did:

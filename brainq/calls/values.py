@@ -23,7 +23,8 @@ def jsonable(value: Any) -> Any:
     if value is None or (isinstance(value, bool | int) and -(2**63) <= value < 2**63):
         return value
     if isinstance(value, str):
-        return _cut(clean(str(value)))
+        text = clean(str(value))
+        return text if len(text) <= MAX_RESULT_CHARS else _cut(text)
     text = _json_text(value)
     if len(text) > MAX_RESULT_CHARS:
         return _cut(text)
@@ -55,8 +56,6 @@ def _json_text(value: Any) -> str:
 
 
 def _cut(text: str) -> str:
-    if len(text) <= MAX_RESULT_CHARS:
-        return text
     marker = f"\n[cut: the first {{}} of {len(text)} characters]"
     shown = MAX_RESULT_CHARS - len(marker) - 8
     return text[:shown] + marker.format(shown)

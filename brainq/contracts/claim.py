@@ -62,10 +62,6 @@ class CallClaim:
     def idempotency_key(self) -> str:
         return f"{self.turn_id}:{self.call_id}"
 
-    def per_tool_remaining_s(self, cap_s: float) -> float:
-        """As `TurnBudget.per_tool_remaining_s`, from what was left of the turn's time at the claim."""
-        return max(0.0, min(cap_s, self.remaining_ms / 1000))
-
 
 @dataclass(frozen=True, slots=True)
 class StepClaim:

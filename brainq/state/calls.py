@@ -146,10 +146,10 @@ class RedisCalls:
             detail=detail,
             latency_ms=latency_ms,
             retryable=retryable,
-            found=_rows(sources),
+            found=_rows(sources) if sources else "",
             block=block_tool,
             notice=notice.model_dump_json(exclude_defaults=True) if notice else "",
-            changed=_rows(changes),
+            changed=_rows(changes) if changes else "",
             still_runs=still_runs,
         )
         self._outbox.flush(claim.session_id)

@@ -273,10 +273,10 @@ BUGS = (
     ),
     Bug(
         "lanes are not looked at between the intent and the start",
-        "brainq/calls/start.py",
-        'kept = not claim.lanes or self._lanes.beat(ref) == "OK"',
-        "kept = True",
-        START,
+        "brainq/state/lua/call_start.lua",
+        "if not redis.call('ZSCORE', leases, holder) then return {'LOST'} end",
+        "",
+        ("tests/lua/test_call_start.py",),
     ),
     Bug(
         "nobody writes down that a call never started while Redis is away",
@@ -337,7 +337,7 @@ BUGS = (
     Bug(
         "a worker claims calls that its pool does not serve",
         "brainq/state/lua/call_claim.lua",
-        "then return {'DROP', 'not served here'} end",
+        "then return {'DROP', 'unserved'} end",
         "then end",
         ("tests/integration/test_forged_messages.py", "tests/lua/test_call_claim.py"),
     ),

@@ -58,11 +58,6 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "if false then",
     ),
     "settles count no call twice": ("call_settle", "if left <= 0 or", "if left < 0 or"),
-    "call_start looks at no lane": (
-        "call_start",
-        "if not redis.call('ZSCORE', leases, holder) then",
-        "if false then",
-    ),
     "turn_end seals no mailbox": (
         "turn_end",
         "local bounced = bounce_all(turn, events, mailbox, receipts)",
