@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Literal, Protocol, Unpack
 
 from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallClaim, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, CallDropped, CallRef, SettleReply
 from brainq.contracts.intent import Intent
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolOutcome
@@ -24,7 +24,7 @@ class Calls(Protocol):
     give_token   notes that the call gives a token away: that one, or the one an earlier attempt gave. Returns it
     """
 
-    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | str: ...
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallDropped: ...
     def start(self, claim: CallClaim) -> str: ...
     def beat(self, claim: CallClaim) -> str: ...
     def give_token(self, claim: CallClaim, token: str) -> str: ...

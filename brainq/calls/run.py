@@ -28,7 +28,7 @@ from brainq.calls.start import Starts
 from brainq.calls.stopping import StopLatch
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallClaim, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, CallRef, Dropped, SettleReply
 from brainq.contracts.did import OF_CALL, Did, Failed
 from brainq.contracts.effect import Effect
 from brainq.contracts.memory import MemoryRetriever
@@ -46,8 +46,6 @@ from brainq.tools.tool import Tool
 log = logger("brainq.calls")
 
 MOST_LOST = 2  # a call that lost so many workers runs in a process where nothing else does
-NOT_SERVED = "unserved"
-"""Why the doorbell of a call is dropped whose effect another pool serves: a forged one, or a wrong queue."""
 
 
 class CallRunner:
@@ -105,10 +103,11 @@ class CallRunner:
             if self._stops is not None:
                 held.enter_context(self._stops.watch(session_id, turn_id, latch.stop))
             claim = self._calls.claim(ref, attempt, f"{next(self._numbers)}@{self._owner}")
-            if isinstance(claim, str):
-                tell = log.warning if claim == NOT_SERVED else log.debug
-                tell("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim)
-                return f"dropped: {claim}"
+            if isinstance(claim, Dropped):
+                # Another pool serves the call's effect: the doorbell was forged, or put into a wrong queue.
+                tell = log.warning if claim.why == "unserved" else log.debug
+                tell("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim.why)
+                return f"dropped: {claim.why}"
             return self._claimed(claim, latch, held)
 
     def _claimed(self, claim: CallClaim, latch: StopLatch, held: ExitStack) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from brainq.client.budget import BudgetState, TurnBudget
-from brainq.contracts.claim import CallClaim, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, CallDropped, CallRef, Dropped, SettleReply
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
@@ -34,7 +34,7 @@ class RuntimeStore(Protocol):
 class TraceStore(Protocol):
     """The moves of a call's status. See `state.calls.RedisCalls`."""
 
-    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | str: ...
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallDropped: ...
     def trace(self, session_id: str, turn_id: str) -> tuple[ToolTraceEntry, ...]: ...
     def settle(
         self,
@@ -177,7 +177,8 @@ class TurnRuntimeState:
 
     def set_trace_running(self, call_id: str, attempt: int, owner: str) -> CallClaim | str:
         """dispatched -> running, for one owner; or why not."""
-        return self._traces.claim(CallRef(self.session_id, self.turn_id, call_id), attempt, owner)
+        claim = self._traces.claim(CallRef(self.session_id, self.turn_id, call_id), attempt, owner)
+        return claim.why if isinstance(claim, Dropped) else claim
 
     def mark_trace_timed_out(self, claim: CallClaim, message: Message, latency_ms: int = 0) -> bool:
         """running -> timed_out. What the call's function returns later cannot enter the turn."""

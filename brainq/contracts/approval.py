@@ -11,6 +11,9 @@ from pydantic import JsonValue
 from brainq.contracts.base import Wire
 from brainq.contracts.effect import Effect
 
+DecideWord = Literal["APPROVED", "DENIED", "DECIDED", "EXPIRED", "STALE", "ENDED", "GONE"]
+"""What deciding an approval did."""
+
 ApprovalState = Literal["pending", "approved", "denied", "expired", "void"]
 """`void`: its turn ended before anybody decided."""
 

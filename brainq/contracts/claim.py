@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Literal, TypeVar
 
 from brainq.contracts.approval import ApprovalAsk
 from brainq.contracts.effect import Effect
+from brainq.contracts.status import TraceStatus, TurnState
+
+Why = TypeVar("Why")
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped(Generic[Why]):
+    """In place of a claim: the doorbell is to be dropped."""
+
+    why: Why
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +28,25 @@ class TurnClaim:
     owner: str
     fence: int
     now_ms: int
+
+
+TurnDropped = Dropped[TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits"]]
+"""`suspect`: the turn lost its worker too often to be worked on beside others; `awaits`: its calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepBegun:
+    """The right to ask the model: the step, and which attempt at it this is. Both count from 1."""
+
+    step: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepSpent:
+    """In place of it: the budget does not allow the step."""
+
+    what: Literal["steps", "tokens", "cost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +92,11 @@ class CallClaim:
         return f"{self.turn_id}:{self.call_id}"
 
 
+CallDropped = Dropped[TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held"]]
+"""`unserved`: another pool serves the call's effect; `closed`: the turn no longer wants it;
+`held`: a hold stands."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepClaim:
     """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text;
@@ -81,6 +115,9 @@ class StepClaim:
     def step_key(self) -> str:
         """The same for every try of this step of this turn: give it to services as idempotency key."""
         return f"{self.turn_id}:{self.step}"
+
+
+StepDropped = Dropped[Literal["gone", "stale", "held", "later"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +159,13 @@ class PlannedCall:
     ask: ApprovalAsk | None = None
 
 
+CancelWord = Literal["CANCELLED", "REQUESTED", "LIVE", "ENDED", "GONE"]
+SettleWord = Literal["SETTLED", "PARKED", "LATE", "LOST", "ALIVE", "GONE", "EARLY", "USED", "BAD"]
+
+
 @dataclass(frozen=True, slots=True)
 class SettleReply:
     """What recording a call's end did: `SETTLED`, `PARKED`, `LATE` or `LOST`; after the last two its status."""
 
-    word: str
-    status: str = ""
+    word: SettleWord
+    status: TraceStatus | Literal["gone", ""] = ""

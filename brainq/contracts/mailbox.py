@@ -6,6 +6,9 @@ from typing import Literal
 
 from brainq.contracts.base import Wire
 
+PutWord = Literal["ACCEPTED", "ALREADY", "SEALED", "FULL", "GONE"]
+"""What putting an input into a mailbox did."""
+
 ReceiptState = Literal["accepted", "consumed", "bounced", "refused"]
 
 

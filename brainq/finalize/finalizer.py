@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from brainq.beats import Beats
-from brainq.contracts.claim import StepClaim
+from brainq.contracts.claim import Dropped, StepClaim
 from brainq.contracts.did import Did, Failed
 from brainq.finalize.ended import EndedTurns
 from brainq.finalize.order import StepOrder
@@ -80,9 +80,9 @@ class TurnFinalizer:
         others. The first failure ends the visit.
         """
         claim = self._chain.claim(session_id, turn_id, step_name, self._owner)
-        if isinstance(claim, str):
-            log.debug("doorbell dropped", turn_id=turn_id, step=step_name, why=claim)
-            return f"dropped: {claim}"
+        if isinstance(claim, Dropped):
+            log.debug("doorbell dropped", turn_id=turn_id, step=step_name, why=claim.why)
+            return f"dropped: {claim.why}"
         until = time.monotonic() + self._visit_s
         did, following = self._answer(claim, until)
         while following is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from brainq.contracts.claim import StepClaim
+from typing import Literal
+
+from brainq.contracts.claim import Dropped, StepClaim, StepDropped
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.finalize.ports import Chain
@@ -44,14 +46,14 @@ class SentChain:
         if self.published(session_id, turn_id) is None:
             self._live.set_text(session_id, turn_id, text)
 
-    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | str:
-        return "retry"
+    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepDropped:
+        return Dropped("stale")
 
     def beat(self, claim: StepClaim) -> str:
         return "OK"
 
-    def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | str:
-        return "retry"
+    def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> Literal["LOST"]:
+        return "LOST"
 
     def finish(self, claim: StepClaim) -> str:
         return "retry"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from brainq.contracts.approval import AskState, EditedCall
+from brainq.contracts.approval import AskState, DecideWord, EditedCall
 from brainq.contracts.claim import CallRef
 
 
@@ -26,5 +26,5 @@ class Approvals(Protocol):
         by: str,
         why: str,
         edited: EditedCall | None = ...,
-    ) -> tuple[str, str]: ...
+    ) -> tuple[DecideWord, str]: ...
     def states(self, refs: Sequence[CallRef]) -> Sequence[AskState | None]: ...

@@ -18,8 +18,10 @@ class Asides(Protocol):
     skip_opening   lets a turn go on without what its opening wave has not brought
     """
 
-    def open(self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float) -> str: ...
-    def skip_opening(self, session_id: str, turn_id: str) -> str: ...
+    def open(
+        self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float
+    ) -> Literal["OPENED", "ALREADY", "LOST"]: ...
+    def skip_opening(self, session_id: str, turn_id: str) -> Literal["SKIPPED", "ALREADY", "EARLY"]: ...
     def begin(
         self,
         claim: TurnClaim,
@@ -27,7 +29,7 @@ class Asides(Protocol):
         mark: str,
         tokens: int,
         usd: float | None,
-    ) -> str: ...
+    ) -> Literal["GO", "DONE", "SPENT", "LOST"]: ...
     def commit_note(
         self,
         claim: TurnClaim,
@@ -47,4 +49,4 @@ class Asides(Protocol):
         data: Mapping[str, JsonValue],
         mark: str,
         forget: Sequence[str],
-    ) -> str: ...
+    ) -> Literal["COMPACTED", "CHANGED", "LOST"]: ...

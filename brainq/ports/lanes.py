@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from brainq.contracts.claim import CallRef
 
@@ -15,6 +15,6 @@ class Lanes(Protocol):
     check   leaves them, unless their call is queued or runs
     """
 
-    def beat(self, ref: CallRef) -> str: ...
+    def beat(self, ref: CallRef) -> Literal["OK", "LOST"]: ...
     def lapsed(self, most: int) -> tuple[str, list[CallRef]]: ...
     def check(self, ref: CallRef, mark: str) -> str: ...

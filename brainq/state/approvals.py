@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
-from brainq.contracts.approval import ApprovalState, AskState, EditedCall
+from brainq.contracts.approval import ApprovalState, AskState, DecideWord, EditedCall
 from brainq.contracts.claim import CallRef
 from brainq.state.attention import GOING_ON_S, look_within
 from brainq.state.keys import Keys
@@ -37,7 +37,7 @@ class RedisApprovals:
         by: str,
         why: str,
         edited: EditedCall | None = None,
-    ) -> tuple[str, str]:
+    ) -> tuple[DecideWord, str]:
         """(word, detail, calls that now wait for their lanes).
 
         `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with how it stands; `STALE`: the arguments are other ones;

@@ -25,7 +25,9 @@ class RedisAsides:
         self._keys = keys
         self._outbox = outbox
 
-    def open(self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float) -> str:
+    def open(
+        self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float
+    ) -> Literal["OPENED", "ALREADY", "LOST"]:
         """Open the wave of step 0: `OPENED`, `ALREADY` or `LOST`. Once open, the turn awaits its calls."""
         reply = self._run.turn_open(
             claim.session_id,
@@ -38,7 +40,7 @@ class RedisAsides:
         self._outbox.flush(claim.session_id)
         return reply
 
-    def skip_opening(self, session_id: str, turn_id: str) -> str:
+    def skip_opening(self, session_id: str, turn_id: str) -> Literal["SKIPPED", "ALREADY", "EARLY"]:
         """Go on without what the opening wave has not brought: `SKIPPED`, `ALREADY` or `EARLY`."""
         reply = self._run.opening_skip(session_id, turn_id)
         self._outbox.flush(session_id)
@@ -51,7 +53,7 @@ class RedisAsides:
         mark: str,
         tokens: int,
         usd: float | None,
-    ) -> str:
+    ) -> Literal["GO", "DONE", "SPENT", "LOST"]:
         """Mark a `reflection` or `compaction` as tried: `GO`, `DONE` (tried before), `SPENT` or `LOST`.
 
         tokens, usd   the most it is thought to cost: held against the budget, and charged if its worker is lost
@@ -101,7 +103,7 @@ class RedisAsides:
         data: Mapping[str, JsonValue],
         mark: str,
         forget: Sequence[str],
-    ) -> str:
+    ) -> Literal["COMPACTED", "CHANGED", "LOST"]:
         """Replace the `drop` oldest of `expect` messages by `front`: `COMPACTED`, `CHANGED` or `LOST`.
 
         mark     how full the context is afterwards, tokens

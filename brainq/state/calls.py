@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
-from brainq.contracts.claim import CallClaim, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, CallDropped, CallRef, Dropped, SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
@@ -47,7 +47,7 @@ class RedisCalls:
         self._lease_ms = int(lease_s * 1000)
         self._serves = [effect.value for effect in serves]
 
-    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | str:
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallDropped:
         """The right to run this attempt, or why the doorbell is dropped; `held`: a hold stands."""
         reply = self._run.call_claim(
             ref.session_id,
@@ -60,7 +60,7 @@ class RedisCalls:
         )
         if isinstance(reply, CallClaimDrop):
             self._outbox.flush(ref.session_id)
-            return reply.why
+            return Dropped(reply.why)
         spec: dict[str, Any] = json.loads(reply.spec)
         return CallClaim(
             session_id=ref.session_id,
@@ -81,7 +81,7 @@ class RedisCalls:
             edited=reply.edited,
         )
 
-    def beat(self, claim: CallClaim) -> str:
+    def beat(self, claim: CallClaim) -> Literal["OK", "CLOSED", "LOST"]:
         """Renew its lease, and its lanes': `OK`, `CLOSED` (its turn no longer wants it) or `LOST` (it is another's)."""
         return self._run.call_beat(
             claim.session_id,
@@ -206,7 +206,7 @@ class RedisCalls:
         if timeout_s < LOOKED_AT_ANYWAY_S:
             look_within(self._run, self._keys, session_id, turn_id, timeout_s)
 
-    def expire(self, session_id: str, turn_id: str) -> tuple[str, str]:
+    def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]:
         """Let what the turn has waited for too long end: (`EXPIRED`, ""), (`CANCEL`, reason) or (`NONE`, "")."""
         reply = self._run.park_expire(session_id, turn_id)
         self._outbox.flush(session_id)
@@ -219,7 +219,7 @@ class RedisCalls:
             case "NONE":
                 return "NONE", ""
 
-    def ask_again(self, ref: CallRef, attempt: int) -> str:
+    def ask_again(self, ref: CallRef, attempt: int) -> Literal["AGAIN", "ALIVE", "GONE"]:
         """Dispatch the next attempt of a call whose lease lapsed: `AGAIN`, `ALIVE` or `GONE`."""
         reply = self._run.call_rescue(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt)
         self._outbox.flush(ref.session_id)

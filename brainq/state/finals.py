@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
+from typing import Literal, cast
 
-from brainq.contracts.claim import StepClaim
+from brainq.contracts.claim import Dropped, StepClaim, StepDropped
 from brainq.contracts.message import Message
 from brainq.contracts.status import ENDS_OF_A_REPLY, Ending, StopReason
 from brainq.contracts.turn import TurnRequest, TurnResult
@@ -50,20 +50,20 @@ class RedisFinals:
         self._lease_ms = int(lease_s * 1000)
         self._keep_ms = int(keep_turn_s * 1000)
 
-    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | str:
+    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | StepDropped:
         reply = self._run.finalize_claim(session_id, turn_id, owner=owner, step=step, lease_ms=self._lease_ms)
         if isinstance(reply, FinalizeClaimDrop):
-            return reply.why
+            return Dropped(reply.why)
         return StepClaim(
             session_id, turn_id, step, owner, reply.fence, reply.tries, reply.revision, reply.sent
         )
 
-    def beat(self, claim: StepClaim) -> str:
+    def beat(self, claim: StepClaim) -> Literal["OK", "LOST"]:
         return self._run.finalize_beat(
             claim.session_id, claim.turn_id, fence=claim.fence, lease_ms=self._lease_ms
         )
 
-    def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | str:
+    def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | Literal["NEXT", "LOST"]:
         """This step is over: the claim of `next_step` where its owner may take it at once (`stay`: it wants to),
         else `NEXT`: it was rung for. `LOST` when the claim is."""
         reply = self._run.finalize_settle(
@@ -87,7 +87,7 @@ class RedisFinals:
         self._outbox.flush(claim.session_id)
         return reply
 
-    def finish(self, claim: StepClaim) -> str:
+    def finish(self, claim: StepClaim) -> Literal["FINISHED", "LOST"]:
         """The last step is over: `FINISHED`, or `LOST`. The turn's keys get their lifetime."""
         return self._run.finalize_finish(
             claim.session_id,
@@ -97,7 +97,7 @@ class RedisFinals:
             keep_ms=self._keep_ms,
         )
 
-    def retry(self, claim: StepClaim, after_s: float, error: str) -> str:
+    def retry(self, claim: StepClaim, after_s: float, error: str) -> Literal["WAIT", "LOST"]:
         """Try this step again after `after_s`; the sweeper rings then."""
         after_ms = int(after_s * 1000)
         reply = self._run.finalize_retry(
@@ -204,7 +204,7 @@ class RedisFinals:
             outside_of(calls),
         )
 
-    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> str:
+    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
         """Ring for a judge of the turn: `RUNG`, or `ALREADY` when that was a moment ago."""
         reply = self._run.judge_ring(
             session_id,
@@ -229,7 +229,7 @@ class RedisFinals:
         pipe.hincrby(key, "revision", 1)
         pipe.execute()
 
-    def publish(self, result: TurnResult) -> str:
+    def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
         """Send the result out, once: `PUBLISHED`, `ALREADY`, or `OPEN` when the turn has not ended."""
         data = {
             "ending": result.ending.value,

@@ -26,7 +26,7 @@ class RedisHolds:
 
     def place(
         self, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"] = "hold"
-    ) -> str:
+    ) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
         """`HELD`, `ALREADY`, `ENDED` or `GONE`. From then on no call that changes something starts."""
         reply = self._run.hold_place(
             session_id,
@@ -44,7 +44,7 @@ class RedisHolds:
             look_within(self._run, self._keys, session_id, turn_id, min(hold.timeout_s, LOOKED_AT_ANYWAY_S))
         return reply
 
-    def release(self, session_id: str, turn_id: str, hold_id: str) -> str:
+    def release(self, session_id: str, turn_id: str, hold_id: str) -> Literal["RELEASED", "ABSENT", "GONE"]:
         """`RELEASED`, `ABSENT` or `GONE`."""
         reply = self._run.hold_release(session_id, turn_id, hold=hold_id)
         self._outbox.flush(session_id)
@@ -76,7 +76,7 @@ class RedisHolds:
             hold.ends_in_ms > 0 or hold.on_timeout != "release" for hold in self.of(session_id, turn_id)
         )
 
-    def add_flag(self, session_id: str, flag: HoldSpec) -> str:
+    def add_flag(self, session_id: str, flag: HoldSpec) -> Literal["ADDED", "ALREADY", "FULL"]:
         """`ADDED`, `ALREADY`, or `FULL`: too many flags no turn has taken."""
         return self._run.flag_add(
             session_id,
@@ -88,7 +88,7 @@ class RedisHolds:
             keep_ms=self._keep_ms,
         )
 
-    def release_flag(self, session_id: str, flag_id: str) -> tuple[str, str]:
+    def release_flag(self, session_id: str, flag_id: str) -> tuple[Literal["READY", "TAKEN", "GONE"], str]:
         """(`READY`, ""), (`TAKEN`, the turn that holds for it) or (`GONE`, "")."""
         reply = self._run.flag_release(session_id, flag=flag_id)
         return ("TAKEN", reply.turn) if isinstance(reply, FlagReleaseTaken) else (reply, "")

@@ -6,7 +6,7 @@ What is here keeps the lanes of functions that were abandoned, and heals those o
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Literal, cast
 
 from brainq.contracts.claim import CallRef
 from brainq.state.keys import Keys
@@ -23,7 +23,7 @@ class RedisLanes:
         self._outbox = outbox
         self._lease_ms = int(lease_s * 1000)
 
-    def beat(self, ref: CallRef) -> str:
+    def beat(self, ref: CallRef) -> Literal["OK", "LOST"]:
         """Keep the lanes of a function that still runs though its call was settled: `OK` or `LOST`."""
         return self._run.lane_beat(holder=ref.holder, lease_ms=self._lease_ms)
 

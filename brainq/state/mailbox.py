@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from brainq.contracts.mailbox import TurnInput
+from brainq.contracts.mailbox import PutWord, TurnInput
 from brainq.state.keys import Keys
 from brainq.state.typed_scripts import MailboxPutAlready, MailboxPutFull, MailboxPutSealed, Scripts
 
@@ -21,7 +21,7 @@ class RedisMailbox:
         self._run = scripts
         self._keys = keys
 
-    def put(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[str, str, str]:
+    def put(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[PutWord, str, str]:
         """(`ACCEPTED`, "", ""), (`ALREADY`, its receipt, the turn's state), (`SEALED`, the turn's state, ""),
         (`FULL`, inputs, bytes that no step has read) or (`GONE`, "", "")."""
         reply = self._run.mailbox_put(

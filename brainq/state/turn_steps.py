@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Literal
 
-from brainq.contracts.claim import PlannedCall, TurnClaim
+from brainq.contracts.claim import PlannedCall, StepBegun, StepSpent, TurnClaim
 from brainq.contracts.hold import HoldSpec
 from brainq.contracts.message import Message
 from brainq.contracts.usage import Spend
@@ -58,8 +59,8 @@ class TurnSteps:
         readiness: HoldSpec | str = "",
         mark: str = "",
         full: int = 0,
-    ) -> tuple[str, int, int] | str:
-        """("GO", step, attempt), or what is spent (`steps`, `tokens`, `cost`), or `LOST`.
+    ) -> StepBegun | StepSpent | Literal["LOST"]:
+        """Begin a step, or an attempt at it.
 
         estimate_tokens  input, as it is compared with the bill later
         tokens           the most the step is thought to take, its reply included where that is bounded
@@ -87,9 +88,9 @@ class TurnSteps:
         )
         match reply:
             case StepBeginGo():
-                return "GO", reply.step, reply.attempt
+                return StepBegun(reply.step, reply.attempt)
             case StepBeginSpent():
-                return reply.what
+                return StepSpent(reply.what)
             case "LOST":
                 return "LOST"
 

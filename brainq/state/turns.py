@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import cast
+from typing import Literal, cast
 
-from brainq.contracts.claim import TurnClaim, TurnEnded
+from brainq.contracts.claim import CancelWord, Dropped, TurnClaim, TurnDropped, TurnEnded
 from brainq.contracts.kept import NOTHING_KEPT, Kept
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
@@ -66,7 +66,7 @@ class RedisTurns(TurnSteps):
         lost_reason: str = "",
         children: int = 0,
         kept: Kept = NOTHING_KEPT,
-    ) -> tuple[str, str, tuple[str, ...]]:
+    ) -> tuple[Literal["ACTIVE", "QUEUED", "EXISTS", "BUSY"], str, tuple[str, ...]]:
         """Queue an accepted turn: `ACTIVE`, `QUEUED` (and how many are ahead), `EXISTS` (and its state), or `BUSY`
         (and the live turn); and the turns that it stopped.
 
@@ -117,7 +117,7 @@ class RedisTurns(TurnSteps):
 
     def claim(
         self, session_id: str, turn_id: str, fence: int, owner: str, most_lost: int = MOST_LOST
-    ) -> TurnClaim | str:
+    ) -> TurnClaim | TurnDropped:
         """The turn's ownership, or why the doorbell is dropped: `suspect` when it lost its worker `most_lost` times."""
         reply = self._run.turn_claim(
             session_id,
@@ -129,10 +129,10 @@ class RedisTurns(TurnSteps):
             most_lost=most_lost,
         )
         if isinstance(reply, TurnClaimDrop):
-            return reply.why
+            return Dropped(reply.why)
         return TurnClaim(session_id, turn_id, owner, reply.fence, reply.now)
 
-    def beat(self, claim: TurnClaim) -> str:
+    def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]:
         return self._run.turn_beat(
             claim.session_id,
             claim.turn_id,
@@ -141,14 +141,14 @@ class RedisTurns(TurnSteps):
             lease_ms=self._lease_ms,
         )
 
-    def release(self, claim: TurnClaim) -> str:
+    def release(self, claim: TurnClaim) -> Literal["RELEASED", "CLEARED", "GONE"]:
         """Let the turn go, though nothing came of this advance: `RELEASED`, or `CLEARED` of having lost its worker."""
         reply = self._run.turn_release(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence)
         if reply == "RELEASED":
             look_within(self._run, self._keys, claim.session_id, claim.turn_id, GOING_ON_S)
         return reply
 
-    def blame(self, session_id: str, turn_id: str, process: str, how: str) -> str:
+    def blame(self, session_id: str, turn_id: str, process: str, how: str) -> Literal["BLAMED", "GONE"]:
         """The process of this name worked on the turn alone, and died: `BLAMED`, or `GONE` when it held it no more."""
         reply = self._run.turn_blame(session_id, turn_id, process=f"@{process}", how=how)
         self._outbox.flush(session_id)
@@ -190,7 +190,7 @@ class RedisTurns(TurnSteps):
         last: str = "",
         diff: str = "",
         n_changes: int = 0,
-    ) -> TurnEnded | str:
+    ) -> TurnEnded | Literal["MORE", "CHANGED", "LOST"]:
         """End the turn. `MORE`: input came, and another step may read it; `CHANGED`: the diff lacks changes; `LOST`."""
         sid = claim.session_id
         reply = self._run.turn_end(
@@ -220,7 +220,7 @@ class RedisTurns(TurnSteps):
             return TurnEnded(reply.next, reply.bounced, reply.children)
         return reply
 
-    def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> str:
+    def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> CancelWord:
         """`CANCELLED`, `REQUESTED`, `LIVE` (it waits no more, and `queued_only` left it alone), `ENDED` or `GONE`."""
         reply = self._run.turn_cancel(
             session_id,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from brainq.beats import Beats
 from brainq.brain import Brain
-from brainq.contracts.claim import TurnClaim
+from brainq.contracts.claim import Dropped, TurnClaim
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
 from brainq.turn.auxiliary import Auxiliary
@@ -89,11 +89,11 @@ class Coordinator:
             claim = self._turns.claim(session_id, turn_id, fence, owner, ANY)
         else:
             claim = self._turns.claim(session_id, turn_id, fence, owner)
-            if claim == "suspect":
+            if isinstance(claim, Dropped) and claim.why == "suspect":
                 return self._alone.advance(session_id, turn_id, fence)
-        if isinstance(claim, str):
-            log.debug("doorbell dropped", turn_id=turn_id, why=claim)
-            return f"dropped: {claim}"
+        if isinstance(claim, Dropped):
+            log.debug("doorbell dropped", turn_id=turn_id, why=claim.why)
+            return f"dropped: {claim.why}"
         did = "lost"
         try:
             did = self._claimed(claim)

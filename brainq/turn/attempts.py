@@ -9,7 +9,7 @@ from functools import partial
 
 from brainq.brain import Brain
 from brainq.contracts.callbacks import StreamChunk
-from brainq.contracts.claim import TurnClaim
+from brainq.contracts.claim import StepSpent, TurnClaim
 from brainq.contracts.model import ModelRequest, ModelRetry
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Spend, TokenUsage
@@ -79,9 +79,9 @@ class Attempts:
             drained, inputs, readiness = 0, (), ""  # read once, also when the step is attempted again
             if step == "LOST":
                 return None
-            if isinstance(step, str):
-                return Answer(SPENT[step])
-            _, number, attempt = step
+            if isinstance(step, StepSpent):
+                return Answer(SPENT[step.what])
+            number, attempt = step.step, step.attempt
             # Each part was checked when it was made, and there may be thousands of messages.
             request = ModelRequest.model_construct(
                 model=model,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Literal
 
 from brainq.contracts.claim import TurnClaim, TurnEnded
 from brainq.contracts.did import OF_TURN, Did
@@ -72,7 +73,7 @@ class Ender:
         said: str,
         diff: str,
         n_changes: int,
-    ) -> TurnEnded | str:
+    ) -> TurnEnded | Literal["MORE", "CHANGED", "LOST"]:
         turn_id = view.request.turn_id
         message = answer.message if answer else None
         text = message.content if message else end.text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from brainq.client.handle import TurnHandle
-from brainq.contracts.claim import StepClaim
+from brainq.contracts.claim import Dropped, StepClaim
 from brainq.contracts.event import EventKind
 from brainq.finalize.finalizer import retry_after_s
 from brainq.finalize.ports import StepContext
@@ -222,7 +222,7 @@ def test_a_finalizer_that_dies_between_two_steps_of_a_visit_is_followed_by_anoth
         dead.wiring.finalizer.run("s1", handle.turn_id, CHAIN[0], fault)
     assert fault.went_on_with == CHAIN[1 : CHAIN.index(step) + 1]
     assert pump.drain() == 0, "nobody was rung: the step was taken without it"
-    assert pump.wiring.finals.claim("s1", handle.turn_id, step, "pump") == "held"
+    assert pump.wiring.finals.claim("s1", handle.turn_id, step, "pump") == Dropped("held")
     dead.wiring.client.hset(dead.wiring.keys.turn("s1", handle.turn_id), "fin_lease", 0)  # it lapses
     pump.settle(handle)
     assert handle.result(timeout_s=0).text == "done\n\nSources:\n- a.txt"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.claim import TurnClaim, TurnEnded
+from brainq.contracts.claim import Dropped, StepBegun, TurnClaim, TurnEnded
 from brainq.contracts.event import EventKind
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
-from brainq.contracts.status import Ending, StopReason, TraceStatus
+from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
 from tests.support.brains.diary import notes, open_gate
@@ -118,7 +118,7 @@ def test_p1_every_write_of_an_old_fence_is_lost(pumps: Pumps) -> None:
     after = snapshot(pump)
     assert end(pump, new) == "LOST"
     assert turns.begin_step(new, 1, 0, None) == "LOST"
-    assert turns.claim("s1", new.turn_id, new.fence, "third") == "closing"
+    assert turns.claim("s1", new.turn_id, new.fence, "third") == Dropped(TurnState.CLOSING)
     assert snapshot(pump) == after
 
 
@@ -154,8 +154,8 @@ def test_p1_a_second_run_of_a_script_changes_nothing(pump: Pump) -> None:
     claim = pump.wiring.turns.claim("s1", handle.turn_id, 0, "w")
     assert isinstance(claim, TurnClaim)
     claimed = snapshot(pump)
-    assert pump.wiring.turns.claim("s1", handle.turn_id, 0, "w") == "stale"
-    assert pump.wiring.turns.claim("s1", handle.turn_id, 1, "w") == "held"
+    assert pump.wiring.turns.claim("s1", handle.turn_id, 0, "w") == Dropped("stale")
+    assert pump.wiring.turns.claim("s1", handle.turn_id, 1, "w") == Dropped("held")
     assert snapshot(pump) == claimed
     assert before.keys() <= claimed.keys()
     hello = [Message(role="user", content="hello")]
@@ -205,7 +205,7 @@ def test_p6_a_step_that_is_run_again_does_not_pay_twice(pumps: Pumps) -> None:
     handle = first.submit("s1", script([("read", {"name": "a"})], final="end"), limits={"max_steps": 2})
     claim = first.wiring.turns.claim("s1", handle.turn_id, 0, "dead")
     assert isinstance(claim, TurnClaim)
-    assert first.wiring.turns.begin_step(claim, 1000, 0, None) == ("GO", 1, 1)
+    assert first.wiring.turns.begin_step(claim, 1000, 0, None) == StepBegun(1, 1)
     result = second.finish(handle)
     assert (result.text, result.steps, result.stop_reason) == ("end", 2, StopReason.ANSWERED)
     assert second.wiring.budgets.snapshot("s1", handle.turn_id).steps_used == 2

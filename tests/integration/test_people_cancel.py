@@ -13,6 +13,7 @@ import pytest
 
 from brainq.brain import Brain
 from brainq.client.handle import TurnHandle
+from brainq.contracts.claim import Dropped
 from brainq.contracts.effect import Effect
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelRequest
@@ -270,7 +271,7 @@ def test_a_worker_that_dies_after_the_cancel(pumps: Pumps) -> None:
     take_call(pump)
     ref = _ref(handle)
     claim = pump.wiring.calls.claim(ref, 1, "dead")
-    assert not isinstance(claim, str)
+    assert not isinstance(claim, Dropped)
     assert pump.wiring.store.calls.start(
         turn_id=handle.turn_id,
         call_id="c1-0",
@@ -301,7 +302,7 @@ def test_a_cancel_outlives_a_coordinator_that_dies(pumps: Pumps) -> None:
     bell = pump.take()
     assert bell is not None
     claim = pump.wiring.turns.claim("s1", handle.turn_id, 0, "dead")
-    assert not isinstance(claim, str)
+    assert not isinstance(claim, Dropped)
     handle.cancel()
     while other.drain():
         pass

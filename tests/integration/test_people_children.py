@@ -9,7 +9,7 @@ import pytest
 from brainq.brain import Brain
 from brainq.client.handle import TurnHandle
 from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallRef
+from brainq.contracts.claim import CallRef, Dropped
 from brainq.contracts.effect import Effect
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.parts import Children
@@ -333,7 +333,7 @@ def test_a_worker_that_dies_between_the_childs_start_and_the_parking(pumps: Pump
     take_call(pump)
     ref = CallRef("s1", handle.turn_id, "c1-0")
     claim = pump.wiring.calls.claim(ref, 1, "dead")
-    assert not isinstance(claim, str)
+    assert not isinstance(claim, Dropped)
     word, child_id = pump.wiring.children.start(claim, ChildTurn("leaf"))  # pyright: ignore[reportArgumentType]
     assert (word, child_id) == ("STARTED", child_turn_id(handle.turn_id, "c1-0"))
     pump.finish(pump.client.handle(child_id))

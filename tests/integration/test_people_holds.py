@@ -9,7 +9,7 @@ import pytest
 
 from brainq.brain import Brain
 from brainq.client.handle import TurnHandle
-from brainq.contracts.claim import CallRef
+from brainq.contracts.claim import CallRef, Dropped
 from brainq.contracts.effect import Effect
 from brainq.contracts.hold import HoldPolicy
 from brainq.contracts.status import Ending
@@ -189,7 +189,7 @@ def test_a_hold_meets_the_next_attempt_of_a_call_whose_worker_died(pumps: Pumps,
     handle = pump.submit("s1", "Go.")
     pump.drain("brainq.turns")
     take_call(pump)
-    assert not isinstance(pump.wiring.calls.claim(CallRef("s1", handle.turn_id, "c1-0"), 1, "dead"), str)
+    assert not isinstance(pump.wiring.calls.claim(CallRef("s1", handle.turn_id, "c1-0"), 1, "dead"), Dropped)
     swept_until(pump, pump.waiting, "it was asked for again")
     hold = handle.hold()
     assert pump.answer(take_call(pump)) == "dropped: held"

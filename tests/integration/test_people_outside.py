@@ -9,7 +9,7 @@ import pytest
 
 from brainq.brain import Brain
 from brainq.client.handle import TurnHandle
-from brainq.contracts.claim import CallClaim, CallRef
+from brainq.contracts.claim import CallClaim, CallRef, Dropped
 from brainq.contracts.effect import Effect
 from brainq.contracts.outside_token import new_outside_token
 from brainq.contracts.status import Ending
@@ -310,7 +310,7 @@ def test_a_read_whose_worker_was_killed_before_it_parked_asks_again(pumps: Pumps
     pump.drain("brainq.turns")
     take_call(pump)
     ref = CallRef("s1", handle.turn_id, "c1-0")
-    assert not isinstance(pump.wiring.calls.claim(ref, 1, "dead"), str)
+    assert not isinstance(pump.wiring.calls.claim(ref, 1, "dead"), Dropped)
     swept_until(pump, lambda: pump.drain() or "a" in outside.tokens, "another worker ran it")
     assert awaits(handle) == "parked outside"
     pump.client.complete_call(outside.tokens["a"], "answer")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 from brainq.contracts.approval import ApprovalAsk
-from brainq.contracts.claim import PlannedCall, TurnClaim
+from brainq.contracts.claim import PlannedCall, StepSpent, TurnClaim
 from brainq.contracts.effect import Effect
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
@@ -67,9 +67,9 @@ class RandomThinker:
             read = 0, (), ""
             if begun == "LOST":
                 return None
-            if isinstance(begun, str):
-                return Answer(SPENT[begun])
-            step, attempt = begun[1], begun[2]
+            if isinstance(begun, StepSpent):
+                return Answer(SPENT[begun.what])
+            step, attempt = begun.step, begun.attempt
             if rng.random() < 0.2 and not self._turns.tell_delta(claim, step, attempt, "text"):
                 return None
             if lost():

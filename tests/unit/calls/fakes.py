@@ -13,7 +13,7 @@ from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.run import CallRunner
 from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallClaim, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, CallDropped, CallRef, Dropped, SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.status import TraceStatus
@@ -26,14 +26,14 @@ class Calls:
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
-        self.claimed: CallClaim | str = "gone"
+        self.claimed: CallClaim | CallDropped = Dropped("gone")
         self.on_claim: Callable[[], None] = lambda: None
         self.word = "OK"
         self.replies: dict[str, SettleReply] = {}
         self.settled: list[SimpleNamespace] = []
         self.parked: list[SimpleNamespace] = []
 
-    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | str:
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallDropped:
         self.on_claim()
         return self.claimed
 

@@ -98,7 +98,7 @@ def test_an_abandoned_write_keeps_its_lanes_and_its_end_is_evidence(
     rig.beats.beat_now()
     wait_until(lambda: rig.lanes.beats > 0, "its lanes are beaten for")
 
-    rig.calls.replies["settle"] = SettleReply("LATE", "unknown")
+    rig.calls.replies["settle"] = SettleReply("LATE", TraceStatus.UNKNOWN)
     release.set()
     wait_until(lambda: len(rig.log) == 2, "its end is settled, and its lanes left with it")
     assert rig.log == ["settle unknown still runs", "settle completed"]
@@ -120,7 +120,7 @@ def test_what_an_abandoned_call_wished_for_late_changes_nothing(
 
     rig.claim("write", Effect.LOCAL_WRITE)
     rig.run()
-    rig.calls.replies["settle"] = SettleReply("LATE", "unknown")
+    rig.calls.replies["settle"] = SettleReply("LATE", TraceStatus.UNKNOWN)
     release.set()
     wait_until(lambda: len(rig.log) == 2, "its end is settled, and its lanes left with it")
     assert rig.calls.parked == []

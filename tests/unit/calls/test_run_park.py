@@ -11,7 +11,7 @@ import pytest
 
 from brainq.brain import Brain
 from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallRef, SettleReply
+from brainq.contracts.claim import CallRef, SettleReply, SettleWord
 from brainq.contracts.effect import Effect
 from brainq.contracts.outside_token import new_outside_token, ref_of_token
 from brainq.contracts.status import TraceStatus
@@ -57,7 +57,9 @@ def test_a_pending_call_parks_with_what_it_left(brain: Brain, rig: Rig, hooked: 
 
 
 @pytest.mark.parametrize("word", ["PARKED", "SETTLED", "LATE", "LOST"])
-def test_whatever_becomes_of_the_park_the_call_is_not_settled(brain: Brain, rig: Rig, word: str) -> None:
+def test_whatever_becomes_of_the_park_the_call_is_not_settled(
+    brain: Brain, rig: Rig, word: SettleWord
+) -> None:
     tool_that(brain, lambda ctx: Pending(ctx.outside_token()))
     rig.calls.replies["park"] = SettleReply(word)
     rig.claim("send", Effect.LOCAL_WRITE)
@@ -104,7 +106,9 @@ def test_a_child_turn_is_started_before_the_call_parks(brain: Brain, rig: Rig) -
 
 
 @pytest.mark.parametrize(("word", "stopped"), [("LATE", ["child-1"]), ("LOST", []), ("SETTLED", [])])
-def test_a_child_nobody_waits_for_is_stopped(brain: Brain, rig: Rig, word: str, stopped: list[str]) -> None:
+def test_a_child_nobody_waits_for_is_stopped(
+    brain: Brain, rig: Rig, word: SettleWord, stopped: list[str]
+) -> None:
     tool_that(brain, lambda _: ChildTurn("Sum it up."))
     rig.calls.replies["park"] = SettleReply(word)
     rig.claim("send", Effect.LOCAL_WRITE)

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
-from brainq.contracts.claim import StepClaim
+from brainq.contracts.claim import Dropped, StepClaim, StepDropped
 from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.judgement import JudgeCase, Judgement
 from brainq.contracts.memory import MemoryItem, Observation
@@ -234,13 +234,13 @@ class LiveChain:
     rung: list[str] = field(default_factory=list[str])
     sent: list[TurnResult] = field(default_factory=list[TurnResult])
 
-    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | str:
-        return "held"
+    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | StepDropped:
+        return Dropped("held")
 
     def beat(self, claim: StepClaim) -> str:
         return "OK"
 
-    def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | str:
+    def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | Literal["NEXT", "LOST"]:
         return "NEXT"
 
     def finish(self, claim: StepClaim) -> str:

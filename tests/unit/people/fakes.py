@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
-from brainq.contracts.approval import Approval, AskState, EditedCall, approval_id
-from brainq.contracts.claim import CallRef, SettleReply
+from brainq.contracts.approval import Approval, AskState, DecideWord, EditedCall, approval_id
+from brainq.contracts.claim import CallRef, SettleReply, SettleWord
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolOutcome
@@ -114,7 +114,7 @@ class Asks:
     """Redis' approvals, by call. `word` is what the next decision is answered, if it is not as they stand."""
 
     states_of: dict[str, AskState]
-    word: tuple[str, str] | None = None
+    word: tuple[DecideWord, str] | None = None
     decided: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def states(self, refs: Sequence[CallRef]) -> Sequence[AskState | None]:
@@ -125,11 +125,11 @@ class Asks:
         ref: CallRef,
         *,
         args_hash: str,
-        decision: str,
+        decision: Literal["approved", "denied"],
         by: str,
         why: str,
         edited: EditedCall | None = None,
-    ) -> tuple[str, str]:
+    ) -> tuple[DecideWord, str]:
         self.decided.append({"hash": args_hash, "decision": decision, "edited": edited})
         if self.word is not None:
             return self.word
@@ -144,7 +144,7 @@ class Asks:
         if edited is not None:
             changed |= {"edited": True, "args_hash": edited.args_hash}
         self.states_of[ref.call_id] = replace(state, **changed)
-        return decision.upper(), ""
+        return ("APPROVED" if decision == "approved" else "DENIED"), ""
 
 
 class Requests:
@@ -156,7 +156,7 @@ class Requests:
 class Outside:
     """One call that waits; `word` is what becomes of its result."""
 
-    word: str = "SETTLED"
+    word: SettleWord = "SETTLED"
     known: dict[str, CallRef] = field(default_factory=dict[str, CallRef])
     messages: list[Message] = field(default_factory=list[Message])
     notices: list[Message | None] = field(default_factory=list[Message | None])

@@ -6,7 +6,7 @@ import time
 from typing import Any, cast
 
 from brainq.brain import Brain
-from brainq.contracts.claim import TurnClaim
+from brainq.contracts.claim import StepBegun, TurnClaim
 from brainq.contracts.limits import Limits
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
@@ -18,8 +18,8 @@ from tests.unit.turn.planning.test_plan import view
 
 
 class Turns:
-    def begin_step(self, *_: object) -> tuple[str, int, int]:
-        return "GO", 1, 1
+    def begin_step(self, *_: object) -> StepBegun:
+        return StepBegun(1, 1)
 
     def mark(self, claim: TurnClaim) -> str:
         return "mark"
