@@ -69,7 +69,7 @@ SYSTEMS = (
         "celery",
         ("celery",),
         "Redis with an append-only file (everysec), late acks, results in Redis, SQL rows in SQLite. No budgets, no "
-        "order of writes, no deadline; a worker lost costs an hour's wait, then everything runs again, writes too.",
+        "lanes, no deadline; a worker lost costs an hour's wait, then everything runs again, writes too.",
     ),
     System(
         "brainq",
