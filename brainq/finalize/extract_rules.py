@@ -36,7 +36,8 @@ _MADE_UP = re.compile(
 # Asked, denied, wished, told, on a condition, of the moment, or about something that stands elsewhere.
 _UNSURE = re.compile(
     r"\?|\b(?:if|unless|until|not|no longer|used to|would|should|might|maybe|said|says|wrote|told|today"
-    r"|tomorrow|right now|currently|these|those|it|this|above|below|second|first|errors?|bugs?|broken|fails?|problems?|stuck)\b",
+    r"|tomorrow|right now|currently|these|those|it|this|above|below|second|first|errors?|bugs?"
+    r"|broken|fails?|problems?|stuck)\b",
     re.IGNORECASE,
 )
 _DAY = r"(?:day|morning|evening|night|week|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
