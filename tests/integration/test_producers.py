@@ -100,7 +100,7 @@ def test_node(reaches: Sent, redis_url: str, tmp_path: Path) -> None:
         "--no-fund",
         "--silent",
     ]
-    subprocess.run([*npm, "celery-node@0.5.9"], check=True, timeout=110)
+    subprocess.run([*npm, "celery-node@0.5.9"], check=True, timeout=900)
     (code,) = blocks("js")
     run(["node", "-"], redis_url, code, NODE_PATH=str(tmp_path / "node_modules"))
     reaches("order-19")

@@ -99,7 +99,7 @@ _USUAL: dict[str, Any] = {
     "failing_ms": 5_000,
     "unserved_ms": 15_000,
     "most": 10,
-    "hold_ms": 1_000,
+    "hold_ms": 600_000,
     "kind": "steps",
     "body": "{}",
     "data": "{}",
