@@ -17,9 +17,9 @@ REPLY  COMPACTED | CHANGED | LOST
 if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('LLEN', history) ~= expect then return {'CHANGED'} end
 redis.call('LTRIM', history, drop, -1)
-for i = #ARGV, 16, -1 do redis.call('LPUSH', history, ARGV[i]) end
+for i = #items, 1, -1 do redis.call('LPUSH', history, items[i]) end
 local counted = isolated and turn or session
-redis.call('HINCRBY', counted, 'trimmed', drop - (#ARGV - 15))
+redis.call('HINCRBY', counted, 'trimmed', drop - #items)
 redis.call('HSET', counted, 'history_stamp', now) -- what processes know of it is void
 -- The model no longer sees these results, so asking for them again does not count as a repeat.
 for fingerprint in forget:gmatch('%S+') do redis.call('HDEL', guard, fingerprint) end

@@ -45,7 +45,7 @@ for i = 1, drain do
   redis.call('HSET', receipts, input, 'consumed ' .. step)
   emit(turn, events, 'input.consumed', {input = input, step = step})
 end
-for i = 11, #ARGV do redis.call('RPUSH', history, ARGV[i]) end
+for _, message in ipairs(items) do redis.call('RPUSH', history, message) end
 if full > 0 then
   local most = tonumber(redis.call('HGET', turn, 'context_full') or 0)
   if most == 0 then emit(turn, events, 'notice', {context_full = full, step = step}) end

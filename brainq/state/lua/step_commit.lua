@@ -16,7 +16,7 @@ REPLY  COMMITTED | LOST
 if not holds(turn, owner, fence) or tonumber(redis.call('HGET', turn, 'step')) ~= step - 1 then return {'LOST'} end
 
 redis.call('RPUSH', history, item)
-for i = 17, #ARGV do redis.call('RPUSH', history, ARGV[i]) end
+for _, note in ipairs(notes) do redis.call('RPUSH', history, note) end
 if tail ~= '' then
   emit(turn, events, 'text.delta', {step = step, attempt = tonumber(redis.call('HGET', turn, 'attempt')), text = tail})
 end

@@ -17,8 +17,8 @@ redis.call('PERSIST', history)
 local held = redis.call('LLEN', history)
 local counted = isolated and turn or session
 if held == 0 then redis.call('HSET', counted, 'trimmed', 0, 'history_stamp', now) end
-local begin_at = held + #ARGV - 5 + (tonumber(redis.call('HGET', counted, 'trimmed')) or 0)
-for i = 5, #ARGV do redis.call('RPUSH', history, ARGV[i]) end
+local begin_at = held + #items - 1 + (tonumber(redis.call('HGET', counted, 'trimmed')) or 0)
+for _, item in ipairs(items) do redis.call('RPUSH', history, item) end
 if earlier > 0 then redis.call('HSETNX', session, 'turns', earlier) end
 local number = redis.call('HINCRBY', session, 'turns', 1)
 redis.call('HSET', turn, 'begun', '1', 'begin_at', begin_at, 'number', number, 'prompt_hash', prompt_hash)
