@@ -1,4 +1,4 @@
-"""`brainq worker`: one pool's worker, with the stock celery command."""
+"""`brainq worker`: one pool's worker, as the stock celery command runs it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def worker(
 ) -> None:
     """Run a worker of one pool in the foreground.
 
-    This process becomes `celery -A brainq.workers.POOL worker ...`; Ctrl+C lets running work end.
+    This process becomes what `celery -A brainq.workers.POOL worker ...` is; Ctrl+C lets running work end.
 
     \b
     Examples:
@@ -58,7 +58,7 @@ def worker_command(
         raise InvalidInput("POOL", f"{pool!r} is none of {', '.join(POOLS)}")
     return [
         sys.executable,
-        *("-m", "celery", "-A", f"brainq.workers.{pool}", "worker"),
+        *("-m", "brainq.tasks.start", "-A", f"brainq.workers.{pool}", "worker"),
         *("--without-gossip", "--without-mingle"),
         *("-n", name or f"{pool}@%h", "-l", level.upper()),
         *(("-c", str(concurrency)) if concurrency else ()),

@@ -49,9 +49,9 @@ class Spawn(Protocol):
 
 
 def run_celery(celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int) -> Process:
-    """`python -m celery ...`, with the file `inherited` left open in it."""
+    """`celery ...` as `tasks.start` does it, with the file `inherited` left open in it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "celery", *celery],
+        [sys.executable, "-m", "brainq.tasks.start", *celery],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=log,

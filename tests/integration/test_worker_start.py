@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from brainq.tasks.start import main
 from tests.support.pump import sqlite_url
 
 # A worker up to where it consumes, and what it has then loaded.
@@ -22,9 +23,8 @@ def consume(self):
     raise SystemExit(0)
 
 consumer.Consumer.start = consume
-sys.argv = ["celery", "-A", "brainq.workers.POOL", "worker", "-l", "ERROR"]
-from celery.__main__ import main
-main()
+from brainq.tasks.start import main
+main(["-A", "brainq.workers.POOL", "worker", "-l", "ERROR"])
 """
 
 
@@ -55,6 +55,12 @@ def test_a_pool_whose_turns_wait_for_no_model_loads_no_sdk(pool: str, redis_url:
     names = loaded(pool, redis_url, tmp_path)
     assert "sqlalchemy" in names
     assert not names & {"openai", "anthropic", "genai_prices"}
+    assert not names & {"flower", "tornado", "prompt_toolkit"}
+
+
+def test_another_command_than_worker_is_refused() -> None:
+    with pytest.raises(SystemExit, match="usage"):
+        main(["-A", "brainq.workers.parallel", "flower"])
 
 
 def test_a_coordinator_has_loaded_its_models_sdk_before_it_consumes(redis_url: str, tmp_path: Path) -> None:

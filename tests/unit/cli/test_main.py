@@ -192,9 +192,9 @@ def test_limits_are_read_and_wrong_ones_named() -> None:
         read_limits(["steps=3"])
 
 
-def test_a_worker_is_the_stock_celery_command() -> None:
+def test_a_worker_has_the_stock_celery_commands_options() -> None:
     command = worker_command("serial", concurrency=2, name="net@%h", level="debug")
-    assert command[1:6] == ["-m", "celery", "-A", "brainq.workers.serial", "worker"]
+    assert command[1:6] == ["-m", "brainq.tasks.start", "-A", "brainq.workers.serial", "worker"]
     assert command[6:] == [
         *("--without-gossip", "--without-mingle", "-n", "net@%h", "-l", "DEBUG", "-c", "2")
     ]
