@@ -71,7 +71,6 @@ class Admission:
 
     children      how many child turns each turn may start
     wrote         whether a turn has begun to write, as SQL knows it
-    look_after_s  when the sweeper first looks at a new turn
     brakes        what stands on turns and sessions, as SQL knows it
     inputs        what was sent into turns
     """
@@ -84,7 +83,6 @@ class Admission:
         *,
         children: int = 0,
         wrote: Callable[[str], bool] | None = None,
-        look_after_s: float = 5.0,
         brakes: Brakes | None = None,
         inputs: InputRows | None = None,
     ) -> None:
@@ -93,7 +91,6 @@ class Admission:
         self._limits = limits
         self._children = children
         self._wrote = wrote
-        self._look_after_s = look_after_s
         self._brakes = brakes
         self._inputs = inputs
 
@@ -174,7 +171,6 @@ class Admission:
         return self._queue.submit(
             request,
             self.limits_of(request),
-            look_after_s=self._look_after_s,
             lost_reason=lost_reason,
             children=self._children,
             kept=kept,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+TurnKey = tuple[str, str]  # session, turn
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -17,9 +19,9 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Turns to be looked at: (session, turn), and the mark they were taken with. `stepped` of them were put off by a
-    clock that has stepped back since."""
+    """Turns to be looked at: (session, turn), and the mark they were taken with. `stepped` looks were brought nearer,
+    because the clock has stepped back since they were put off."""
 
-    turns: tuple[tuple[str, str], ...] = ()
+    turns: tuple[TurnKey, ...] = ()
     mark: str = ""
     stepped: int = 0

@@ -6,8 +6,9 @@ begins anew; when a call that changes something is to start; and by the sweeper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
+from brainq.contracts.healed import HealedPage
 from brainq.contracts.hold import HoldSpec
 from brainq.contracts.kept import Brake, cancel_id
 from brainq.observe.logs import logger
@@ -21,22 +22,12 @@ PAGE = 500
 
 
 class BrakeDesk:
-    """Every brake goes into SQL first and out of it first: what stands there stands.
+    """Every brake goes into SQL first and out of it first: what stands there stands."""
 
-    heal_approvals   decides again what Redis has forgotten
-    """
-
-    def __init__(
-        self,
-        rows: BrakeRows,
-        holds: Holds,
-        turns: Turns,
-        heal_approvals: Callable[[], int],
-    ) -> None:
+    def __init__(self, rows: BrakeRows, holds: Holds, turns: Turns) -> None:
         self._rows = rows
         self._holds = holds
         self._turns = turns
-        self._heal_approvals = heal_approvals
 
     def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> str:
         """`HELD`, `ALREADY`, `ENDED` or `GONE`: nothing stands after the last two."""
@@ -135,27 +126,36 @@ class BrakeDesk:
         standing = [brake for brake in self._rows.of(session_id, turn_id) if brake.turn_id == turn_id]
         return sum(self._put_back(brake) or brake.kind == "cancel" for brake in standing)
 
-    def heal(self) -> int:
-        """Put back what Redis lost of any turn's brakes; how many that were."""
-        self._rows.close()
-        after_row, healed = 0, self._heal_approvals()
-        while page := self._rows.of_turns(after_row, PAGE):
-            for _, brake in page:
-                try:
-                    healed += self._put_back(brake)
-                except Exception as failure:
-                    log.error("brake not restored", failure=failure, turn_id=brake.turn_id)
-            after_row = page[-1][0]
-            if len(page) < PAGE:
-                break
-        return healed
+    def heal(self, after_row: int) -> HealedPage:
+        """Put back what Redis lost of the turns' brakes, for a page of those after this row."""
+        page = self._rows.of_turns(after_row, PAGE)
+        more, last_row = len(page) == PAGE, page[-1][0] if page else after_row
+        if page and self._rows.close(after_row, last_row):
+            page = self._rows.of_turns(after_row, PAGE)
+        brakes = [brake for row, brake in page if row <= last_row]
+        words = iter(self._holds.place_all([brake for brake in brakes if brake.kind != "cancel"]))
+        healed = 0
+        for brake in brakes:
+            try:
+                healed += (
+                    self._cancelled(brake) if brake.kind == "cancel" else self._placed(brake, next(words))
+                )
+            except Exception as failure:
+                log.error("brake not restored", failure=failure, turn_id=brake.turn_id)
+        return HealedPage(last_row, more, healed)
 
     def _put_back(self, brake: Brake) -> bool:
-        turn_id = brake.turn_id or ""
         if brake.kind == "cancel":
-            return self._turns.cancel(brake.session_id, turn_id, brake.reason) == "CANCELLED"
-        kind = "readiness" if brake.kind == "flag" else "hold"
-        if self._holds.place(brake.session_id, turn_id, brake.hold, kind) != "HELD":
+            return self._cancelled(brake)
+        return self._placed(brake, self._holds.place_all([brake])[0])
+
+    def _cancelled(self, brake: Brake) -> bool:
+        return self._turns.cancel(brake.session_id, brake.turn_id or "", brake.reason) == "CANCELLED"
+
+    def _placed(self, brake: Brake, word: str) -> bool:
+        """What Redis said of a hold that SQL says stands."""
+        turn_id = brake.turn_id or ""
+        if word != "HELD":
             return False
         if self._rows.stands(brake.session_id, brake.id):
             log.warning("a hold that Redis had lost stands again", turn_id=turn_id)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from brainq.admission import Admission
+from brainq.contracts.healed import HealedPage
 from brainq.contracts.ids import BOUNCED
 from brainq.contracts.mailbox import Receipt, ReceiptState, TurnInput
 from brainq.contracts.rows import InputRow
@@ -119,21 +120,17 @@ class InputDesk:
             if row is not None and row.state == "accepted":
                 self._bounce(row)
 
-    def heal(self) -> int:
-        """Finish what was left between SQL and Redis; how many inputs that were."""
-        after_row, healed = 0, 0
-        while rows := self._inputs.open(after_row, PAGE, SETTLING_S):
-            for row in rows:
-                try:
-                    healed += self._deliver(row, None).state != "accepted"
-                except MailboxFull:
-                    pass  # it is put there once a step has read some of what is
-                except Exception as failure:
-                    log.error("input not healed", failure=failure, turn_id=row.turn_id)
-            after_row = rows[-1].row
-            if len(rows) < PAGE:
-                break
-        return healed
+    def heal(self, after_row: int) -> HealedPage:
+        """Finish what was left between SQL and Redis, for a page of open inputs after this row."""
+        rows, healed = self._inputs.open(after_row, PAGE, SETTLING_S), 0
+        for row in rows:
+            try:
+                healed += self._deliver(row, None).state != "accepted"
+            except MailboxFull:
+                pass  # it is put there once a step has read some of what is
+            except Exception as failure:
+                log.error("input not healed", failure=failure, turn_id=row.turn_id)
+        return HealedPage(rows[-1].row if rows else after_row, len(rows) == PAGE, healed)
 
     def _deliver(self, row: InputRow, expected_turn_id: str | None) -> Receipt:
         if row.state != "accepted":

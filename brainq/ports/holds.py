@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from brainq.contracts.hold import HoldSpec, StandingHold
+from brainq.contracts.kept import Brake
 
 
 class Holds(Protocol):
     """What keeps calls that change something from starting. Fitted by `state.holds.RedisHolds`."""
 
     def place(
-        self, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"] = ...
+        self, session_id: str, turn_id: str, hold: HoldSpec
     ) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]: ...
+    def place_all(self, brakes: Sequence[Brake]) -> Sequence[str]: ...
     def release(
         self, session_id: str, turn_id: str, hold_id: str
     ) -> Literal["RELEASED", "ABSENT", "GONE"]: ...

@@ -32,7 +32,6 @@ class Turns(Protocol):
         request: TurnRequest,
         limits: Limits,
         *,
-        look_after_s: float,
         lost_reason: str = ...,
         children: int = ...,
         kept: Kept = ...,

@@ -8,7 +8,6 @@ from typing import Any, Literal, cast
 
 from brainq.contracts.approval import ApprovalState, AskState, DecideWord, EditedCall
 from brainq.contracts.claim import CallRef
-from brainq.state.attention import GOING_ON_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.typed_scripts import (
@@ -66,7 +65,6 @@ class RedisApprovals:
         self._outbox.flush(ref.session_id)
         match reply:
             case "APPROVED" | "DENIED" | "EXPIRED":
-                look_within(self._run, self._keys, ref.session_id, ref.turn_id, GOING_ON_S)
                 return reply, ""
             case ApprovalDecideDecided():
                 return "DECIDED", reply.state

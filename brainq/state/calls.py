@@ -11,7 +11,6 @@ from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
-from brainq.state.attention import GOING_ON_S, LOOKED_AT_ANYWAY_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.trace_rows import read_trace
@@ -192,7 +191,6 @@ class RedisCalls:
         self._outbox.flush(claim.session_id)
         match reply:
             case "PARKED":
-                self._look_after(claim.session_id, claim.turn_id, timeout_s)
                 return SettleReply("PARKED")
             case "SETTLED":
                 return SettleReply("SETTLED")
@@ -201,18 +199,12 @@ class RedisCalls:
             case CallParkLost():
                 return SettleReply("LOST", status=reply.status)
 
-    def _look_after(self, session_id: str, turn_id: str, timeout_s: float) -> None:
-        """The sweeper looks when the wait is over, not only when it would have looked anyway."""
-        if timeout_s < LOOKED_AT_ANYWAY_S:
-            look_within(self._run, self._keys, session_id, turn_id, timeout_s)
-
     def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]:
         """Let what the turn has waited for too long end: (`EXPIRED`, ""), (`CANCEL`, reason) or (`NONE`, "")."""
         reply = self._run.park_expire(session_id, turn_id)
         self._outbox.flush(session_id)
         match reply:
             case "EXPIRED":
-                look_within(self._run, self._keys, session_id, turn_id, GOING_ON_S)
                 return "EXPIRED", ""
             case ParkExpireCancel():
                 return "CANCEL", reply.reason

@@ -85,24 +85,29 @@ class Client(redis.Redis):
 
     def many(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """Send plain commands in one go; their raw replies, in order. Raises the first error among them."""
+        replies = self.replies(commands)
+        for reply in replies:
+            if isinstance(reply, redis.ResponseError):
+                raise reply
+        return replies
+
+    def replies(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        """Send commands in one go; their raw replies, in order, and in place of one what Redis refused."""
         line = self._lines.get()
         try:
             connection = self._open(line)
             try:
                 connection.send_packed_command(connection.pack_commands(commands), check_health=False)
                 # All are read before any is raised: a reply left in the socket would answer the next command.
-                replies = [self._reply(connection) for _ in commands]
+                found = [self._reply(connection) for _ in commands]
             except BaseException as error:
                 line.close()
                 self._note_broken(error)
                 raise
             line.used = time.monotonic()
+            return found
         finally:
             self._lines.put(line)
-        for reply in replies:
-            if isinstance(reply, redis.ResponseError):
-                raise reply
-        return replies
 
     @staticmethod
     def _reply(connection: Any) -> Any:

@@ -14,7 +14,6 @@ from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.state.approvals import asks_of
-from brainq.state.attention import look_within
 from brainq.state.connection import as_mapping
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
@@ -23,7 +22,6 @@ from brainq.state.turn_view import opening_of, opening_reads, usage_of
 from brainq.state.typed_scripts import FinalizeClaimDrop, FinalizeSettleGo, Scripts
 from brainq.tools.opening import context_hash, opened_pack
 
-LOOK_AGAIN_MS = 1000
 OPENING_CALLS = "c0-"
 PROBLEM = "problem:"  # begins the fields that count replies on which the turn could not act
 JUDGE_RUNG_MS = 5_000  # a judge is not rung more often than this
@@ -100,14 +98,9 @@ class RedisFinals:
     def retry(self, claim: StepClaim, after_s: float, error: str) -> Literal["WAIT", "LOST"]:
         """Try this step again after `after_s`; the sweeper rings then."""
         after_ms = int(after_s * 1000)
-        reply = self._run.finalize_retry(
+        return self._run.finalize_retry(
             claim.session_id, claim.turn_id, fence=claim.fence, retry_ms=after_ms, failure=error
         )
-        # A long wait does not keep the sweeper from sending the result out in between.
-        look_within(
-            self._run, self._keys, claim.session_id, claim.turn_id, min(after_ms, LOOK_AGAIN_MS) / 1000
-        )
-        return reply
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         """The ended turn as the steps see it; None when Redis no longer knows it."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal, cast
 
 from brainq.contracts.hold import HoldSpec, StandingHold
-from brainq.state.attention import GOING_ON_S, LOOKED_AT_ANYWAY_S, look_within
+from brainq.contracts.kept import Brake
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import hold_ms
@@ -25,31 +27,24 @@ class RedisHolds:
         self._keep_ms = int(keep_session_s * 1000)
 
     def place(
-        self, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"] = "hold"
+        self, session_id: str, turn_id: str, hold: HoldSpec
     ) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
         """`HELD`, `ALREADY`, `ENDED` or `GONE`. From then on no call that changes something starts."""
-        reply = self._run.hold_place(
-            session_id,
-            turn_id,
-            hold=hold.id,
-            timeout_ms=hold_ms(hold),
-            policy=hold.on_timeout,
-            reason=hold.reason,
-            hold_kind=kind,
-        )
-        if isinstance(reply, HoldPlaceEnded):
-            return "ENDED"
-        if reply == "HELD":
-            # The sweeper looks when it is over, not only when it would have looked anyway.
-            look_within(self._run, self._keys, session_id, turn_id, min(hold.timeout_s, LOOKED_AT_ANYWAY_S))
-        return reply
+        return _place(self._run, session_id, turn_id, hold, "hold")
+
+    def place_all(self, brakes: Sequence[Brake]) -> list[str]:
+        """`place` for holds, and for flags that turns have taken, sent together. Raises what Redis refused."""
+        words: list[str] = []
+        for word in self._run.together([partial(_put_back, brake=brake) for brake in brakes]):
+            if isinstance(word, Exception):
+                raise word
+            words.append(word)
+        return words
 
     def release(self, session_id: str, turn_id: str, hold_id: str) -> Literal["RELEASED", "ABSENT", "GONE"]:
         """`RELEASED`, `ABSENT` or `GONE`."""
         reply = self._run.hold_release(session_id, turn_id, hold=hold_id)
         self._outbox.flush(session_id)
-        if reply == "RELEASED":
-            look_within(self._run, self._keys, session_id, turn_id, GOING_ON_S)
         return reply
 
     def of(self, session_id: str, turn_id: str) -> tuple[StandingHold, ...]:
@@ -98,3 +93,23 @@ class RedisHolds:
         return tuple(
             cast(list[str], self._run.client.lrange(self._keys.of_session(session_id, "readiness"), 0, -1))
         )
+
+
+def _place(
+    run: Scripts, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"]
+) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
+    reply = run.hold_place(
+        session_id,
+        turn_id,
+        hold=hold.id,
+        timeout_ms=hold_ms(hold),
+        policy=hold.on_timeout,
+        reason=hold.reason,
+        hold_kind=kind,
+    )
+    return "ENDED" if isinstance(reply, HoldPlaceEnded) else reply
+
+
+def _put_back(run: Scripts, brake: Brake) -> str:
+    kind = "readiness" if brake.kind == "flag" else "hold"
+    return _place(run, brake.session_id, brake.turn_id or "", brake.hold, kind)

@@ -1,18 +1,22 @@
-"""Which turns the sweeper looks at next, and what one look finds."""
+"""Which turns the sweeper looks at next, and what its looks find."""
 
 from __future__ import annotations
 
+import re
+import uuid
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import cast
 
-from brainq.contracts.sweep import Due, Look
-from brainq.state.attention import look_within
+from brainq.contracts.sweep import Due, Look, TurnKey
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.typed_scripts import Scripts, TurnSweepLook
 
-LONGEST_IN_RERINGS = 12  # as turn_sweep puts a look off at most
-LONGEST_MS = 60_000  # as anybody else does
+DAY_MS = 86_400_000
+NEVER = "-1"
+_RUN_ID = re.compile(r"run_id:(\w+)")
 
 
 class RedisIndex:
@@ -30,63 +34,96 @@ class RedisIndex:
         grace_s: float = 2.0,
         lease_s: float = 10.0,
     ) -> None:
-        self._longest_lease_ms = int(lease_s * 1000)
         self._run = scripts
         self._keys = keys
         self._outbox = outbox
+        self._me = uuid.uuid4().hex
         self._rering_ms = int(rering_s * 1000)
         self._failing_ms = int(failing_s * 1000)
         self._unserved_ms = int(unserved_s * 1000)
         self._grace_ms = int(grace_s * 1000)
+        self._longest_lease_ms = int(lease_s * 1000)
 
     def due(self, most: int, hold_s: float) -> Due:
         """Up to `most` turns that are due; no other sweeper gets them for `hold_s`."""
-        reply = self._run.index_take(
-            most=most,
-            hold_ms=int(hold_s * 1000),
-            longest_ms=max(self._rering_ms * LONGEST_IN_RERINGS, LONGEST_MS),
-        )
-        members = tuple(cast(tuple[str, str], tuple(member.split(" "))) for member in reply.members)
+        reply = self._run.index_take(most=most, hold_ms=int(hold_s * 1000))
+        members = tuple(cast(TurnKey, tuple(member.split(" "))) for member in reply.members)
         return Due(members, reply.mark, reply.stepped)
 
-    def look(self, session_id: str, turn_id: str) -> Look:
-        """Look at one turn: lost bells are rung again by the script itself."""
-        reply = self._run.turn_sweep(
-            session_id,
-            turn_id,
+    def look(self, turns: Sequence[TurnKey]) -> list[Look | Exception]:
+        """Look at turns; in place of a look what kept it from being made. Lost bells are rung again by the script."""
+        found = self._run.together([partial(self._look, turn=turn) for turn in turns])
+        for session_id in {session_id for session_id, _ in turns}:
+            self._outbox.flush(session_id)
+        return list(found)
+
+    def looked(self, mark: str, again_ms: Iterable[tuple[TurnKey, int | None]]) -> None:
+        """The turns were looked at, and are again after so long, those with None not again; but sooner where somebody
+        asked for that since they were taken with `mark`."""
+        words = [
+            word
+            for turn, after_ms in again_ms
+            for word in (_member(turn), NEVER if after_ms is None else str(after_ms))
+        ]
+        if words:
+            self._run.index_looked(mark=mark, looked=words)
+
+    def standing(self, turns: Sequence[TurnKey]) -> list[str]:
+        """Of each turn: `unknown` to Redis, `unlisted` (nobody would ever look at it), or `known`."""
+        if not turns:
+            return []
+        asked = [("HGET", self._keys.turn(*turn), "awaits") for turn in turns]
+        *awaits, scores = self._run.client.many([*asked, ("ZMSCORE", self._keys.index, *map(_member, turns))])
+        return [_standing(word, score) for word, score in zip(awaits, scores, strict=True)]
+
+    def list_again(self, turns: Iterable[TurnKey]) -> None:
+        """Have these looked at now."""
+        self._run.index_hasten(after_ms=0, members=[_member(turn) for turn in turns])
+
+    def take_comparing(self, for_s: float) -> bool:
+        """One sweeper compares SQL with Redis: True for the one that does, as long as it asks within `for_s`."""
+        key, for_ms = self._keys.sweeping, int(for_s * 1000)
+        taken, holder = self._run.client.many([("SET", key, self._me, "NX", "PX", for_ms), ("GET", key)])
+        if not taken and holder == self._me:
+            self._run.client.pexpire(key, for_ms)
+        return holder == self._me
+
+    def epoch(self) -> str:
+        """Another one when Redis may have lost data: it began anew, a replica took its place, or it was emptied."""
+        key = self._keys.epoch
+        _, _, kept, server = self._run.client.many(
+            [
+                ("SET", key, uuid.uuid4().hex, "NX"),
+                ("PEXPIRE", key, DAY_MS),
+                ("GET", key),
+                ("INFO", "server"),
+            ]
+        )
+        found = _RUN_ID.search(str(server))
+        return f"{kept} {found[1] if found else ''}"
+
+    def _look(self, run: Scripts, turn: TurnKey) -> Look:
+        reply = run.turn_sweep(
+            *turn,
             rering_ms=self._rering_ms,
             failing_ms=self._failing_ms,
             unserved_ms=self._unserved_ms,
             grace_ms=self._grace_ms,
             longest_lease_ms=self._longest_lease_ms,
         )
-        self._outbox.flush(session_id)
         if isinstance(reply, TurnSweepLook):
             return Look("LOOK", reply.after_ms, reply.fence, reply.actions)
         return Look(reply)
 
-    def again(self, session_id: str, turn_id: str, mark: str, after_ms: int) -> None:
-        """The turn was looked at, and is in `after_ms` again; but sooner if somebody asked for that meanwhile."""
-        member = f"{session_id} {turn_id}"
-        self._run.index_again(member=member, mark=mark, after_ms=after_ms)
 
-    def look_within(self, session_id: str, turn_id: str, after_s: float) -> None:
-        """The sweeper looks at the turn in `after_s` at the latest."""
-        look_within(self._run, self._keys, session_id, turn_id, after_s)
+def _member(turn: TurnKey) -> str:
+    return f"{turn[0]} {turn[1]}"
 
-    def drop(self, session_id: str, turn_id: str) -> None:
-        self._run.client.zrem(self._keys.index, f"{session_id} {turn_id}")
 
-    def known(self, turns: list[tuple[str, str]]) -> list[bool]:
-        """Whether Redis knows each (session, turn)."""
-        pipe = self._run.client.pipeline(transaction=False)
-        for session_id, turn_id in turns:
-            pipe.exists(self._keys.turn(session_id, turn_id))
-        return [bool(found) for found in cast(list[int], pipe.execute())] if turns else []
-
-    def take_comparing(self, for_s: float) -> bool:
-        """One sweeper at a time compares SQL with Redis; True when it is this one, for `for_s`."""
-        return bool(self._run.client.set(self._keys.sweeping, "1", nx=True, px=int(for_s * 1000)))
+def _standing(awaits: str | None, score: object) -> str:
+    if awaits is None:
+        return "unknown"
+    return "unlisted" if score is None and awaits != "nobody" else "known"
 
 
 def overdue_s(client: Client, keys: Keys) -> float:

@@ -31,7 +31,9 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     bells                     hash    queue -> when its newest claimed doorbell was rung    1 day
     outside:TOKEN             string  "session turn call" that waits for this token         as long as it may wait
     stops                     channel "session turn" of a turn that is to stop              -
+    swept                     string  when a sweeper last took what is due                  1 day
     sweeping                  string  who compares SQL with Redis just now                  seconds
+    epoch                     string  new when Redis was emptied                            1 day
     brainq.*                  list    the broker's queues                                   the broker's
 
 "Turn lifetime": none while the turn lives; `keep_turn_s` from the end of its finalizer. "Session lifetime":
@@ -55,7 +57,7 @@ OF_TURN = {
 } | {"own_history": "history"}
 """The keys of a turn: as scripts call them, and how they end."""
 
-GLOBAL = {"leases": "lane_leases", "index": "index"}
+GLOBAL = {"leases": "lane_leases", "index": "index", "swept": "swept"}
 """The keys of neither: as scripts call them, and in `Keys`."""
 
 DERIVED = {
@@ -121,6 +123,14 @@ class Keys:
     @property
     def bells(self) -> str:
         return f"{self.prefix}bells"
+
+    @property
+    def swept(self) -> str:
+        return f"{self.prefix}swept"
+
+    @property
+    def epoch(self) -> str:
+        return f"{self.prefix}epoch"
 
     @property
     def sweeping(self) -> str:

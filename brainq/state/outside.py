@@ -12,7 +12,6 @@ from brainq.contracts.message import Message
 from brainq.contracts.outside_token import ref_of_token
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.usage import Spend
-from brainq.state.attention import GOING_ON_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.typed_scripts import CallCompleteLate, Scripts
@@ -92,7 +91,6 @@ class RedisOutside:
         self._outbox.flush(ref.session_id)
         match reply:
             case "SETTLED":
-                look_within(self._run, self._keys, ref.session_id, ref.turn_id, GOING_ON_S)
                 return SettleReply("SETTLED")
             case CallCompleteLate():
                 return SettleReply("LATE", status=reply.status)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, TypeVar, cast
 
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
 
 from brainq.errors import ScriptError
 from brainq.state.connection import Client
@@ -24,6 +26,18 @@ from brainq.state.keys import Keys
 LUA = Path(__file__).parent / "lua"
 NAMES = tuple(sorted(path.stem for path in LUA.glob("*.lua")))
 _INCLUDE = re.compile(r"^-- @include (\S+)\n", re.MULTILINE)
+
+
+T = TypeVar("T")
+Asked = tuple[str, Sequence[str], Sequence[Any]]  # a script's name, keys, arguments
+
+
+class _NotYet(Exception):
+    """A script was asked for, and has not run."""
+
+
+def _told(reply: list[Any], *_asked: object) -> list[Any]:
+    return reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +55,18 @@ class Doorbell:
 @dataclass(frozen=True, slots=True)
 class Doorbells:
     """Doorbells by queue word: turns, read_only, local_write, network, destructive, finalize, finalize_later,
-    judges."""
+    judges. One that is not answered in `rering_ms` may be lost: the index says when to look after it."""
 
     queues: Mapping[str, Doorbell]
     bells_key: str
+    index_key: str
     outbox_prefix: str
     lanes_prefix: str
     lane_lease_ms: int
+    rering_ms: int
+
+    def index_lua(self) -> str:
+        return f"local INDEX_KEY, RERING_MS = [==[{self.index_key}]==], {self.rering_ms}"
 
     def lua(self) -> str:
         keys = [f"if queue == '{word}' then return [==[{bell.key}]==]" for word, bell in self.queues.items()]
@@ -98,7 +117,7 @@ class Script:
         text = self.signature.prelude() + _paste(body, set())
         self._client = client
         self._words = self.signature.words
-        self.load(text.replace("-- @doorbells", doorbells.lua()))
+        self.load(text.replace("-- @doorbells", doorbells.lua()).replace("-- @index", doorbells.index_lua()))
 
     def load(self, text: str) -> None:
         """Run `text` from now on."""
@@ -107,7 +126,9 @@ class Script:
 
     def run(self, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
         """Run it with these, in the header's order. Raises ScriptError on an undeclared reply."""
-        reply = self.send(keys, args)
+        return self.checked(self.send(keys, args))
+
+    def checked(self, reply: list[Any]) -> list[Any]:
         if reply[0] not in self._words:
             raise undeclared(self.signature.name, reply[0], self._words)
         return reply
@@ -143,3 +164,40 @@ class LoadedScripts:
 
     def run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
         return self._scripts[name].run(keys, args)
+
+    def together(self, calls: Sequence[Callable[[Self], T]]) -> list[T | ResponseError]:
+        """Run a script for each of `calls`, all in one trip; in place of what a call returns what Redis refused.
+
+        Each calls one script, of the Scripts that it is given. It is called twice: to ask, and with the reply.
+        """
+        asked: list[Asked] = []
+
+        def ask(name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
+            asked.append((name, keys, args))
+            raise _NotYet
+
+        for call in calls:
+            with suppress(_NotYet):
+                call(self._running(ask))
+        replies = self.send_all(asked)
+        return [
+            reply if isinstance(reply, ResponseError) else call(self._running(partial(_told, reply)))
+            for call, reply in zip(calls, replies, strict=True)
+        ]
+
+    def send_all(self, asked: Sequence[Asked]) -> list[list[Any] | ResponseError]:
+        """Send these in one go; the replies in order."""
+        sent = [("EVALSHA", self._scripts[name].sha, len(keys), *keys, *args) for name, keys, args in asked]
+        replies = self.client.replies(sent) if sent else []
+        if any(isinstance(reply, NoScriptError) for reply in replies):
+            return [self.run(*one) for one in asked]
+        return [
+            reply if isinstance(reply, ResponseError) else self._scripts[name].checked(reply)
+            for (name, _, _), reply in zip(asked, replies, strict=True)
+        ]
+
+    def _running(self, run: Callable[[str, Sequence[str], Sequence[Any]], list[Any]]) -> Self:
+        """These scripts, but by `run`."""
+        other = copy(self)
+        vars(other)["run"] = run
+        return other

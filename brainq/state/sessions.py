@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import cast
 
-from brainq.state.attention import GOING_ON_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.typed_scripts import Scripts
@@ -42,8 +41,6 @@ class RedisSessions:
         self._outbox.flush(session_id)
         if reply == "ALREADY":
             return False, ""
-        if reply.turn:
-            look_within(self._run, self._keys, session_id, reply.turn, GOING_ON_S)
         return True, reply.turn
 
     def _field(self, session_id: str, name: str) -> str:

@@ -10,7 +10,6 @@ from brainq.contracts.claim import PlannedCall, StepBegun, StepSpent, TurnClaim
 from brainq.contracts.hold import HoldSpec
 from brainq.contracts.message import Message
 from brainq.contracts.usage import Spend
-from brainq.state.attention import LOOKED_AT_ANYWAY_S, look_within
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import plan_json, ready_word
@@ -154,9 +153,6 @@ class TurnSteps:
             **_used(spend),
         )
         self._outbox.flush(claim.session_id)
-        waits_s = [call.ask.timeout_s for call in plan if call.ask is not None]
-        if waits_s and min(waits_s) < LOOKED_AT_ANYWAY_S:
-            look_within(self._run, self._keys, claim.session_id, claim.turn_id, min(waits_s))
         return reply == "COMMITTED"
 
 

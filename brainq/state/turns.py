@@ -13,7 +13,6 @@ from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
-from brainq.state.attention import GOING_ON_S, look_within
 from brainq.state.conversations import Conversations
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
@@ -62,7 +61,6 @@ class RedisTurns(TurnSteps):
         request: TurnRequest,
         limits: Limits,
         *,
-        look_after_s: float,
         lost_reason: str = "",
         children: int = 0,
         kept: Kept = NOTHING_KEPT,
@@ -75,9 +73,6 @@ class RedisTurns(TurnSteps):
         """
         sid, tid = request.session_id, request.turn_id
         parent = request.parent
-        # First the index, then the turn: a crash between the two leaves something the sweeper drops, not a
-        # turn that no sweeper looks at.
-        look_within(self._run, self._keys, sid, tid, look_after_s)
         reply = self._run.turn_submit(
             sid,
             tid,
@@ -100,11 +95,6 @@ class RedisTurns(TurnSteps):
             kept=kept_json(kept),
         )
         self._outbox.flush(sid)
-        if isinstance(reply, TurnSubmitQueued) and request.on_busy in ("interrupt", "replace"):
-            live = cast("str | None", self._client.hget(self._keys.of_session(sid, "session"), "live"))
-            if live:
-                # As for a cancel: the calls that run end it, or the sweeper after their grace.
-                look_within(self._run, self._keys, sid, live, self._grace_ms / 1000)
         match reply:
             case TurnSubmitQueued():
                 return "QUEUED", str(reply.ahead), reply.stopped
@@ -143,10 +133,7 @@ class RedisTurns(TurnSteps):
 
     def release(self, claim: TurnClaim) -> Literal["RELEASED", "CLEARED", "GONE"]:
         """Let the turn go, though nothing came of this advance: `RELEASED`, or `CLEARED` of having lost its worker."""
-        reply = self._run.turn_release(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence)
-        if reply == "RELEASED":
-            look_within(self._run, self._keys, claim.session_id, claim.turn_id, GOING_ON_S)
-        return reply
+        return self._run.turn_release(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence)
 
     def blame(self, session_id: str, turn_id: str, process: str, how: str) -> Literal["BLAMED", "GONE"]:
         """The process of this name worked on the turn alone, and died: `BLAMED`, or `GONE` when it held it no more."""
@@ -230,9 +217,6 @@ class RedisTurns(TurnSteps):
             queued_only=queued_only,
             keep_session_ms=self._keep_session_ms,
         )
-        if reply == "REQUESTED":
-            # The calls that run end it, or the sweeper after their grace: it must look by then.
-            look_within(self._run, self._keys, session_id, turn_id, self._grace_ms / 1000)
         self._outbox.flush(session_id)
         return "ENDED" if isinstance(reply, TurnCancelEnded) else reply
 

@@ -38,17 +38,17 @@ HEADERS = {
     "finalize_beat": "3fd54e7e4c",
     "finalize_claim": "ee4d21a921",
     "finalize_finish": "845aa8a557",
-    "finalize_retry": "5196598d7e",
+    "finalize_retry": "6cc1421779",
     "finalize_settle": "3a6bb2061e",
     "flag_add": "a66395743b",
     "flag_release": "8b0025735f",
     "gate_shut": "8d3d833975",
     "history_compact": "7ab42c332e",
-    "hold_place": "343cf8106f",
+    "hold_place": "ebc924017a",
     "hold_release": "5bcb0bf1a5",
-    "index_again": "e860f31442",
-    "index_hasten": "29e60e4754",
-    "index_take": "0fe0bf8802",
+    "index_hasten": "0de3d0961e",
+    "index_looked": "1aac0f206d",
+    "index_take": "0a581d4993",
     "judge_ring": "4e4dd35003",
     "lane_beat": "b04951a83c",
     "lane_check": "90de2cd4a3",
@@ -70,7 +70,7 @@ HEADERS = {
     "turn_claim": "fdcfeeb592",
     "turn_end": "7256097ca6",
     "turn_open": "97f7c55730",
-    "turn_release": "d0589e7913",
+    "turn_release": "38a02c25dd",
     "turn_submit": "f7f2cf9813",
     "turn_sweep": "ecc976d08d",
 }
@@ -810,7 +810,7 @@ class Scripts(LoadedScripts):
         """A finalizer step failed and is to be tried again after `retry_ms`; the sweeper rings
         then."""
         turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("finalize_retry", [turn], [fence, retry_ms, failure])
+        reply = self.run("finalize_retry", [turn], [session_id, turn_id, fence, retry_ms, failure])
         return reply[0]
 
     def finalize_settle(
@@ -940,7 +940,9 @@ class Scripts(LoadedScripts):
         """Place a hold on a turn: from now on no call that changes something starts in it."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "hold_place", [turn, f"{turn}:events"], [hold, timeout_ms, policy, reason, hold_kind]
+            "hold_place",
+            [turn, f"{turn}:events"],
+            [session_id, turn_id, hold, timeout_ms, policy, reason, hold_kind],
         )
         if reply[0] == "ENDED":
             return HoldPlaceEnded(state=TurnState(reply[1]))
@@ -959,20 +961,21 @@ class Scripts(LoadedScripts):
         )
         return reply[0]
 
-    def index_again(self, *, member: str, mark: str, after_ms: int) -> Literal["OK", "OTHERS"]:
-        """A turn was looked at: the next look is in `after_ms`."""
-        reply = self.run("index_again", [self.keys.index], [member, mark, after_ms])
+    def index_hasten(self, *, after_ms: int, members: Sequence[str]) -> Literal["OK"]:
+        """Have turns looked at in `after_ms` at the latest."""
+        reply = self.run("index_hasten", [self.keys.index], [after_ms, *members])
         return reply[0]
 
-    def index_hasten(self, *, member: str, after_ms: int) -> Literal["OK"]:
-        """Have a turn looked at in `after_ms` at the latest."""
-        reply = self.run("index_hasten", [self.keys.index], [member, after_ms])
+    def index_looked(self, *, mark: str, looked: Sequence[str]) -> Literal["OK"]:
+        """Turns were looked at: each is looked at again in the ms given with it, or not again when
+        that is -1."""
+        reply = self.run("index_looked", [self.keys.index], [mark, *looked])
         return reply[0]
 
-    def index_take(self, *, most: int, hold_ms: int, longest_ms: int) -> IndexTakeDue:
+    def index_take(self, *, most: int, hold_ms: int) -> IndexTakeDue:
         """Take up to `most` turns that are due to be looked at, pushed back to `mark` so that
         sweepers share the work."""
-        reply = self.run("index_take", [self.keys.index], [most, hold_ms, longest_ms])
+        reply = self.run("index_take", [self.keys.index, self.keys.swept], [most, hold_ms])
         return IndexTakeDue(mark=reply[1], stepped=int(reply[2]), members=tuple(reply[3:]))
 
     def judge_ring(
@@ -1443,7 +1446,7 @@ class Scripts(LoadedScripts):
         """Whoever owned a turn lives, and does not go on with it: our own trouble, not the
         turn's."""
         turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("turn_release", [turn], [owner, fence])
+        reply = self.run("turn_release", [turn], [session_id, turn_id, owner, fence])
         return reply[0]
 
     def turn_submit(

@@ -22,7 +22,7 @@ from brainq.turn.context.preparer import TurnPreparation
 from brainq.turn.context.reflection import ReflectionEngine, note_of
 from brainq.turn.context.tracker import ContextTracker
 from brainq.turn.patience import Trying
-from brainq.turn.ports import Archive, Asides, Attention, Price
+from brainq.turn.ports import Archive, Asides, Price
 
 log = logger("brainq.turn")
 
@@ -38,27 +38,21 @@ rung, or awaits its calls, and is no longer ours."""
 class Auxiliary:
     """Does what comes before a step, when it is due."""
 
-    def __init__(
-        self, brain: Brain, asides: Asides, archive: Archive, price: Price, attention: Attention
-    ) -> None:
+    def __init__(self, brain: Brain, asides: Asides, archive: Archive, price: Price) -> None:
         self._brain = brain
         self._asides = asides
         self._archive = archive
         self._price = price
-        self._attention = attention
 
     def open(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
         """Dispatch memory and the context pack, before the first step, where the brain has either."""
         if view.opened or view.step > 0:
             return ""
-        calls = opening_calls(self._brain, view.request, opening_limit_s(self._brain, view.remaining_ms))
+        opening_s = opening_limit_s(self._brain, view.remaining_ms)
+        calls = opening_calls(self._brain, view.request, opening_s)
         if not calls:
             return ""
-        opening_s = opening_limit_s(self._brain, view.remaining_ms)
         word = trying(lambda: self._asides.open(claim, calls, opening_s))
-        if word == "OPENED":
-            # The sweeper looks when it is over, not only when it would have looked anyway.
-            self._attention.look_within(claim.session_id, claim.turn_id, opening_s)
         return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
 
     def reflect(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:

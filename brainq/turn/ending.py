@@ -17,7 +17,7 @@ from brainq.turn.ending_texts import OPEN_CALL_STATUS, OPEN_CALL_TEXTS, marker, 
 from brainq.turn.outcome import Answer
 from brainq.turn.patience import Trying
 from brainq.turn.planning.diff import turn_diff
-from brainq.turn.ports import Attention, Leftovers, Turns
+from brainq.turn.ports import Leftovers, Turns
 
 log = logger("brainq.turn")
 
@@ -30,12 +30,10 @@ class Ender:
         *,
         turns: Turns,
         leftovers: Leftovers,
-        attention: Attention,
         first_final_step: str,
     ) -> None:
         self._turns = turns
         self._leftovers = leftovers
-        self._attention = attention
         self._first_final_step = first_final_step
 
     def end(
@@ -104,8 +102,6 @@ class Ender:
         return "answered, and goes on with new input" if committed else "lost"
 
     def _after(self, claim: TurnClaim, ended: TurnEnded) -> None:
-        if ended.next_turn:
-            self._attention.look_within(claim.session_id, ended.next_turn, 1.0)
         try:
             if ended.bounced:
                 self._leftovers.bounce(claim.session_id, claim.turn_id, ended.bounced)

@@ -182,10 +182,4 @@ class Stops(Protocol):
     ) -> AbstractContextManager[object]: ...
 
 
-class Attention(Protocol):
-    """Asks the sweeper to look at a turn soon."""
-
-    def look_within(self, session_id: str, turn_id: str, after_s: float) -> None: ...
-
-
 Price = Callable[[str, str, TokenUsage], float | None]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from brainq.contracts.claim import CallRef
+from brainq.contracts.healed import HealedPage
+from brainq.contracts.sweep import Due, Look, TurnKey
 from brainq.observe.logs import logger
 from brainq.observe.outage import Outage
 from brainq.ports.asides import Asides
@@ -19,15 +22,17 @@ from brainq.upkeep.compare import Comparer
 from brainq.upkeep.judges import JudgeBells
 from brainq.upkeep.parks import Parks
 from brainq.upkeep.rescue import Rescuer
+from brainq.upkeep.walk import RowWalk
 
 log = logger("brainq.upkeep")
 
-TURNS_AT_ONCE = 50  # few, so that sweepers share what is due
+TURNS_AT_ONCE = 100  # few, so that sweepers share what is due
 LANES_AT_ONCE = 100
 COMPARE_EVERY_SWEEPS = 5
+COMPARER_LOST_AFTER = 3  # times that it does not ask to go on comparing
+WALK_S = 1.0  # for one table's rows; looks at lapsed leases wait meanwhile
 LOOKS_S = 1.0  # of a sweep; lanes, SQL and judges have their turn whatever is due
 HOLD_S = 2.0  # for which no other sweeper gets what one has taken
-AWAY_AFTER = 3  # looks that fail one after the other
 LONG_S = 10.0
 
 
@@ -36,7 +41,8 @@ class Sweeper:
 
     advance      lets a turn that is over its time end
     deliver      sends a result out that its finalizer does not
-    heal_inputs  finishes what senders of mid-turn input left half done
+    heal_inputs  finishes what senders of mid-turn input left half done, of a page of rows
+    heal_approvals  decides again what Redis has forgotten
     """
 
     def __init__(
@@ -53,23 +59,29 @@ class Sweeper:
         judges: JudgeBells,
         parks: Parks,
         children: ChildTurns,
-        heal_inputs: Callable[[], object],
+        heal_inputs: Callable[[int], HealedPage],
         brakes: Brakes,
+        heal_approvals: Callable[[], int],
     ) -> None:
         self._every_s = every_s
         self._index = index
         self._lanes = lanes
         self._rescuer = rescuer
         self._comparer = comparer
+        self._epoch = ""
+        self._walks = {
+            "compare SQL with Redis": RowWalk(comparer.compare),
+            "put brakes back": RowWalk(brakes.heal),
+            "heal inputs": RowWalk(heal_inputs),
+        }
+        self._heal_approvals = heal_approvals
         self._advance = advance
         self._deliver = deliver
         self._asides = asides
         self._judges = judges
         self._parks = parks
         self._children = children
-        self._heal_inputs = heal_inputs
         self._watchers: Watchers | None = None
-        self._brakes = brakes
         self._outages: dict[str, Outage] = {}
 
     def run(self, stop: threading.Event, watchers: Watchers | None = None) -> None:
@@ -91,11 +103,17 @@ class Sweeper:
         self._part("look at lanes", self._look_at_lanes)
 
     def _compare(self) -> None:
-        if self._index.take_comparing(self._every_s * COMPARE_EVERY_SWEEPS):
-            self._part("compare SQL with Redis", self._comparer.compare)
-            self._part("put brakes back", self._brakes.heal)
-            self._part("heal inputs", self._heal_inputs)
-            self._part("ring judges", self._judges.ring)
+        if not self._index.take_comparing(self._every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
+            return
+        epoch = self._index.epoch()
+        if epoch != self._epoch:
+            for walk in self._walks.values():
+                walk.restart()
+            self._epoch = epoch
+        for name, walk in self._walks.items():
+            self._part(name, partial(walk.walk, WALK_S))
+        self._part("decide approvals again", self._heal_approvals)
+        self._part("ring judges", self._judges.ring)
 
     def _part(self, name: str, part: Callable[[], object]) -> None:
         """One part of a sweep: what fails in it keeps no other from being done."""
@@ -109,23 +127,13 @@ class Sweeper:
 
     def _look_at_turns(self) -> None:
         until = time.monotonic() + max(LOOKS_S, self._every_s)
-        failed = 0
         while time.monotonic() < until:
             due = self._index.due(TURNS_AT_ONCE, hold_s=max(HOLD_S, 2 * self._every_s))
             if due.stepped:
                 log.warning(
                     "Redis' clock stepped back: looks that it had put off are made now", turns=due.stepped
                 )
-            for session_id, turn_id in due.turns:
-                try:
-                    self._look(session_id, turn_id, due.mark)
-                    failed = 0
-                except Exception as failure:
-                    # A turn that cannot be looked at must not hide the others; but Redis may be away for all.
-                    failed += 1
-                    if failed >= AWAY_AFTER:
-                        raise
-                    log.error("look failed", failure=failure, turn_id=turn_id)
+            self._look(due)
             if len(due.turns) < TURNS_AT_ONCE:
                 return
 
@@ -137,20 +145,31 @@ class Sweeper:
             except Exception as failure:
                 log.error("lane not checked", failure=failure, turn_id=ref.turn_id, call_id=ref.call_id)
 
-    def _look(self, session_id: str, turn_id: str, mark: str) -> None:
-        look = self._index.look(session_id, turn_id)
-        if look.word == "GONE" and self._comparer.readmit(turn_id):
+    def _look(self, due: Due) -> None:
+        """Look at turns together, say when each is looked at next, and only then act: all of it may be done again."""
+        if not due.turns:
             return
-        if look.word != "LOOK":
-            self._index.drop(session_id, turn_id)
-            return
-        self._index.again(session_id, turn_id, mark, look.after_ms)
-        for action in look.actions:
-            try:
-                self._act(session_id, turn_id, look.fence, action)
-            except Exception as failure:
-                # One turn that cannot be healed now must not keep the others from being healed.
-                log.error("action failed", failure=failure, turn_id=turn_id, action=action[0])
+        seen: list[tuple[TurnKey, Look]] = []
+        failures: list[Exception] = []
+        for turn, look in zip(due.turns, self._index.look(due.turns), strict=True):
+            if isinstance(look, Exception):
+                # A turn that cannot be looked at must not hide the others; but it may be all of them.
+                failures.append(look)
+                log.error("look failed", failure=look, turn_id=turn[1])
+            elif look.word != "GONE" or not self._comparer.readmit(turn[1]):
+                seen.append((turn, look))
+        self._index.looked(
+            due.mark, [(turn, look.after_ms if look.word == "LOOK" else None) for turn, look in seen]
+        )
+        for (session_id, turn_id), look in seen:
+            for action in look.actions:
+                try:
+                    self._act(session_id, turn_id, look.fence, action)
+                except Exception as failure:
+                    # One turn that cannot be healed now must not keep the others from being healed.
+                    log.error("action failed", failure=failure, turn_id=turn_id, action=action[0])
+        if failures and not seen:
+            raise failures[0]
 
     def _act(self, session_id: str, turn_id: str, fence: int, action: tuple[str, ...]) -> None:
         match action:

@@ -30,7 +30,9 @@ def doorbells(settings: Settings) -> Doorbells:
     return Doorbells(
         queues=queues,
         bells_key=Keys(settings.prefix).bells,
+        index_key=Keys(settings.prefix).index,
         outbox_prefix=settings.prefix,
         lanes_prefix=Keys(settings.prefix).lanes,
         lane_lease_ms=int(settings.lease_s * 1000),
+        rering_ms=int(settings.rering_s * 1000),
     )

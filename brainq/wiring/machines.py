@@ -85,7 +85,7 @@ class Wiring(People):
 
     @cached_property
     def coordinator(self) -> Coordinator:
-        auxiliary = Auxiliary(self.brain, self.asides, self.store.transcripts, cost_usd, self.index)
+        auxiliary = Auxiliary(self.brain, self.asides, self.store.transcripts, cost_usd)
         thinker = Thinker(
             brain=self.brain,
             turns=self.turns,
@@ -109,7 +109,6 @@ class Wiring(People):
             ender=Ender(
                 turns=self.turns,
                 leftovers=self.leftovers,
-                attention=self.index,
                 first_final_step=self.order.first,
             ),
             alone=self.alone,
@@ -221,6 +220,7 @@ class Wiring(People):
             children=self.children,
             heal_inputs=self.inputs.heal,
             brakes=self.brakes,
+            heal_approvals=self.approval_desk.heal,
         )
 
     def warm_up(self) -> None:

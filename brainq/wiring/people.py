@@ -29,7 +29,6 @@ class People(Services):
             self.brain.limits,
             children=self.brain.children.max_turns,
             wrote=self.store.calls.has_intents,
-            look_after_s=self.settings.rering_s,
             brakes=self.brakes,
             inputs=self.store.inputs,
         )
@@ -40,7 +39,6 @@ class People(Services):
             self.store.brakes,
             self.holds,
             self.turns,
-            heal_approvals=lambda: self.approval_desk.heal(),
         )
 
     @cached_property

@@ -150,7 +150,7 @@ def test_p1_a_second_run_of_a_script_changes_nothing(pump: Pump) -> None:
     request = pump.wiring.store.turns.request(handle.turn_id)
     assert request is not None
     before = snapshot(pump)
-    assert pump.wiring.turns.submit(request, Limits(), look_after_s=5)[0] == "EXISTS"
+    assert pump.wiring.turns.submit(request, Limits())[0] == "EXISTS"
     claim = pump.wiring.turns.claim("s1", handle.turn_id, 0, "w")
     assert isinstance(claim, TurnClaim)
     claimed = snapshot(pump)

@@ -143,11 +143,11 @@ def test_a_hold_that_only_redis_lost_is_put_back_by_the_sweeper(pumps: Pumps) ->
     hold = handle.hold()
     client: Any = pump.wiring.client
     client.hdel(pump.wiring.keys.turn("s1", handle.turn_id), "holds")
-    assert pump.wiring.brakes.heal() == 1
+    assert pump.wiring.brakes.heal(0).healed == 1
     assert [standing.id for standing in handle.holds()] == [hold.id]
-    assert pump.wiring.brakes.heal() == 0
+    assert pump.wiring.brakes.heal(0).healed == 0
     hold.release()
-    assert pump.wiring.brakes.heal() == 0
+    assert pump.wiring.brakes.heal(0).healed == 0
 
 
 def test_a_flag_outlives_redis_data_before_a_turn_takes_it(pumps: Pumps) -> None:
@@ -262,7 +262,7 @@ def test_nothing_stands_after_a_turn_has_ended(pumps: Pumps) -> None:
     with pytest.raises(InvalidInput):
         handle.hold()
     assert handle.cancel() == "ended"
-    pump.wiring.brakes.heal()
+    pump.wiring.brakes.heal(0)
     assert not pump.wiring.store.brakes.of("s1", handle.turn_id)
 
 
@@ -309,10 +309,10 @@ def test_a_decision_outlives_redis_data_and_nobody_is_asked_again(pumps: Pumps, 
     lose_redis(pump)
     pump.drain()
     assert pump.client.approval(asked.id).state == "pending", "Redis asks again"
-    assert pump.wiring.brakes.heal() == 1
+    assert pump.wiring.approval_desk.heal() == 1
     seen = pump.client.approval(asked.id)
     assert (seen.state, seen.decided_by) == ("approved" if decision == "approve" else "denied", "ann")
-    assert pump.wiring.brakes.heal() == 0
+    assert pump.wiring.approval_desk.heal() == 0
     hold.release()
     pump.finish(handle)
     assert ("write b" in ran) == (decision == "approve")
@@ -331,7 +331,7 @@ def test_a_question_about_other_arguments_is_asked_and_shown_again(pumps: Pumps)
     pump.drain()
     (again,) = pump.client.approvals()
     assert (again.id, again.state, again.arguments) == (asked.id, "pending", {"name": "b"})
-    pump.wiring.brakes.heal()
+    pump.wiring.approval_desk.heal()
     assert pump.client.approval(asked.id).state == "pending"
     hold.release()
     pump.client.approve(asked.id)

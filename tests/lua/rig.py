@@ -28,7 +28,6 @@ RENEWS = frozenset(
         "finalize_beat",
         "lane_beat",
         "call_start",
-        "index_put",
         "index_take",
     }
 )
@@ -146,7 +145,6 @@ _USUAL: dict[str, Any] = {
     "message_id": "m1",
     "most_bytes": 1_000_000,
     "most_lost": 2,
-    "longest_ms": 60_000,
     "longest_lease_ms": LEASE_MS,
     "process": "@h-1",
     "how": "was killed by signal 9",
@@ -231,6 +229,7 @@ class Rig:
             "rung": f"{turn}:rung:relevance",
             "base": self.keys.turns_base(sid),
             "index": self.keys.index,
+            "swept": self.keys.swept,
         }
         return names | {"leases": self.keys.lane_leases}
 

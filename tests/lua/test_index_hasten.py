@@ -1,15 +1,14 @@
-"""index_hasten.lua: a look that may only come sooner."""
+"""index_hasten.lua: looks that may only come sooner."""
 
 from __future__ import annotations
 
 from tests.lua.rig import Rig
 
 
-def test_a_look_comes_sooner_and_never_later(rig: Rig) -> None:
-    assert rig.run("index_hasten", member="s1 t01", after_ms=5_000) == ["OK"]
-    assert rig.run("index_hasten", member="s1 t01", after_ms=9_000) == ["OK"]
+def test_looks_come_sooner_and_never_later(rig: Rig) -> None:
+    assert rig.run("index_hasten", members=["s1 t01"], after_ms=5_000) == ["OK"]
+    assert rig.run("index_hasten", members=["s1 t01", "s1 t02"], after_ms=9_000) == ["OK"]
     assert rig.client.zscore(rig.keys.index, "s1 t01") == rig.now_ms + 5_000
-    rig.run("index_hasten", member="s1 t01", after_ms=1_000)
+    assert rig.client.zscore(rig.keys.index, "s1 t02") == rig.now_ms + 9_000
+    rig.run("index_hasten", members=["s1 t01"], after_ms=1_000)
     assert rig.client.zscore(rig.keys.index, "s1 t01") == rig.now_ms + 1_000
-    rig.run("index_hasten", member="s1 t02", after_ms=1_000)
-    assert rig.client.zscore(rig.keys.index, "s1 t02") == rig.now_ms + 1_000

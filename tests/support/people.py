@@ -143,13 +143,13 @@ def lose_redis(pump: Pump) -> None:
     """Redis lets everything go, and the sweeper compares it with SQL."""
     client: Any = pump.wiring.client
     client.flushall()
-    assert pump.wiring.sweeper._comparer.compare()  # pyright: ignore[reportPrivateUsage]
+    assert pump.wiring.sweeper._comparer.compare(0).healed  # pyright: ignore[reportPrivateUsage]
 
 
 def heal_inputs(pump: Pump, monkeypatch: Any) -> None:
     """What the sweeper does with input that has been left half done for a while."""
     monkeypatch.setattr("brainq.people.inputs.SETTLING_S", -1.0)
-    pump.wiring.inputs.heal()
+    pump.wiring.inputs.heal(0)
 
 
 def take_call(pump: Pump) -> Bell:

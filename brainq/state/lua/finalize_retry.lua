@@ -2,12 +2,14 @@
 A finalizer step failed and is to be tried again after `retry_ms`; the sweeper rings then.
 
 KEYS   turn
-ARGV   fence:n retry_ms:n failure
+ARGV   sid tid fence:n retry_ms:n failure
 REPLY  WAIT | LOST
 ]]
--- @include lib/now
+-- @include lib/index
 local held = redis.call('HMGET', turn, 'fin_fence', 'fin_owner', 'fin_failing_since')
 if tonumber(held[1] or -1) ~= fence or held[2] == '' then return {'LOST'} end
 redis.call('HSET', turn, 'fin_owner', '', 'fin_retry_at', now + retry_ms, 'fin_error', failure)
 if not held[3] or held[3] == '0' then redis.call('HSET', turn, 'fin_failing_since', now) end
+-- A long wait does not keep the sweeper from sending the result out in between.
+look_within(sid, tid, math.min(retry_ms, SOON_MS) + 1)
 return {'WAIT'}

@@ -1,10 +1,10 @@
 --[[
-Have a turn looked at in `after_ms` at the latest.
+Have turns looked at in `after_ms` at the latest.
 
 KEYS   index
-ARGV   member after_ms:n
+ARGV   after_ms:n members...
 REPLY  OK
 ]]
 -- @include lib/now
-redis.call('ZADD', index, 'LT', now + after_ms, member)
+for i = 2, #ARGV do redis.call('ZADD', index, 'LT', now + after_ms, ARGV[i]) end
 return {'OK'}

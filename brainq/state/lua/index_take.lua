@@ -1,18 +1,23 @@
 --[[
-Take up to `most` turns that are due to be looked at, pushed back to `mark` so that sweepers share the work. No look is put
-off further than `longest_ms`: one that is has been put off by a clock that stepped back since, and is due.
+Take up to `most` turns that are due to be looked at, pushed back to `mark` so that sweepers share the work. `swept` is when
+this was done last: where Redis' clock stepped back since, all looks are brought as much nearer.
 
-KEYS   index
-ARGV   most:n hold_ms:n longest_ms:n
+KEYS   index swept
+ARGV   most:n hold_ms:n
 REPLY  DUE mark stepped:n members...
 ]]
 -- @include lib/now
-local mark = string.format('%.0f', now + hold_ms)
-local stepped = redis.call('ZRANGEBYSCORE', index, now + longest_ms + 1, '+inf', 'LIMIT', 0, most)
-for _, member in ipairs(stepped) do redis.call('ZADD', index, now, member) end
-local reply = {'DUE', mark, #stepped}
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', index, '-inf', now, 'LIMIT', 0, most)) do
-  redis.call('ZADD', index, mark, member)
-  reply[#reply + 1] = member
+local ROOM_MS, DAY_MS = 1000, 86400000
+local back_ms = tonumber(redis.call('GET', swept) or 0) - now
+local stepped = {}
+if back_ms > ROOM_MS then stepped = redis.call('ZRANGEBYSCORE', index, '(' .. now, '+inf', 'WITHSCORES') end
+for i = 1, #stepped, 2 do redis.call('ZINCRBY', index, -back_ms, stepped[i]) end
+redis.call('SET', swept, now, 'PX', DAY_MS)
+local due = redis.call('ZRANGEBYSCORE', index, '-inf', now, 'LIMIT', 0, most)
+local mark, marked = string.format('%.0f', now + hold_ms), {}
+for _, member in ipairs(due) do
+  marked[#marked + 1] = mark
+  marked[#marked + 1] = member
 end
-return reply
+if #due > 0 then redis.call('ZADD', index, unpack(marked)) end
+return {'DUE', mark, #stepped / 2, unpack(due)}

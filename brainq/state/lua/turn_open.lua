@@ -17,6 +17,7 @@ local plan = cjson.decode(calls)
 local waves, asked = plan_calls(plan)
 redis.call('HSET', turn, 'opening_until', now + opening_ms, 'n_calls', #plan, 'wave', 1, 'waves', waves,
   'awaits', 'calls', 'owner', '')
+look_within(sid, tid, opening_ms + 1)
 goes_on(turn)
 emit(turn, events, 'turn.opening', {plan = asked})
 open_waves()

@@ -3,13 +3,14 @@ Whoever owned a turn lives, and does not go on with it: our own trouble, not the
 the sweeper. CLEARED: its lease had lapsed meanwhile, and the turn was taken for one that lost its worker.
 
 KEYS   turn
-ARGV   owner fence:n
+ARGV   sid tid owner fence:n
 REPLY  RELEASED | CLEARED | GONE
 ]]
--- @include lib/now
+-- @include lib/index
 -- @include lib/holds
 if holds(turn, owner, fence) then
   redis.call('HSET', turn, 'owner', '', 'rung_at', now)
+  look_within(sid, tid, RERING_MS)
   return {'RELEASED'}
 end
 local held = redis.call('HMGET', turn, 'lost_owner', 'lost_attempts')

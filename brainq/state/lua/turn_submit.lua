@@ -44,6 +44,7 @@ local front = mode == 'interrupt' or mode == 'replace'
 local length = front and redis.call('LPUSH', waiting, tid) or redis.call('RPUSH', waiting, tid)
 redis.call('PERSIST', session)
 local ahead = front and 1 or length
+look_within(sid, tid, SELDOM_MS)
 emit(turn, events, 'turn.queued', {ahead = ahead})
 if front and live then
   stopped[#stopped + 1] = live

@@ -10,6 +10,7 @@ REPLY  LOOK after_ms:n fence:n actions:rows | ENDED | GONE
 -- @include lib/ring
 -- @include lib/lost
 -- @include lib/clock
+-- @include lib/index
 if redis.call('EXISTS', turn) == 0 then return {'GONE'} end
 mend_clock()
 local held = redis.call('HMGET', turn, 'state', 'awaits', 'owner', 'lease_until', 'rung_at', 'fence', 'cancel',
@@ -19,9 +20,9 @@ local function soon(at) if at - now < after then after = math.max(at - now, 50) 
 -- @include lib/sweep_parks
 -- @include lib/sweep_final
 
-if state == 'queued' then after = rering_ms * 6
+if state == 'queued' then after = seldom_ms()
 elseif state == 'parked' then
-  after = rering_ms * 6
+  after = seldom_ms()
   expire_parks()
   -- Memory and the context pack are waited for no longer because their results come from outside.
   if held[9] == '0' and now >= tonumber(held[11]) then actions[#actions + 1] = 'skip' end
@@ -55,22 +56,23 @@ elseif state == 'active' then
     if held[9] == '0' then soon(tonumber(held[11]) + 1) end
     for i = 0, tonumber(held[10]) - 1 do
       local call = 'c' .. held[9] .. '-' .. i
-      local known = redis.call('HMGET', trace, call .. ':status', call .. ':rung_at', call .. ':lease',
-        call .. ':attempt', call .. ':effect', call .. ':tool')
+      local known = read_call(call)
       local attempt = tonumber(known[4])
       if known[1] == 'dispatched' and bell_is_lost(known[5], known[2], rering_ms) then
         redis.call('HSET', trace, call .. ':rung_at', now)
         ring_anew(known[5], sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid, known[6])
       elseif known[1] == 'running' then
-        soon(tonumber(known[3]) + 1)
-        if tonumber(known[3]) <= now then actions[#actions + 1] = 'rescue ' .. call .. ' ' .. attempt end
+        soon(known[3] + 1)
+        if known[3] <= now then actions[#actions + 1] = 'rescue ' .. call .. ' ' .. attempt end
       end
     end
   end
 else
   if sweep_final() then return {'ENDED'} end
 end
+if #actions > 0 then soon(now + rering_ms) end
 if held[13] and held[13] ~= '' and (state == 'queued' or state == 'active' or state == 'parked') then
   actions[#actions + 1] = 'parent ' .. held[13]
+  soon(now + rering_ms * 6)
 end
 return {'LOOK', after, fence, table.concat(actions, ',')}

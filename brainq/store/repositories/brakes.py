@@ -73,7 +73,12 @@ _OF_TURNS = (
 )
 _CLOSE = (
     update(brakes)
-    .where(_STANDS, exists().where(turns.c.turn_id == _B.turn_id, turns.c.ended_at.is_not(None)))
+    .where(
+        _STANDS,
+        _B.row > bindparam("after"),
+        _B.row <= bindparam("last"),
+        exists().where(turns.c.turn_id == _B.turn_id, turns.c.ended_at.is_not(None)),
+    )
     .values(over_at=utc_now())
 )
 
@@ -138,9 +143,9 @@ class Brakes:
         found = self._db.all(_OF_TURNS, {"after": after_row, "most": limit})
         return [(int(row["row"]), _brake(row)) for row in found]
 
-    def close(self) -> int:
-        """Those of turns that have ended are over; how many that were."""
-        return self._db.write(_CLOSE, {})
+    def close(self, after_row: int, last_row: int) -> int:
+        """Those of these rows whose turns have ended are over; how many that were."""
+        return self._db.write(_CLOSE, {"after": after_row, "last": last_row})
 
     def forget(self, connection: Transaction, turn_id: str) -> None:
         """Effect: the turn's brakes without their reasons."""

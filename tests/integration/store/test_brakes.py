@@ -91,10 +91,10 @@ def test_those_of_ended_turns_are_closed(store: Store) -> None:
     store.turns.accept(request("turn-1"))
     store.brakes.hold("s1", "turn-1", HoldSpec(id="h1"))
     store.brakes.cancel("s1", "turn-1", "enough")
-    assert store.brakes.close() == 0
+    assert store.brakes.close(0, 2) == 0
     assert [brake.id for _, brake in store.brakes.of_turns(0, 10)] == ["h1", "cancel:turn-1"]
     end_turn(store, "turn-1")
-    assert store.brakes.close() == 2
+    assert store.brakes.close(0, 2) == 2
     assert store.brakes.of_turns(0, 10) == []
 
 

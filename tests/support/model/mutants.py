@@ -44,7 +44,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "turn_sweep rings no one": ("turn_sweep", "bell_is_lost('turns', held[5], rering_ms)", "false"),
     "turn_sweep rescues no one": (
         "turn_sweep",
-        "if tonumber(known[3]) <= now then actions",
+        "if known[3] <= now then actions",
         "if false then actions",
     ),
     "call_settle puts the opening wave into the history": (

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from brainq.admission import Admission
 from brainq.calls.run import CallRunner
+from brainq.contracts.healed import HealedPage
 from brainq.contracts.limits import Limits
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.order import StepOrder
@@ -121,8 +122,8 @@ class BrakesOfRedis:
     def taken(self, session_id: str, flag_id: str, turn_id: str) -> None:
         """A flag is a hold of its turn as soon as that is live."""
 
-    def heal(self) -> int:
-        return 0
+    def heal(self, after_row: int) -> HealedPage:
+        return HealedPage(after_row, more=False)
 
 
 class Process:
@@ -166,7 +167,6 @@ class Process:
         ender = Ender(
             turns=state.turns,
             leftovers=Leftovers(self.desk, children),
-            attention=state.index,
             first_final_step=FIRST_STEP,
         )
 
@@ -247,6 +247,7 @@ class Process:
             children=children,
             heal_inputs=self.desk.heal,
             brakes=brakes,
+            heal_approvals=cast(Any, None),  # likewise
         )
 
 

@@ -212,8 +212,8 @@ class Schedule:
 
     def _compare(self) -> None:
         process = self.rng.choice(self.processes)
-        self.spawn("compare", process, process.comparer.compare)
-        self.spawn("heal inputs", process, process.desk.heal)
+        self.spawn("compare", process, lambda: process.comparer.compare(0))
+        self.spawn("heal inputs", process, lambda: process.desk.heal(0))
 
     def _submit(self) -> None:
         if self._submitted == MOST_TURNS:

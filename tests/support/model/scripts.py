@@ -12,7 +12,7 @@ from brainq.settings import Settings
 from brainq.state.connection import Client
 from brainq.state.headers import Signature
 from brainq.state.keys import Keys
-from brainq.state.scripts import Script
+from brainq.state.scripts import Asked, Script
 from brainq.state.typed_scripts import Scripts
 from brainq.wiring import doorbells
 from tests.support.model.client import ModelClient
@@ -131,6 +131,10 @@ class WatchedScripts(Scripts):
 
     def run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
         return self._watched[name](keys, args)
+
+    def send_all(self, asked: Sequence[Asked]) -> list[list[Any] | redis.ResponseError]:
+        """One after the other: a request, or a reply, that is lost takes those behind it along."""
+        return [self.run(*one) for one in asked]
 
     def replace(self, name: str, old: str, new: str) -> None:
         """Run `name` with `new` in place of `old`, which must be in it."""

@@ -53,7 +53,7 @@ def test_a_sweeper_whose_redis_is_away_says_so_once_for_each_of_its_parts(
                 stop.set()
             raise ConnectionError("away")
 
-        lapsed = take_comparing = due
+        lapsed = take_comparing = compare = heal = due
 
     parts: dict[str, Any] = dict.fromkeys(inspect.signature(Sweeper).parameters, Away())
     parts["every_s"] = 0.0

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 import logging
+from collections.abc import Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from brainq.contracts.claim import CallRef
+from brainq.contracts.healed import HealedPage
 from brainq.contracts.sweep import Due, Look
 from brainq.upkeep import sweeper as module
 from brainq.upkeep.sweeper import Sweeper
+from brainq.upkeep.walk import RowWalk
 
 
 class Index:
@@ -22,25 +25,37 @@ class Index:
         self.turns = turns
         self.broken: set[str] = set()
         self.stepped = 0
-        self.looked: list[str] = []
+        self.seen: list[str] = []
+        self.words: dict[str, str] = {}
         self.actions: dict[str, tuple[tuple[str, ...], ...]] = {}
-        self.again_at: dict[str, tuple[str, int]] = {}
+        self.again_ms: dict[str, int | None] = {}
+        self.epochs: Iterator[str] = itertools.repeat("1")
 
     def due(self, most: int, hold_s: float) -> Due:
         taken, self.turns = self.turns[:most], self.turns[most:]
         return Due(tuple(("s", turn) for turn in taken), "m", self.stepped)
 
-    def look(self, session_id: str, turn_id: str) -> Look:
-        if turn_id in self.broken:
-            raise ValueError("it cannot be read")
-        self.looked.append(turn_id)
-        return Look("LOOK", 5000, 1, self.actions.get(turn_id, ()))
+    def look(self, turns: Sequence[tuple[str, str]]) -> list[Look | Exception]:
+        return [self._look(turn_id) for _, turn_id in turns]
 
-    def again(self, session_id: str, turn_id: str, mark: str, after_ms: int) -> None:
-        self.again_at[turn_id] = (mark, after_ms)
+    def _look(self, turn_id: str) -> Look | Exception:
+        if turn_id in self.broken:
+            return ValueError("it cannot be read")
+        self.seen.append(turn_id)
+        return Look(self.words.get(turn_id, "LOOK"), 5000, 1, self.actions.get(turn_id, ()))
+
+    def looked(self, mark: str, again_ms: Iterable[tuple[tuple[str, str], int | None]]) -> None:
+        assert mark == "m"
+        self.again_ms |= {turn_id: after_ms for (_, turn_id), after_ms in again_ms}
 
     def take_comparing(self, for_s: float) -> bool:
         return True
+
+    def epoch(self) -> str:
+        return next(self.epochs)
+
+
+NO_ROWS = HealedPage(0, more=False)
 
 
 class Done:
@@ -55,7 +70,8 @@ class Done:
             self.did.append(name)
             if name in self.broken:
                 raise ConnectionError("it is away")
-            return ("1", [CallRef("s", "t", "c1-0")]) if name == "lanes" else None
+            told = {"lanes": ("1", [CallRef("s", "t", "c1-0")]), "readmit": False, "facts": None}
+            return told.get(name, NO_ROWS)
 
         return part
 
@@ -70,7 +86,7 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "index": index,
         "lanes": SimpleNamespace(lapsed=done.of("lanes"), check=done.of("check")),
         "rescuer": SimpleNamespace(rescue=done.of("rescue")),
-        "comparer": SimpleNamespace(compare=done.of("compare")),
+        "comparer": SimpleNamespace(compare=done.of("compare"), readmit=done.of("readmit")),
         "advance": done.of("end"),
         "deliver": done.of("deliver"),
         "asides": SimpleNamespace(skip_opening=done.of("skip")),
@@ -78,6 +94,7 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "parks": SimpleNamespace(expire=done.of("expire")),
         "children": SimpleNamespace(check_parent=done.of("parent")),
         "heal_inputs": done.of("heal"),
+        "heal_approvals": done.of("approvals"),
         "brakes": SimpleNamespace(heal=done.of("brakes")),
     }
     return Sweeper(every_s=0.01, **parts)
@@ -101,11 +118,11 @@ def test_turns_that_never_stop_being_due_do_not_starve_the_rest(
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     index = Index([f"t{n}" for n in range(100_000)])
     sweeper(index, done).run(Once())  # type: ignore[arg-type]
-    assert 0 < len(index.looked) <= 4 * module.TURNS_AT_ONCE
-    assert done.did == ["lanes", "check", "compare", "brakes", "heal", "judges"]
+    assert 0 < len(index.seen) <= 4 * module.TURNS_AT_ONCE
+    assert done.did == ["lanes", "check", "compare", "brakes", "heal", "approvals", "judges"]
 
 
-@pytest.mark.parametrize("broken", ["lanes", "check", "compare", "brakes", "heal", "judges"])
+@pytest.mark.parametrize("broken", ["lanes", "check", "compare", "brakes", "heal", "approvals", "judges"])
 def test_a_part_that_fails_keeps_no_other_from_being_done(
     done: Done, broken: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -114,8 +131,8 @@ def test_a_part_that_fails_keeps_no_other_from_being_done(
     done.broken = {broken}
     made = sweeper(index, done)
     made.run(Once(11))  # type: ignore[arg-type]
-    assert index.looked == ["t1"]
-    assert {"lanes", "compare", "brakes", "heal", "judges"} <= set(done.did)
+    assert index.seen == ["t1"]
+    assert {"lanes", "compare", "brakes", "heal", "approvals", "judges"} <= set(done.did)
     if broken != "check":  # of one lane: the others are looked at
         assert caplog.text.count(") failed, and is tried again") == 1
         done.broken = set()
@@ -127,8 +144,31 @@ def test_a_turn_that_cannot_be_looked_at_hides_no_other(done: Done) -> None:
     index = Index(["t1", "t2", "t3"])
     index.broken = {"t1", "t2"}
     sweeper(index, done).sweep()
-    assert index.looked == ["t3"]
-    assert index.again_at == {"t3": ("m", 5000)}
+    assert index.seen == ["t3"]
+    assert index.again_ms == {"t3": 5000}
+
+
+def test_a_turn_that_is_over_or_unknown_is_looked_at_no_more(done: Done) -> None:
+    index = Index(["t1", "t2", "t3"])
+    index.words = {"t1": "ENDED", "t2": "GONE"}
+    sweeper(index, done).sweep()
+    assert index.again_ms == {"t1": None, "t2": None, "t3": 5000}
+    assert done.did.count("readmit") == 1
+
+
+def test_all_rows_are_compared_again_when_redis_may_have_lost_data(done: Done) -> None:
+    index = Index([])
+    made = sweeper(index, done)
+    began: list[int] = []
+
+    def compare(after_row: int) -> HealedPage:
+        began.append(after_row)
+        return HealedPage(after_row + 500, more=after_row < 1000)
+
+    made._walks = {"compare SQL with Redis": RowWalk(compare)}  # pyright: ignore[reportPrivateUsage]
+    index.epochs = iter(["1", "1", "2"])
+    made.run(Once(11))  # type: ignore[arg-type]
+    assert began == [0, 500, 1000, 0, 500, 1000, 0, 500, 1000]
 
 
 def test_an_action_that_fails_keeps_no_other_from_being_done(done: Done) -> None:

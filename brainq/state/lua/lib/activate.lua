@@ -2,6 +2,7 @@
 -- was submitted with a word of its own on readiness, and its coordinator is rung.
 -- @include lib/event
 -- @include lib/ring
+-- @include lib/index
 
 local function hold_until_ready(turn_key, events_key, id, hold)
   local holds = redis.call('HGET', turn_key, 'holds')
@@ -47,5 +48,6 @@ local function activate(session_key, turn_key, budget_key, events_key, flags_key
     take_flag(turn_key, events_key, flags_key, readiness_key, tid)
   end
   local fence = tonumber(redis.call('HGET', turn_key, 'fence'))
+  look_within(sid, tid, RERING_MS)
   ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
 end

@@ -27,6 +27,7 @@ local function cancel_live(turn_key, sid, tid, reason, channel)
   redis.call('HSET', turn_key, 'cancel', '1', 'cancel_at', now, 'cancel_reason', reason, 'rung_at', now)
   emit(turn_key, turn_key .. ':events', 'turn.cancelling', {reason = reason})
   resume_turn(turn_key, turn_key .. ':budget', turn_key .. ':events', 'calls')
+  look_within(sid, tid, SOON_MS)
   redis.call('PUBLISH', channel, sid .. ' ' .. tid)
   if runs_calls(turn_key) then return end
   local fence = tonumber(redis.call('HGET', turn_key, 'fence'))

@@ -1,28 +1,34 @@
--- Redis' clock stepped back since this turn was last looked at: what lies further ahead than it ever may is brought near.
--- Else a lease, a bell or a deadline would stand until the clock has caught up. Uses the names of turn_sweep.
-local ROOM_MS = 1000
-
-local function bring_near(key, field, most_ms)
-  local at = tonumber(redis.call('HGET', key, field) or '')
-  if at and at > now + most_ms then redis.call('HSET', key, field, now + most_ms) end
+-- Redis' clock may step back: what lies further ahead than it ever may is brought near. Else a lease, a bell or a deadline
+-- would stand until the clock has caught up. Uses the names of turn_sweep.
+local function bring_near(key, field, at, most_ms)
+  at = tonumber(at or '')
+  if not at or at <= now + most_ms then return at end
+  redis.call('HSET', key, field, now + most_ms)
+  return now + most_ms
 end
 
+local PAST = {'rung_at', 'cancel_at', 'active_at', 'created_at', 'closing_at', 'parked_at', 'fin_rung', 'fin_failing_since'}
+
 local function mend_clock()
-  local seen = redis.call('HMGET', turn, 'seen_at', 'created_at', 'step', 'n_calls')
-  local last = tonumber(seen[1] or seen[2] or 0) or 0
-  if not seen[1] or last > now or now > last + ROOM_MS then redis.call('HSET', turn, 'seen_at', now) end
-  if last <= now + ROOM_MS then return end
-  for _, field in ipairs({'rung_at', 'cancel_at', 'active_at', 'created_at', 'closing_at', 'parked_at', 'fin_rung',
-    'fin_failing_since'}) do bring_near(turn, field, 0) end
-  for _, field in ipairs({'lease_until', 'fin_lease'}) do bring_near(turn, field, longest_lease_ms) end
-  bring_near(turn, 'fin_retry_at', rering_ms * 12)
-  bring_near(turn, 'opening_until', rering_ms * 12)
-  bring_near(budget, 'deadline', tonumber(redis.call('HGET', budget, 'timeout_ms') or 0) or 0)
-  for i = 0, tonumber(seen[4] or 0) - 1 do
-    local call = 'c' .. seen[3] .. '-' .. i
-    for _, field in ipairs({':rung_at', ':started_at', ':dispatched_at'}) do
-      bring_near(trace, call .. field, 0)
-    end
-    bring_near(trace, call .. ':lease', longest_lease_ms)
-  end
+  local at = redis.call('HMGET', turn, 'lease_until', 'fin_lease', 'fin_retry_at', 'opening_until', unpack(PAST))
+  bring_near(turn, 'lease_until', at[1], longest_lease_ms)
+  bring_near(turn, 'fin_lease', at[2], longest_lease_ms)
+  bring_near(turn, 'fin_retry_at', at[3], rering_ms * 12)
+  bring_near(turn, 'opening_until', at[4], rering_ms * 12)
+  for i, field in ipairs(PAST) do bring_near(turn, field, at[4 + i], 0) end
+  local of_budget = redis.call('HMGET', budget, 'deadline', 'timeout_ms')
+  bring_near(budget, 'deadline', of_budget[1], tonumber(of_budget[2] or 0))
+end
+
+-- What a call is known by, brought near where it is a time.
+local CALL = {':status', ':rung_at', ':lease', ':attempt', ':effect', ':tool', ':started_at', ':dispatched_at'}
+local CALL_PAST = {[2] = true, [7] = true, [8] = true}
+
+local function read_call(call)
+  local fields = {}
+  for i, field in ipairs(CALL) do fields[i] = call .. field end
+  local known = redis.call('HMGET', trace, unpack(fields))
+  for i in pairs(CALL_PAST) do known[i] = bring_near(trace, fields[i], known[i], 0) end
+  known[3] = bring_near(trace, fields[3], known[3], longest_lease_ms)
+  return known
 end

@@ -1,5 +1,5 @@
 -- What keeps a call from going on, and a turn whose open calls all wait for somebody outside: it is parked, and its
--- deadline stands still. Uses the script's names: turn budget trace events.
+-- deadline stands still. Uses the script's names: turn budget trace events, and sid tid.
 -- @include lib/event
 -- @include lib/resume
 
@@ -33,6 +33,7 @@ end
 local function park(call, why, ends)
   local held = redis.call('HMGET', trace, call .. ':status', call .. ':park')
   redis.call('HSET', trace, call .. ':status', 'parked', call .. ':park', why, call .. ':park_ends', ends)
+  look_within(sid, tid, tonumber(ends) - now + 1)
   if held[1] ~= 'parked' or held[2] ~= why then emit(turn, events, 'call.parked', {call = call, why = why}) end
 end
 
