@@ -13,7 +13,7 @@ def lapsed(rig: Rig) -> str:
 
 
 def found(rig: Rig) -> str:
-    word, mark, holder = rig.run("lane_lapsed")
+    word, mark, holder = rig.run("lane_lapsed", hold_ms=1_000)
     assert (word, holder) == ("LAPSED", "s1 t01 c1-0")
     return str(mark)
 
