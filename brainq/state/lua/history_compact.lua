@@ -8,7 +8,6 @@ ARGV   sid tid owner fence:n expect:n drop:n input:n output:n cache_read:n cache
        data mark forget:words items...
 REPLY  COMPACTED | CHANGED | LOST
 ]]
--- @include lib/now
 -- @include lib/holds
 -- @include lib/event
 -- @include lib/history
@@ -20,7 +19,7 @@ redis.call('LTRIM', history, drop, -1)
 for i = #items, 1, -1 do redis.call('LPUSH', history, items[i]) end
 local counted = isolated and turn or session
 redis.call('HINCRBY', counted, 'trimmed', drop - #items)
-redis.call('HSET', counted, 'history_stamp', now) -- what processes know of it is void
+redis.call('HINCRBY', counted, 'history_stamp', 1) -- what processes know of it is void
 -- The model no longer sees these results, so asking for them again does not count as a repeat.
 for fingerprint in forget:gmatch('%S+') do redis.call('HDEL', guard, fingerprint) end
 redis.call('HSET', turn, 'compacted', '1', 'aside_compaction', mark)

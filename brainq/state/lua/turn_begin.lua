@@ -16,7 +16,11 @@ if redis.call('HGET', turn, 'begun') == '1' then return {'ALREADY'} end
 redis.call('PERSIST', history)
 local held = redis.call('LLEN', history)
 local counted = isolated and turn or session
-if held == 0 then redis.call('HSET', counted, 'trimmed', 0, 'history_stamp', now) end
+if held == 0 then
+  redis.call('HSET', counted, 'trimmed', 0)
+  -- Never one that it had: the time alone may not have moved.
+  if redis.call('HSETNX', counted, 'history_stamp', now) == 0 then redis.call('HINCRBY', counted, 'history_stamp', 1) end
+end
 local begin_at = held + #items - 1 + (tonumber(redis.call('HGET', counted, 'trimmed')) or 0)
 for _, item in ipairs(items) do redis.call('RPUSH', history, item) end
 if earlier > 0 then redis.call('HSETNX', session, 'turns', earlier) end
