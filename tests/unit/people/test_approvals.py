@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.approval import EditedCall
+from brainq.contracts.approval import DecideWord, EditedCall
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import ApprovalDecided, InvalidInput, TurnNotFound
 from brainq.people.approvals import PAGE, ApprovalDesk
@@ -157,7 +157,7 @@ def test_edited_arguments_that_redis_has_let_go_are_not_taken_for_the_models() -
     ],
 )
 def test_what_cannot_be_decided_any_more_says_how_it_stands(
-    word: tuple[str, str], state: str, remedy: str
+    word: tuple[DecideWord, str], state: str, remedy: str
 ) -> None:
     asks = Asks({} if word[0] == "GONE" else {"c1-0": asked()}, word)
     with pytest.raises(ApprovalDecided, match=remedy) as refused:
