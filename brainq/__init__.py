@@ -91,7 +91,7 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from brainq.finalize.finalizer import TurnFinalizer
-    from brainq.finalize.ports import FinalStep, StepContext
+    from brainq.finalize.step import FinalStep, StepContext
     from brainq.gates.replay import ReplayControl
     from brainq.gates.validation import ToolArgValidator
     from brainq.providers.base import Provider
@@ -141,7 +141,7 @@ _WHERE = {
     "Effect": "brainq.contracts.effect",
     "Ending": "brainq.contracts.status",
     "EventKind": "brainq.contracts.event",
-    "FinalStep": "brainq.finalize.ports",
+    "FinalStep": "brainq.finalize.step",
     "Flag": "brainq.client.hold",
     "HistoryTurn": "brainq.contracts.history",
     "Hold": "brainq.client.hold",
@@ -189,7 +189,7 @@ _WHERE = {
     "StaleTurn": "brainq.errors",
     "Unreachable": "brainq.errors",
     "StandingHold": "brainq.contracts.hold",
-    "StepContext": "brainq.finalize.ports",
+    "StepContext": "brainq.finalize.step",
     "StopReason": "brainq.contracts.status",
     "StreamChunk": "brainq.contracts.callbacks",
     "SubmitConflict": "brainq.errors",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from brainq.calls.ports import Calls, Children, Outside
 from brainq.calls.report import changes_of, sources_of
 from brainq.calls.values import one_line
 from brainq.contracts.child_turn import ChildTurn
@@ -10,6 +9,9 @@ from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.outcome import ToolFailure
 from brainq.contracts.outside_token import ref_of_token
 from brainq.errors import SubmitConflict
+from brainq.ports.calls import Calls
+from brainq.ports.child_turns import ChildTurns
+from brainq.ports.outside import Outside
 from brainq.tools.context import SideOutputs
 from brainq.tools.pending import Pending
 
@@ -21,7 +23,7 @@ class Parker:
     children   needed for child turns
     """
 
-    def __init__(self, calls: Calls, outside: Outside | None, children: Children | None) -> None:
+    def __init__(self, calls: Calls, outside: Outside | None, children: ChildTurns | None) -> None:
         self._calls = calls
         self._outside = outside
         self._children = children

@@ -13,7 +13,6 @@ from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.loop import stop_tool_loop
 from brainq.calls.memory import memory_tool
 from brainq.calls.parking import Parker
-from brainq.calls.ports import Brakes, Budgets, Calls, Children, Holds, Intents, Lanes, Outside, Stops
 from brainq.calls.report import (
     NEVER_STARTED,
     Report,
@@ -37,6 +36,15 @@ from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, Tool
 from brainq.contracts.outside_token import new_outside_token
 from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
+from brainq.ports.brakes import Brakes
+from brainq.ports.budgets import Budgets
+from brainq.ports.call_rows import CallRows
+from brainq.ports.calls import Calls
+from brainq.ports.child_turns import ChildTurns
+from brainq.ports.holds import Holds
+from brainq.ports.lanes import Lanes
+from brainq.ports.outside import Outside
+from brainq.ports.stops import Stops
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.opening import MEMORY_TOOL
@@ -65,7 +73,7 @@ class CallRunner:
         brain: Brain,
         calls: Calls,
         lanes: Lanes,
-        intents: Intents,
+        intents: CallRows,
         budgets: Budgets,
         beats: Beats,
         executor: BoundedToolExecutor,
@@ -73,7 +81,7 @@ class CallRunner:
         stops: Stops | None = None,
         holds: Holds | None = None,
         outside: Outside | None = None,
-        children: Children | None = None,
+        children: ChildTurns | None = None,
         brakes: Brakes | None = None,
     ) -> None:
         self._owner = owner

@@ -6,12 +6,14 @@ import json
 from typing import Literal
 
 from brainq.brain import Brain
-from brainq.calls.ports import Brakes, Calls, Intents
 from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.intent import Intent
 from brainq.contracts.outcome import ToolOutcome
 from brainq.observe.logs import logger
+from brainq.ports.brakes import Brakes
+from brainq.ports.call_rows import CallRows
+from brainq.ports.calls import Calls
 
 log = logger("brainq.calls")
 
@@ -24,7 +26,7 @@ left     somebody else goes on with it: its lanes are the next attempt's, or wer
 class Starts:
     """Starts such calls, once an attempt at most, and writes down how they ended."""
 
-    def __init__(self, *, brain: Brain, calls: Calls, intents: Intents, brakes: Brakes | None) -> None:
+    def __init__(self, *, brain: Brain, calls: Calls, intents: CallRows, brakes: Brakes | None) -> None:
         self._brain = brain
         self._calls = calls
         self._intents = intents

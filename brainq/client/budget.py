@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from brainq.contracts.limits import Limits
-from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.usage import TokenUsage
 from brainq.errors import SetupError
-
-
-class BudgetState(Protocol):
-    """Where budgets are kept: atomic claims, one clock. See `state.budgets.RedisBudgets`."""
-
-    def create(self, session_id: str, turn_id: str, limits: Limits) -> bool: ...
-    def claim(self, session_id: str, turn_id: str, kind: str, ids: Sequence[str]) -> list[str]: ...
-    def spend(
-        self, session_id: str, turn_id: str, usage: TokenUsage, cost_usd: float | None, spend_id: str
-    ) -> bool: ...
-    def snapshot(self, session_id: str, turn_id: str) -> BudgetSnapshot: ...
+from brainq.ports.budgets import Budgets
 
 
 class TurnBudget:
@@ -30,7 +18,7 @@ class TurnBudget:
     claim pays.
     """
 
-    def __init__(self, state: BudgetState, session_id: str, turn_id: str) -> None:
+    def __init__(self, state: Budgets, session_id: str, turn_id: str) -> None:
         self._state = state
         self.session_id = session_id
         self.turn_id = turn_id
@@ -46,7 +34,7 @@ class TurnBudget:
         *,
         max_total_tokens: int | None = None,
         max_cost_usd: float | None = None,
-        state: BudgetState,
+        state: Budgets,
         session_id: str,
         turn_id: str,
     ) -> Self:

@@ -8,46 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from brainq.client.budget import BudgetState, TurnBudget
-from brainq.contracts.claim import CallClaim, CallDropped, CallRef, Dropped, SettleReply
+from brainq.client.budget import TurnBudget
+from brainq.contracts.claim import CallClaim, CallRef, Dropped
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import Citation
 from brainq.contracts.usage import TokenUsage
-
-
-class RuntimeStore(Protocol):
-    """Reads of a turn's state, and its gate. See `state.runtime.RedisRuntime`. Reads raise TurnNotFound."""
-
-    def fields(self, session_id: str, turn_id: str) -> dict[str, str]: ...
-    def usage(self, session_id: str, turn_id: str) -> TokenUsage: ...
-    def sources(self, session_id: str, turn_id: str) -> list[dict[str, str]]: ...
-    def blocked(self, session_id: str, turn_id: str) -> frozenset[str]: ...
-    def results(self, session_id: str, turn_id: str) -> dict[str, str]: ...
-    def newest_text(self, session_id: str, turn_id: str) -> str: ...
-    def shut_gate(self, session_id: str, turn_id: str, by: str) -> bool: ...
-
-
-class TraceStore(Protocol):
-    """The moves of a call's status. See `state.calls.RedisCalls`."""
-
-    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallDropped: ...
-    def trace(self, session_id: str, turn_id: str) -> tuple[ToolTraceEntry, ...]: ...
-    def settle(
-        self,
-        claim: CallClaim,
-        *,
-        status: TraceStatus,
-        message: Message,
-        detail: str,
-        latency_ms: int,
-        sources: Sequence[Mapping[str, str]] = (),
-        block_tool: bool = False,
-        notice: Message | None = None,
-    ) -> SettleReply: ...
+from brainq.ports.budgets import Budgets
+from brainq.ports.calls import Calls
+from brainq.ports.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +50,7 @@ class TurnRuntimeState:
     """
 
     def __init__(
-        self, session_id: str, turn_id: str, *, store: RuntimeStore, traces: TraceStore, budgets: BudgetState
+        self, session_id: str, turn_id: str, *, store: Runtime, traces: Calls, budgets: Budgets
     ) -> None:
         self.session_id = session_id
         self.turn_id = turn_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from brainq.contracts.base import Wire
@@ -33,6 +34,10 @@ class TokenUsage(Wire):
             cache_creation_tokens=self.cache_creation_tokens + other.cache_creation_tokens,
             estimated=self.estimated or other.estimated,
         )
+
+
+Price = Callable[[str, str, TokenUsage], float | None]
+"""From a provider, a model and what it used to US dollars; None where the price is not known."""
 
 
 class Spend(Wire):

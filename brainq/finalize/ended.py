@@ -8,7 +8,7 @@ from collections import OrderedDict
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.view import EndedTurn
 from brainq.errors import TurnNotFound
-from brainq.finalize.ports import Chain
+from brainq.ports.finals import Finals
 
 KEPT = 2048  # a few kB each; a chain's steps come far apart when many turns end at once
 
@@ -16,7 +16,7 @@ KEPT = 2048  # a few kB each; a chain's steps come far apart when many turns end
 class EndedTurns:
     """A small cache. Nothing of an ended turn changes but its text, and each change counts up its revision."""
 
-    def __init__(self, chain: Chain) -> None:
+    def __init__(self, chain: Finals) -> None:
         self._chain = chain
         self._turns: OrderedDict[tuple[str, str], tuple[int, EndedTurn]] = OrderedDict()
         self._lock = threading.Lock()

@@ -17,9 +17,13 @@ from brainq.contracts.did import Did, Failed
 from brainq.finalize.ended import EndedTurns
 from brainq.finalize.order import StepOrder
 from brainq.finalize.parts import FinalParts
-from brainq.finalize.ports import Chain, FinalStep, Parents, Records, StepContext, StepEvents
 from brainq.finalize.result import result_of
+from brainq.finalize.step import FinalStep, StepContext
 from brainq.observe.logs import logger
+from brainq.ports.child_turns import ChildTurns
+from brainq.ports.finals import Finals
+from brainq.ports.records import Records
+from brainq.ports.task_events import TaskEvents
 from brainq.providers.within import within
 
 log = logger("brainq.finalize")
@@ -47,11 +51,11 @@ class TurnFinalizer:
         owner: str,
         brain: Any,
         order: StepOrder,
-        chain: Chain,
+        chain: Finals,
         records: Records,
         beats: Beats,
         parts: FinalParts | None = None,
-        parents: Parents | None = None,
+        parents: ChildTurns | None = None,
         max_tries: int = MAX_TRIES,
         visit_s: float = VISIT_S,
         chance: Callable[[], float] = random.random,
@@ -73,7 +77,7 @@ class TurnFinalizer:
     def first_step(self) -> str:
         return self._order.first
 
-    def run(self, session_id: str, turn_id: str, step_name: str, events: StepEvents | None = None) -> str:
+    def run(self, session_id: str, turn_id: str, step_name: str, events: TaskEvents | None = None) -> str:
         """Answer one doorbell, and go on with the steps that follow while nobody waits for this worker.
 
         Returns what was done with the doorbell's own step, in a word, for logs and tests; `events` is told of the
@@ -89,7 +93,7 @@ class TurnFinalizer:
             following = self._follow(following, until, events)
         return did
 
-    def _follow(self, claim: StepClaim, until: float, events: StepEvents | None) -> StepClaim | None:
+    def _follow(self, claim: StepClaim, until: float, events: TaskEvents | None) -> StepClaim | None:
         """Run a step that no doorbell was rung for; the claim of the one after it, if the visit goes on."""
         if events is None:
             return self._answer(claim, until)[1]

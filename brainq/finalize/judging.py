@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from brainq.beats import Beats
 from brainq.contracts.did import Did, Failed
 from brainq.contracts.judgement import Judge, JudgeCase, Judgement
+from brainq.contracts.recorded import RecordedTurn
 from brainq.finalize.finalizer import MAX_TRIES, retry_after_s
 from brainq.finalize.judges.case import judge_case
-from brainq.finalize.judges.ports import Conversations, JudgementRows
 from brainq.finalize.judges.registry import judges_named, unknown_judge
 from brainq.observe.logs import logger
+from brainq.ports.judgement_rows import JudgementRows
 from brainq.providers.aside import Aside
 from brainq.providers.within import within
 
@@ -33,6 +34,7 @@ class JudgeRunner:
     """Runs one judge on one turn. Holds no state of its own: any process may run any judge of any turn.
 
     own      the brain's judges
+    recorded a turn by session, turn and step key; None when its content is nowhere any more, or SQL kept it redacted
     aside    the model of the shipped judges; None: they go by rules
     places   how many judges run at once in this process
     limit_s  a judge that has not returned by then is abandoned in its thread, and tried again
@@ -45,7 +47,7 @@ class JudgeRunner:
         own: Sequence[Judge],
         aside: Aside | None,
         rows: JudgementRows,
-        conversations: Conversations,
+        recorded: Callable[[str, str, str], RecordedTurn | None],
         beats: Beats,
         lease_s: float,
         limit_s: float = LIMIT_S,
@@ -56,7 +58,7 @@ class JudgeRunner:
         self._own = tuple(own)
         self._aside = aside
         self._rows = rows
-        self._conversations = conversations
+        self._recorded = recorded
         self._limit_s = limit_s
         self._beats = beats
         self._lease_s = lease_s
@@ -91,7 +93,7 @@ class JudgeRunner:
         if judge is None:
             return self._give_up(turn_id, judge_name, tries, unknown_judge(judge_name, self._own))
         try:
-            turn = self._conversations.recorded(session_id, turn_id, f"{turn_id}:judge:{judge_name}")
+            turn = self._recorded(session_id, turn_id, f"{turn_id}:judge:{judge_name}")
             if turn is None:
                 return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
             judgement = self._judged(judge, judge_case(turn))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brainq.finalize.ports import FinalStep
+from brainq.finalize.step import FinalStep
 
 
 class StepOrder:

@@ -2,55 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.message import Message
 from brainq.contracts.recorded import RecordedTurn
 from brainq.contracts.trace import ToolTraceEntry
-from brainq.contracts.turn import NOT_KEPT, TurnRequest, TurnResult
-from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.contracts.turn import NOT_KEPT, TurnResult
+from brainq.contracts.view import EndedTurn
 from brainq.finalize.rebuild import rebuilt_turn
 from brainq.finalize.recorded import recorded_turn
-
-
-class Live(Protocol):
-    """Redis; see `finalize.ports.Chain`."""
-
-    def ended(self, session_id: str, turn_id: str) -> EndedTurn | None: ...
-    def details(self, session_id: str, turn_id: str) -> TurnDetails: ...
-
-
-class KeptTurns(Protocol):
-    """The turns in SQL."""
-
-    def request(self, turn_id: str) -> TurnRequest | None: ...
-    def result(self, turn_id: str) -> TurnResult | None: ...
-    def number(self, turn_id: str) -> int: ...
-
-
-class KeptTranscripts(Protocol):
-    def of(self, turn_id: str) -> tuple[Message, ...]: ...
-
-
-class KeptTraces(Protocol):
-    def of(self, turn_id: str) -> Sequence[ToolTraceEntry]: ...
-
-
-class KeptDecisions(Protocol):
-    def get(self, turn_id: str) -> RuntimeDecisionRecord | None: ...
-
-
-class WhatCameBefore(Protocol):
-    """What the answer was given on, and the turn itself does not hold."""
-
-    def system_prompt(self, turn: EndedTurn) -> str: ...
-    def history(self, turn: EndedTurn) -> tuple[Message, ...]: ...
+from brainq.ports.before import Before
+from brainq.ports.finals import Finals
+from brainq.ports.turn_rows import TurnRows
 
 
 class Recall:
-    """Reads ended turns from Redis while they are there, then from SQL. Fits `finalize.judges.ports.Conversations`.
+    """Reads ended turns from Redis while they are there, then from SQL.
 
     The conversation is the other way about: SQL has it whole once the turn is logged, unless it is redacted, while a
     long session's history in Redis may have lost its beginning.
@@ -58,18 +26,18 @@ class Recall:
 
     def __init__(
         self,
-        live: Live,
-        turns: KeptTurns,
-        transcripts: KeptTranscripts,
-        traces: KeptTraces,
-        decisions: KeptDecisions,
-        before: WhatCameBefore | None = None,
+        live: Finals,
+        turns: TurnRows,
+        transcript: Callable[[str], tuple[Message, ...]],
+        trace: Callable[[str], Sequence[ToolTraceEntry]],
+        decision: Callable[[str], RuntimeDecisionRecord | None],
+        before: Before | None = None,
     ) -> None:
         self._live = live
         self._turns = turns
-        self._transcripts = transcripts
-        self._traces = traces
-        self._decisions = decisions
+        self._transcript = transcript
+        self._trace = trace
+        self._decision = decision
         self._before = before
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
@@ -78,7 +46,7 @@ class Recall:
 
     def messages(self, session_id: str, turn_id: str) -> tuple[Message, ...]:
         """The turn's own messages; empty when they are gone, or SQL keeps them redacted."""
-        return self._transcripts.of(turn_id) or self._live.details(session_id, turn_id).messages
+        return self._transcript(turn_id) or self._live.details(session_id, turn_id).messages
 
     def result(self, turn_id: str) -> TurnResult | None:
         """The result, once SQL has it."""
@@ -112,6 +80,6 @@ class Recall:
             request,
             result,
             turn_number=self._turns.number(turn_id),
-            trace=self._traces.of(turn_id),
-            decision=self._decisions.get(turn_id),
+            trace=self._trace(turn_id),
+            decision=self._decision(turn_id),
         )

@@ -2,57 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from brainq.contracts.claim import StepClaim
+from brainq.contracts.rows import StepRow
 from brainq.contracts.view import EndedTurn
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.finalize.judging import JudgeRunner
 from brainq.finalize.order import StepOrder
 from brainq.finalize.parts import FinalParts
-from brainq.finalize.ports import Chain, Parents, Records, StepContext
 from brainq.finalize.recall import Recall
 from brainq.finalize.sent_chain import SentChain
+from brainq.finalize.step import StepContext
 from brainq.observe.logs import logger
+from brainq.ports.child_turns import ChildTurns
+from brainq.ports.finals import Finals
+from brainq.ports.judgement_rows import JudgementRows
+from brainq.ports.records import Records
 
 log = logger("brainq.finalize")
 
 OWNER = "retry"
 JUDGE = "judge:"
 JUDGES = "judges"
-
-
-class TriedStep(Protocol):
-    """A step's row in SQL; see `store.rows.StepRow`."""
-
-    @property
-    def step(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def tries(self) -> int: ...
-
-
-class TriedSteps(Protocol):
-    def of(self, turn_id: str) -> Sequence[TriedStep]: ...
-
-
-class PlannedJudgement(Protocol):
-    """A judgement's row in SQL; see `store.rows.JudgementRow`."""
-
-    @property
-    def judge(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def error(self) -> str | None: ...
-
-
-class PlannedJudgements(Protocol):
-    def of(self, turn_id: str) -> Sequence[PlannedJudgement]: ...
-    def revive(self, turn_id: str, judge: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +48,14 @@ class StepRetrier:
         *,
         brain: Any,
         order: StepOrder,
-        chain: Chain,
+        chain: Finals,
         records: Records,
-        steps: TriedSteps,
-        judgements: PlannedJudgements,
+        steps: Callable[[str], Sequence[StepRow]],
+        judgements: JudgementRows,
         recall: Recall,
         judges: JudgeRunner,
         parts: FinalParts | None,
-        parents: Parents | None = None,
+        parents: ChildTurns | None = None,
     ) -> None:
         self._brain = brain
         self._order = order
@@ -102,7 +76,7 @@ class StepRetrier:
         Raises InvalidInput for a name that this brain or the turn does not know, and for what needs no retry.
         """
         dead = [f"{JUDGE}{row.judge}" for row in self._judgements.of(turn_id) if row.state == "dead"]
-        rows = {row.step: row for row in self._steps.of(turn_id)}
+        rows = {row.step: row for row in self._steps(turn_id)}
         if name is None:
             failed = [row.step for row in rows.values() if row.state == "dead"]
             return [step for step in self._order.names if step in failed] + dead
@@ -139,7 +113,7 @@ class StepRetrier:
 
     def _step(self, turn: EndedTurn, name: str) -> Retried:
         session_id, turn_id = turn.request.session_id, turn.request.turn_id
-        row = next((row for row in self._steps.of(turn_id) if row.step == name), None)
+        row = next((row for row in self._steps(turn_id) if row.step == name), None)
         step = self._order.get(name)
         if step is None:
             raise InvalidInput("STEP", self._unknown(name))
@@ -171,7 +145,7 @@ class StepRetrier:
         row = next(row for row in self._judgements.of(turn_id) if row.judge == judge)
         return Retried(name, "failed", " ".join((row.error or word).split()))
 
-    def _require_failed_step(self, name: str, row: TriedStep | None) -> None:
+    def _require_failed_step(self, name: str, row: StepRow | None) -> None:
         if name not in self._order.names:
             raise InvalidInput("STEP", self._unknown(name))
         if row is None:

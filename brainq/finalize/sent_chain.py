@@ -7,17 +7,17 @@ from typing import Literal
 from brainq.contracts.claim import Dropped, StepClaim, StepDropped
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
-from brainq.finalize.ports import Chain
 from brainq.finalize.recall import Recall
+from brainq.ports.finals import Finals
 
 
 class SentChain:
-    """Fits `finalize.ports.Chain`. The chain in Redis neither waits for this step nor is moved by it.
+    """Fits `ports.finals.Finals`. The chain in Redis neither waits for this step nor is moved by it.
 
     What SQL or a caller has stays as it is: a text is no longer changed, a result not sent again.
     """
 
-    def __init__(self, live: Chain, recall: Recall) -> None:
+    def __init__(self, live: Finals, recall: Recall) -> None:
         self._live = live
         self._recall = recall
 
@@ -27,13 +27,13 @@ class SentChain:
     def details(self, session_id: str, turn_id: str) -> TurnDetails:
         return self._live.details(session_id, turn_id)
 
-    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> str:
+    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
         return self._live.ring_judge(session_id, turn_id, judge)
 
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
         return self._live.published(session_id, turn_id) or self._recall.result(turn_id)
 
-    def publish(self, result: TurnResult) -> str:
+    def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
         # A turn that Redis has let go went out before. One that it has, it sends once: as SQL has it, unless that
         # copy is redacted.
         if self._live.ended(result.session_id, result.turn_id) is None:
@@ -49,14 +49,14 @@ class SentChain:
     def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepDropped:
         return Dropped("stale")
 
-    def beat(self, claim: StepClaim) -> str:
+    def beat(self, claim: StepClaim) -> Literal["OK"]:
         return "OK"
 
     def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> Literal["LOST"]:
         return "LOST"
 
-    def finish(self, claim: StepClaim) -> str:
-        return "retry"
+    def finish(self, claim: StepClaim) -> Literal["LOST"]:
+        return "LOST"
 
-    def retry(self, claim: StepClaim, after_s: float, error: str) -> str:
-        return "retry"
+    def retry(self, claim: StepClaim, after_s: float, error: str) -> Literal["LOST"]:
+        return "LOST"

@@ -18,7 +18,7 @@ from brainq.state.typed_scripts import AsideBeginSpent, Scripts
 
 
 class RedisAsides:
-    """The operations beside a turn's steps, each one script. Fits `turn.ports.Asides`."""
+    """The operations beside a turn's steps, each one script. Fits `ports.asides.Asides`."""
 
     def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox) -> None:
         self._run = scripts

@@ -1,4 +1,4 @@
-"""Budgets in Redis. Fits `turn.budget.BudgetState`."""
+"""Budgets in Redis. Fits `ports.budgets.Budgets`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls in Redis: claim, start, beat, settle, rescue. Fits `calls.ports.Calls`."""
+"""Calls in Redis: claim, start, beat, settle, rescue. Fits `ports.calls.Calls`."""
 
 from __future__ import annotations
 

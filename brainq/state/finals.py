@@ -28,7 +28,7 @@ JUDGE_RUNG_MS = 5_000  # a judge is not rung more often than this
 
 
 class RedisFinals:
-    """The finalizer operations over one Redis, each one script. Fits `finalize.ports.Chain`."""
+    """The finalizer operations over one Redis, each one script. Fits `ports.finals.Finals`."""
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from brainq.state.typed_scripts import Scripts
 
 
 class RedisLanes:
-    """The lane operations over one Redis, each one script. Fits `calls.ports.Lanes`."""
+    """The lane operations over one Redis, each one script. Fits `ports.lanes.Lanes`."""
 
     def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float) -> None:
         self._run = scripts

@@ -1,4 +1,4 @@
-"""What a turn has gathered so far, read from Redis. Fits `turn.runtime_state.RuntimeStore`."""
+"""What a turn has gathered so far, read from Redis. Fits `ports.runtime.Runtime`."""
 
 from __future__ import annotations
 

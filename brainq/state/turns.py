@@ -35,7 +35,7 @@ MOST_LOST = 2  # a turn that lost so many workers since it last went on is worke
 
 
 class RedisTurns(TurnSteps):
-    """The turn operations over one Redis, each one script. Fits `turn.ports.Turns`."""
+    """The turn operations over one Redis, each one script. Fits `ports.turns.Turns`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the finalizer writes, each in one transaction with its step's own row. Fits `finalize.ports.Records`."""
+"""What the finalizer writes, each in one transaction with its step's own row. Fits `ports.records.Records`."""
 
 from __future__ import annotations
 

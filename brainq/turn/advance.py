@@ -11,6 +11,9 @@ from brainq.brain import Brain
 from brainq.contracts.claim import Dropped, TurnClaim
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
+from brainq.ports.brakes import Brakes
+from brainq.ports.stops import Stops
+from brainq.ports.turns import Turns
 from brainq.turn.auxiliary import Auxiliary
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide
 from brainq.turn.ending import Ender
@@ -18,7 +21,6 @@ from brainq.turn.facts import facts_of
 from brainq.turn.faults import end_of_fault
 from brainq.turn.outcome import Answer, Calls, RungAgain, StepOutcome
 from brainq.turn.patience import AT_ONCE, Patience, Trying
-from brainq.turn.ports import Alone, Brakes, Stops, Turns
 from brainq.turn.think import Thinker
 from brainq.turn.thinking import ThinkingManager
 
@@ -61,7 +63,7 @@ class Coordinator:
         ender: Ender,
         brakes: Brakes,
         is_away: Callable[[Exception], bool],
-        alone: Alone | None = None,
+        alone: Callable[[str, str, int], str] | None = None,
         patience: Patience = AT_ONCE,
     ) -> None:
         """`is_away` says of an exception whether it comes from a server that cannot be reached."""
@@ -90,7 +92,7 @@ class Coordinator:
         else:
             claim = self._turns.claim(session_id, turn_id, fence, owner)
             if isinstance(claim, Dropped) and claim.why == "suspect":
-                return self._alone.advance(session_id, turn_id, fence)
+                return self._alone(session_id, turn_id, fence)
         if isinstance(claim, Dropped):
             log.debug("doorbell dropped", turn_id=turn_id, why=claim.why)
             return f"dropped: {claim.why}"

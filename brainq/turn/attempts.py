@@ -12,14 +12,14 @@ from brainq.contracts.callbacks import StreamChunk
 from brainq.contracts.claim import StepSpent, TurnClaim
 from brainq.contracts.model import ModelRequest, ModelRetry
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.usage import Spend, TokenUsage
+from brainq.contracts.usage import Price, Spend, TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.errors import ProviderError
 from brainq.observe.logs import logger
+from brainq.ports.turns import Turns
 from brainq.turn.decide import SPENT, End
 from brainq.turn.outcome import Answer, StepOutcome, StepRequest
 from brainq.turn.patience import Trying
-from brainq.turn.ports import Price, Turns
 from brainq.turn.replies import Replies
 from brainq.turn.spend import MAYBE_BILLED
 from brainq.turn.stream import TurnLost, stream_reply

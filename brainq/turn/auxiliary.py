@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from brainq.brain import Brain
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.message import Message
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.usage import Price, TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError
 from brainq.gates.canonical import fingerprint
 from brainq.observe.logs import logger
+from brainq.ports.asides import Asides
 from brainq.providers.aside import Aside
 from brainq.providers.resolve import resolve_model
 from brainq.text.estimate import estimate_messages
@@ -22,13 +23,15 @@ from brainq.turn.context.preparer import TurnPreparation
 from brainq.turn.context.reflection import ReflectionEngine, note_of
 from brainq.turn.context.tracker import ContextTracker
 from brainq.turn.patience import Trying
-from brainq.turn.ports import Archive, Asides, Price
 
 log = logger("brainq.turn")
 
 MOST_REFLECTION_TOKENS = 4_000  # of the transcript a reflection reads; it is cut to 16,000 characters
 SHORT_TOKENS = 2_000  # a conversation that is not compacted, also when somebody asks for it
 REFLECTION_FRAME_TOKENS = 400  # its instructions and its answer
+
+Archive = Callable[[str, str, Sequence[Message], bool], None]
+"""Keeps messages before a compaction drops them: (session, turn, messages, whether without content)."""
 
 Word = str
 """What was done: "" for nothing (go on with the step), `lost`, or a few words for logs. After words the turn has been
@@ -135,7 +138,7 @@ class Auxiliary:
         if made is None:
             return ""
         try:
-            self._archive.archive(claim.session_id, claim.turn_id, made.archive, self._brain.redact_logs)
+            self._archive(claim.session_id, claim.turn_id, made.archive, self._brain.redact_logs)
         except Exception as failure:
             # Nothing may leave Redis that SQL does not have. The window is cut to fit meanwhile.
             log.error("context not compacted, SQL does not keep it", failure=failure, turn_id=claim.turn_id)

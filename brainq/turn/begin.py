@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from brainq.brain import Brain
 from brainq.contracts.callbacks import TurnInfo
@@ -12,10 +13,11 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
 from brainq.observe.logs import logger
+from brainq.ports.turn_rows import TurnRows
+from brainq.ports.turns import Turns
 from brainq.turn.context.preparer import render_hash
 from brainq.turn.context.template import render
 from brainq.turn.patience import Trying
-from brainq.turn.ports import EventLog, Remembered, Turns
 
 log = logger("brainq.turn")
 
@@ -28,12 +30,22 @@ TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its histo
 
 
 class Beginner:
-    """Begins turns: each part may run twice, none does harm when it does."""
+    """Begins turns: each part may run twice, none does harm when it does.
 
-    def __init__(self, brain: Brain, turns: Turns, events: EventLog, remembered: Remembered) -> None:
+    log_user     puts the user's message into the event log
+    remembered   what SQL kept of a session whose history Redis has let go
+    """
+
+    def __init__(
+        self,
+        brain: Brain,
+        turns: Turns,
+        log_user: Callable[[TurnRequest, bool], object],
+        remembered: TurnRows,
+    ) -> None:
         self._brain = brain
         self._turns = turns
-        self._events = events
+        self._log_user = log_user
         self._remembered = remembered
         self._ready_said_at = float("-inf")
 
@@ -60,7 +72,7 @@ class Beginner:
         """Log the user's message and put it into the history; what was put there, or None when the turn was lost."""
         request = view.request
         if request.kind == "chat":
-            trying(lambda: self._events.log_user(request, self._brain.redact_logs))
+            trying(lambda: self._log_user(request, self._brain.redact_logs))
             if not view.flag:
                 self._say_ready(claim.turn_id)
         self._call_back(info)

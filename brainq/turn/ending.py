@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
@@ -12,28 +12,34 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
+from brainq.ports.child_turns import ChildTurns
+from brainq.ports.turns import Turns
 from brainq.turn.decide import End
 from brainq.turn.ending_texts import OPEN_CALL_STATUS, OPEN_CALL_TEXTS, marker, outcome_of_review
 from brainq.turn.outcome import Answer
 from brainq.turn.patience import Trying
 from brainq.turn.planning.diff import turn_diff
-from brainq.turn.ports import Leftovers, Turns
 
 log = logger("brainq.turn")
 
 
 class Ender:
-    """Ends turns, each in one script, then does what only follows from it: each part of that may run again."""
+    """Ends turns, each in one script, then does what only follows from it: each part of that may run again.
+
+    bounce   makes turns of inputs that a turn ended without reading
+    """
 
     def __init__(
         self,
         *,
         turns: Turns,
-        leftovers: Leftovers,
+        bounce: Callable[[str, str, Sequence[str]], None],
+        children: ChildTurns,
         first_final_step: str,
     ) -> None:
         self._turns = turns
-        self._leftovers = leftovers
+        self._bounce = bounce
+        self._children = children
         self._first_final_step = first_final_step
 
     def end(
@@ -104,12 +110,12 @@ class Ender:
     def _after(self, claim: TurnClaim, ended: TurnEnded) -> None:
         try:
             if ended.bounced:
-                self._leftovers.bounce(claim.session_id, claim.turn_id, ended.bounced)
+                self._bounce(claim.session_id, claim.turn_id, ended.bounced)
             if ended.children:
-                self._leftovers.cancel_children(ended.children)
+                self._children.cancel_children(ended.children)
         except Exception as failure:
             # The sweeper finds both: input that is neither read nor bounced, and children without a parent.
-            log.error("leftovers of a turn not seen to", failure=failure, turn_id=claim.turn_id)
+            log.error("what a turn left was not seen to", failure=failure, turn_id=claim.turn_id)
 
 
 def _is_own_text(message: Message | None, end: End) -> bool:

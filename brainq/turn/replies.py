@@ -12,13 +12,15 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
+from brainq.ports.approval_rows import ApprovalRows
+from brainq.ports.budgets import Budgets
+from brainq.ports.turns import Turns
 from brainq.turn.decide import End
 from brainq.turn.outcome import Answer, Calls, StepOutcome
 from brainq.turn.patience import Trying
 from brainq.turn.planning.approval_rows import approval_rows
 from brainq.turn.planning.plan import Plan, plan_calls, refuse_calls
 from brainq.turn.planning.whole import TellModel, judge_output, judge_whole, told
-from brainq.turn.ports import Approvals, ToolCallBudget, Turns
 
 log = logger("brainq.turn")
 
@@ -26,10 +28,10 @@ log = logger("brainq.turn")
 class Replies:
     """Acts on replies. A finished one is paid for: while Redis or SQL is away it is kept, and committed later."""
 
-    def __init__(self, *, brain: Brain, turns: Turns, budget: ToolCallBudget, approvals: Approvals) -> None:
+    def __init__(self, *, brain: Brain, turns: Turns, budgets: Budgets, approvals: ApprovalRows) -> None:
         self._brain = brain
         self._turns = turns
-        self._budget = budget
+        self._budgets = budgets
         self._approvals = approvals
 
     def act(
@@ -61,7 +63,7 @@ class Replies:
             return Answer(end, message, spend, tail)
 
         def claimed(ids: Sequence[str]) -> Sequence[str]:
-            return trying(lambda: self._budget.claim(claim.session_id, claim.turn_id, "tool_calls", ids))
+            return trying(lambda: self._budgets.claim(claim.session_id, claim.turn_id, "tool_calls", ids))
 
         plan = plan_calls(self._brain, view, step, reply, claimed)
         trying(lambda: self._asks(claim, plan))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from brainq.contracts.usage import Spend, SpendKind, TokenUsage
+from brainq.contracts.usage import Price, Spend, SpendKind, TokenUsage
 from brainq.errors import ProviderError
 from brainq.providers.aside import Aside
 from brainq.text.estimate import estimate_text
-from brainq.turn.ports import Price
 
 # The service may have worked on these, and bills for it; of the other kinds it made nothing.
 MAYBE_BILLED = frozenset({"timeout", "stream", "stalled", "malformed"})

@@ -12,9 +12,13 @@ from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.conversation import EMPTY
 from brainq.contracts.tool import ToolSpec
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.usage import Price, TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError
+from brainq.ports.approval_rows import ApprovalRows
+from brainq.ports.brakes import Brakes
+from brainq.ports.budgets import Budgets
+from brainq.ports.turns import Turns
 from brainq.providers.resolve import resolve_model
 from brainq.text.estimate import estimate_tools, with_sizes
 from brainq.tools.opening import opened_memory, opened_pack
@@ -27,7 +31,6 @@ from brainq.turn.context.selection import SemanticToolSelector, context_of
 from brainq.turn.context.tracker import ContextTracker
 from brainq.turn.outcome import RungAgain, StepOutcome, StepRequest
 from brainq.turn.patience import Trying
-from brainq.turn.ports import Approvals, Brakes, Price, ToolCallBudget, Turns
 from brainq.turn.replies import Replies
 from brainq.turn.thinking import PREFIXES
 
@@ -40,10 +43,10 @@ class Thinker:
         *,
         brain: Brain,
         turns: Turns,
-        budget: ToolCallBudget,
+        budgets: Budgets,
         beginner: Beginner,
         auxiliary: Auxiliary,
-        approvals: Approvals,
+        approvals: ApprovalRows,
         brakes: Brakes,
         price: Price,
         selector: SemanticToolSelector | None,
@@ -56,7 +59,7 @@ class Thinker:
         self._brakes = brakes
         self._selector = selector
         self._preparer = preparer or TurnPreparer()
-        replies = Replies(brain=brain, turns=turns, budget=budget, approvals=approvals)
+        replies = Replies(brain=brain, turns=turns, budgets=budgets, approvals=approvals)
         self._attempts = Attempts(brain=brain, turns=turns, replies=replies, price=price, pause=pause)
         self._tool_tokens: dict[str, int] = {}
 

@@ -23,7 +23,7 @@ from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
 from brainq.ports.call_rows import CallRows
 from brainq.ports.calls import Calls
-from brainq.ports.watchers import Watchers
+from brainq.ports.task_events import TaskEvents
 from brainq.tools.outcome_text import outcome_text
 
 log = logger("brainq.upkeep")
@@ -81,7 +81,7 @@ class Rescuer:
         self._intents = intents
         self._max_attempts = max_attempts
 
-    def rescue(self, ref: CallRef, attempt: int, watchers: Watchers | None = None) -> str:
+    def rescue(self, ref: CallRef, attempt: int, watchers: TaskEvents | None = None) -> str:
         """Returns what was done, in a word."""
         facts = self._calls.facts(ref)
         if facts is None or facts[0] != "running" or facts[3] != attempt:

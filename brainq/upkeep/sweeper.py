@@ -17,7 +17,7 @@ from brainq.ports.brakes import Brakes
 from brainq.ports.child_turns import ChildTurns
 from brainq.ports.index import Index
 from brainq.ports.lanes import Lanes
-from brainq.ports.watchers import Watchers
+from brainq.ports.task_events import TaskEvents
 from brainq.upkeep.compare import Comparer
 from brainq.upkeep.judges import JudgeBells
 from brainq.upkeep.parks import Parks
@@ -81,10 +81,10 @@ class Sweeper:
         self._judges = judges
         self._parks = parks
         self._children = children
-        self._watchers: Watchers | None = None
+        self._watchers: TaskEvents | None = None
         self._outages: dict[str, Outage] = {}
 
-    def run(self, stop: threading.Event, watchers: Watchers | None = None) -> None:
+    def run(self, stop: threading.Event, watchers: TaskEvents | None = None) -> None:
         """Sweep until told to stop. What fails (Redis or SQL away) is said once, and tried again."""
         self._watchers = watchers
         sweeps = 0

@@ -39,7 +39,7 @@ _BOOT = (
 
 
 class AloneProcesses:
-    """The children of this worker, started when first needed. Fits `turn.ports.Alone`."""
+    """The children of this worker, started when first needed."""
 
     def __init__(self, settings: Settings, redis_url: str, turns: RedisTurns) -> None:
         self._settings = {**_plain(settings), "redis_url": redis_url}

@@ -15,7 +15,7 @@ TURNS_BEFORE = 10
 
 
 class Before:
-    """Fits `finalize.recall.WhatCameBefore`."""
+    """Fits `ports.before.Before`."""
 
     def __init__(self, brain: Brain, turns: Turns) -> None:
         self._brain = brain

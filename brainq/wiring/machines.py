@@ -85,12 +85,12 @@ class Wiring(People):
 
     @cached_property
     def coordinator(self) -> Coordinator:
-        auxiliary = Auxiliary(self.brain, self.asides, self.store.transcripts, cost_usd)
+        auxiliary = Auxiliary(self.brain, self.asides, self.store.transcripts.archive, cost_usd)
         thinker = Thinker(
             brain=self.brain,
             turns=self.turns,
-            budget=self.budgets,
-            beginner=Beginner(self.brain, self.turns, self.store.messages, self.store.turns),
+            budgets=self.budgets,
+            beginner=Beginner(self.brain, self.turns, self.store.messages.log_user, self.store.turns),
             auxiliary=auxiliary,
             approvals=self.store.approvals,
             brakes=self.brakes,
@@ -108,10 +108,11 @@ class Wiring(People):
             brakes=self.brakes,
             ender=Ender(
                 turns=self.turns,
-                leftovers=self.leftovers,
+                bounce=self.inputs.bounce,
+                children=self.children,
                 first_final_step=self.order.first,
             ),
-            alone=self.alone,
+            alone=None if self.alone is None else self.alone.advance,
             is_away=is_away,
             patience=Patience(is_away),
         )
@@ -162,9 +163,9 @@ class Wiring(People):
         return Recall(
             self.finals,
             store.turns,
-            store.transcripts,
-            store.traces,
-            store.decisions,
+            store.transcripts.of,
+            store.traces.of,
+            store.decisions.get,
             Before(self.brain, store.turns),
         )
 
@@ -174,7 +175,7 @@ class Wiring(People):
             own=tuple(self.brain.judges.values()),
             aside=self.aside,
             rows=self.store.judgements,
-            conversations=self.recall,
+            recorded=self.recall.recorded,
             beats=self.judge_beats,
             lease_s=self.settings.lease_s,
             places=max(1, self.settings.concurrency.finalizer // 2),
@@ -188,7 +189,7 @@ class Wiring(People):
             order=self.order,
             chain=self.finals,
             records=SqlRecords(self.store),
-            steps=self.store.steps,
+            steps=self.store.steps.of,
             judgements=self.store.judgements,
             recall=self.recall,
             judges=self.judge_runner,

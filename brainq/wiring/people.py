@@ -10,7 +10,6 @@ from brainq.people.brakes import BrakeDesk
 from brainq.people.children import ChildDesk
 from brainq.people.door import Door
 from brainq.people.inputs import InputDesk
-from brainq.people.leftovers import Leftovers
 from brainq.people.outside import OutsideDesk
 from brainq.people.posthook import PostHook
 from brainq.providers.resolve import check_choice
@@ -101,7 +100,3 @@ class People(Services):
             intents=self.store.calls,
             hook=self.post_hook.ready,
         )
-
-    @cached_property
-    def leftovers(self) -> Leftovers:
-        return Leftovers(self.inputs, self.children)

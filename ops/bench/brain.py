@@ -11,7 +11,7 @@ import time
 
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.contracts.callbacks import TurnEnd, UsageInfo
-from brainq.finalize.ports import StepContext
+from brainq.finalize.step import StepContext
 from brainq.providers.scripted import calls, says
 from ops.bench import noop_task
 

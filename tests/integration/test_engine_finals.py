@@ -12,10 +12,11 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import Dropped, StepClaim
 from brainq.contracts.event import EventKind
 from brainq.finalize.finalizer import retry_after_s
-from brainq.finalize.ports import StepContext
+from brainq.finalize.step import StepContext
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump
+from tests.support.stand_in import stand_in
 from tests.support.wait import wait_until
 
 CHAIN = ["citations", "usage", "log", "result", "decision", "extra", "end"]
@@ -193,7 +194,7 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
 
 
 class DiesBefore:
-    """Dies when a visit has taken `step` and has not begun it; fits `finalize.ports.StepEvents`."""
+    """Dies when a visit has taken `step` and has not begun it; fits `ports.task_events.TaskEvents`."""
 
     def __init__(self, step: str) -> None:
         self._step = step
@@ -219,7 +220,7 @@ def test_a_finalizer_that_dies_between_two_steps_of_a_visit_is_followed_by_anoth
     assert bell is not None
     fault = DiesBefore(step)
     with pytest.raises(SystemExit):
-        dead.wiring.finalizer.run("s1", handle.turn_id, CHAIN[0], fault)
+        dead.wiring.finalizer.run("s1", handle.turn_id, CHAIN[0], stand_in(fault))
     assert fault.went_on_with == CHAIN[1 : CHAIN.index(step) + 1]
     assert pump.drain() == 0, "nobody was rung: the step was taken without it"
     assert pump.wiring.finals.claim("s1", handle.turn_id, step, "pump") == Dropped("held")

@@ -13,8 +13,8 @@ from brainq.brain import Brain
 from brainq.contracts.parts import Memory
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput
-from brainq.finalize.ports import StepContext
 from brainq.finalize.retry import Retried
+from brainq.finalize.step import StepContext
 from brainq.providers.scripted import ScriptedProvider, says
 from tests.support.parts import (
     ANSWER,

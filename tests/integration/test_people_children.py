@@ -16,7 +16,6 @@ from brainq.contracts.parts import Children
 from brainq.contracts.status import Ending
 from brainq.contracts.usage import TokenUsage
 from brainq.people.children import NOT_WANTED, ChildDesk, child_turn_id
-from brainq.people.leftovers import Leftovers
 from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 from tests.support.people import (
     Pumps,
@@ -252,7 +251,7 @@ def test_a_coordinator_that_dies_before_it_cancels_the_children(
     assert awaits(child) == "parked people"
     died: list[Any] = []
     with monkeypatch.context() as dying:
-        dying.setattr(Leftovers, "cancel_children", lambda *given: died.append(given))  # pyright: ignore[reportUnknownLambdaType]
+        dying.setattr(ChildDesk, "cancel_children", lambda *given: died.append(given))  # pyright: ignore[reportUnknownLambdaType]
         handle.cancel()
         pump.answer(_taken(pump))
     assert died, "it died just there"

@@ -97,7 +97,7 @@ def runner_of(pump: Pump, **options: Any) -> JudgeRunner:
         own=tuple(wiring.brain.judges.values()),
         aside=wiring.aside,
         rows=wiring.store.judgements,
-        conversations=wiring.recall,
+        recorded=wiring.recall.recorded,
         beats=wiring.judge_beats,
         lease_s=wiring.settings.lease_s,
         redact=wiring.brain.redact_logs,

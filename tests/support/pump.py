@@ -27,6 +27,7 @@ from brainq.contracts.turn import TurnResult
 from brainq.settings import Settings, load_settings
 from brainq.store.store import Store
 from brainq.wiring import Wiring
+from tests.support.stand_in import stand_in
 
 QUICK: dict[str, Any] = {
     "lease_s": 0.3,
@@ -108,7 +109,7 @@ class Pump:
             case names.FINALIZE_STEP:
                 at = len(self.bells)
                 session_id, turn_id, step = bell.args
-                word = self.wiring.finalizer.run(session_id, turn_id, step, self)
+                word = self.wiring.finalizer.run(session_id, turn_id, step, stand_in(self))
                 self.bells.insert(at, (bell, word))
                 return word
             case names.JUDGE_RUN:
@@ -119,7 +120,7 @@ class Pump:
         return word
 
     def step_began(self, claim: StepClaim) -> None:
-        """Fits `finalize.ports.StepEvents`."""
+        """Fits `ports.task_events.TaskEvents`."""
 
     def step_ended(self, claim: StepClaim, did: str, took_s: float) -> None:
         """A step that needed no doorbell stands among those that did."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from brainq.finalize.ports import FinalStep
+from brainq.finalize.step import FinalStep
 from brainq.finalize.steps.citations import AppendCitations
 from brainq.finalize.steps.decision import RecordDecision
 from brainq.finalize.steps.end import CallTurnEnd

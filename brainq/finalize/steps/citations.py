@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from brainq.contracts.status import Ending
-from brainq.finalize.ports import StepContext
 from brainq.finalize.result import citations, with_citations
+from brainq.finalize.step import StepContext
 
 
 class AppendCitations:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from brainq.contracts.decision import RuntimeDecisionRecord, Strategy
-from brainq.finalize.ports import StepContext
+from brainq.finalize.step import StepContext
 
 RETRIEVAL_TOOLS = frozenset({"local_search", "get_context_pack"})
 

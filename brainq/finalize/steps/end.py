@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from brainq.contracts.callbacks import TurnEnd
-from brainq.finalize.ports import StepContext
 from brainq.finalize.result import result_of
+from brainq.finalize.step import StepContext
 
 
 class CallTurnEnd:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from brainq.finalize.judges.schedule import schedule_prompt_judges
-from brainq.finalize.ports import StepContext
+from brainq.finalize.step import StepContext
 
 
 class ScheduleJudges:

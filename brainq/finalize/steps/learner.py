@@ -7,8 +7,8 @@ from typing import Any
 
 from brainq.contracts.memory import AutonomousResearchLearner, Observation
 from brainq.contracts.recorded import RecordedTurn
-from brainq.finalize.ports import StepContext
 from brainq.finalize.recorded import recorded_turn
+from brainq.finalize.step import StepContext
 from brainq.providers.within import within
 
 LIMIT_S = 60.0

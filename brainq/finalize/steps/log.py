@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from brainq.contracts.turn import TurnRequest
-from brainq.finalize.ports import StepContext
 from brainq.finalize.result import result_of
+from brainq.finalize.step import StepContext
 
 REVIEW = (
     "[A review of this conversation was asked for.]"  # what stays of the question: only its outcome is kept

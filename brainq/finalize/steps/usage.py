@@ -6,7 +6,7 @@ from typing import Any
 
 from brainq.contracts.callbacks import UsageInfo
 from brainq.contracts.usage import TokenUsage
-from brainq.finalize.ports import StepContext
+from brainq.finalize.step import StepContext
 
 NOTHING = TokenUsage()
 

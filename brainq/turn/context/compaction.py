@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from brainq.contracts.message import Message
-from brainq.contracts.usage import Spend
+from brainq.contracts.usage import Price, Spend
 from brainq.providers.aside import Aside
 from brainq.text.estimate import estimate_messages
 from brainq.turn.context.results import with_shorter_results
@@ -21,7 +21,6 @@ from brainq.turn.context.summariser import Summariser
 from brainq.turn.context.summary import fold, summary_message, tokens_for_text
 from brainq.turn.context.tracker import CRITICAL, WARNING, ContextTracker, level_of
 from brainq.turn.context.transcript import note_kind
-from brainq.turn.ports import Price
 
 CompactionMethod = Literal["model", "rules", "shortened"]
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 from brainq.contracts.message import Message
 from brainq.contracts.reflection import ReflectionResult
-from brainq.contracts.usage import Spend
+from brainq.contracts.usage import Price, Spend
 from brainq.observe.logs import logger
 from brainq.providers.aside import Aside
 from brainq.text.shorten import shortened
 from brainq.text.surrogates import clean
 from brainq.turn.context.transcript import transcript_lines
 from brainq.turn.context.untrusted import neutralised, untrusted
-from brainq.turn.ports import Price
 from brainq.turn.spend import spend_of, spend_of_failure
 
 log = logger("brainq.turn")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from brainq.contracts.usage import Spend
+from brainq.contracts.usage import Price, Spend
 from brainq.observe.logs import logger
 from brainq.providers.aside import Aside
 from brainq.text.estimate import estimate_text
@@ -14,7 +14,6 @@ from brainq.text.shorten import shortened_to_tokens
 from brainq.turn.context.summary import Folded, SummaryMethod, summary_by_rules
 from brainq.turn.context.transcript import transcript_lines
 from brainq.turn.context.untrusted import untrusted
-from brainq.turn.ports import Price
 from brainq.turn.spend import spend_of, spend_of_failure, sum_of
 
 log = logger("brainq.turn")

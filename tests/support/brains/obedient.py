@@ -14,7 +14,7 @@ from typing import Any
 from brainq import Brain, Callbacks, Deny, Effect, RunContext, ScriptedProvider
 from brainq.contracts.callbacks import PostToolUse, PreToolAnswer, PreToolUse, TurnEnd, UsageInfo
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.finalize.ports import StepContext
+from brainq.finalize.step import StepContext
 from brainq.providers.scripted import ScriptedFailure, calls, fails, says
 from tests.support.brains import diary
 

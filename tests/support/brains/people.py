@@ -19,7 +19,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.tool import Isolation
 from brainq.people.children import ChildDesk
-from brainq.people.leftovers import Leftovers
+from brainq.people.inputs import InputDesk
 from brainq.providers.scripted import calls, says
 from brainq.state.calls import RedisCalls
 from brainq.state.turns import RedisTurns
@@ -191,7 +191,7 @@ if os.environ.get("BRAINQ_APP", "").startswith(__name__):  # in its workers alon
     _hold(RedisTurns, "end", "end", _of_claim)
     _hold(RedisCalls, "park", "park", _of_claim)
     _hold(ApprovalRows, "ask", "asked", _of_rows)
-    _hold(Leftovers, "bounce", "bounce", _second)
-    _hold(Leftovers, "cancel_children", "orphans", _first_of_many)
+    _hold(InputDesk, "bounce", "bounce", _second)
+    _hold(ChildDesk, "cancel_children", "orphans", _first_of_many)
     _hold(CallRows, "record_outcome", "record", _first)
     _hold(ChildDesk, "deliver", "deliver", _of_claim)

@@ -15,7 +15,6 @@ from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.order import StepOrder
 from brainq.finalize.result import result_of
 from brainq.people.inputs import InputDesk
-from brainq.people.leftovers import Leftovers
 from brainq.people.outside import OutsideDesk
 from brainq.state.approvals import RedisApprovals
 from brainq.state.asides import RedisAsides
@@ -166,7 +165,8 @@ class Process:
         children: Any = NoChildren()
         ender = Ender(
             turns=state.turns,
-            leftovers=Leftovers(self.desk, children),
+            bounce=self.desk.bounce,
+            children=children,
             first_final_step=FIRST_STEP,
         )
 
@@ -184,7 +184,7 @@ class Process:
                 brakes=brakes,
                 ender=ender,
                 is_away=lambda failure: True,  # what a process raises in a schedule is its death
-                alone=alone,
+                alone=None if alone is None else alone.advance,
             )
 
         lone = coordinator(f"{owner}-alone", None)

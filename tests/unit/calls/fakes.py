@@ -17,6 +17,7 @@ from brainq.contracts.claim import CallClaim, CallDropped, CallRef, Dropped, Set
 from brainq.contracts.effect import Effect
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.status import TraceStatus
+from tests.support.stand_in import stand_in
 
 REF = CallRef("s", "turn-1", "c1-0")
 
@@ -196,16 +197,16 @@ class Rig:
         runner = CallRunner(
             owner="worker",
             brain=self.brain,
-            calls=self.calls,
-            lanes=self.lanes,
-            intents=self.intents,
-            budgets=Budgets(),
+            calls=stand_in(self.calls),
+            lanes=stand_in(self.lanes),
+            intents=stand_in(self.intents),
+            budgets=stand_in(Budgets()),
             beats=self.beats,
             executor=self.executor,
             stops=self.stops,
-            holds=self.holds,
-            outside=self.outside,
-            children=self.children,
+            holds=stand_in(self.holds),
+            outside=stand_in(self.outside),
+            children=stand_in(self.children),
         )
         return runner.run(REF.session_id, REF.turn_id, REF.call_id, 1)
 

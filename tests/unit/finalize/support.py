@@ -20,7 +20,7 @@ from brainq.contracts.turn import Citation, TurnRequest, TurnResult
 from brainq.contracts.usage import Spend, TokenUsage
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.finalize.parts import FinalParts
-from brainq.finalize.ports import StepContext
+from brainq.finalize.step import StepContext
 from brainq.providers.aside import Aside
 from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, says
 
@@ -169,7 +169,7 @@ class OwnJudge:
 
 @dataclass
 class Rows:
-    """Finalizer rows in memory: each `record_*` takes effect once a step. Fits `finalize.ports.Records`."""
+    """Finalizer rows in memory: each `record_*` takes effect once a step. Fits `ports.records.Records`."""
 
     event_id: str = "chat_message:7"
     kept: tuple[Message, ...] = ()
@@ -225,7 +225,7 @@ class Rows:
 
 @dataclass
 class LiveChain:
-    """Redis, as far as steps see it. Fits `finalize.ports.Chain`."""
+    """Redis, as far as steps see it. Fits `ports.finals.Finals`."""
 
     turn: EndedTurn | None = None
     messages: tuple[Message, ...] = ()
@@ -237,17 +237,17 @@ class LiveChain:
     def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | StepDropped:
         return Dropped("held")
 
-    def beat(self, claim: StepClaim) -> str:
+    def beat(self, claim: StepClaim) -> Literal["OK"]:
         return "OK"
 
     def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | Literal["NEXT", "LOST"]:
         return "NEXT"
 
-    def finish(self, claim: StepClaim) -> str:
+    def finish(self, claim: StepClaim) -> Literal["FINISHED"]:
         return "FINISHED"
 
-    def retry(self, claim: StepClaim, after_s: float, error: str) -> str:
-        return "OK"
+    def retry(self, claim: StepClaim, after_s: float, error: str) -> Literal["WAIT"]:
+        return "WAIT"
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         return self.turn
@@ -258,7 +258,7 @@ class LiveChain:
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
         return self.out
 
-    def publish(self, result: TurnResult) -> str:
+    def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
         if self.out is not None:
             return "ALREADY"
         self.out = result
@@ -268,7 +268,7 @@ class LiveChain:
     def details(self, session_id: str, turn_id: str) -> TurnDetails:
         return TurnDetails(self.messages)
 
-    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> str:
+    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
         self.rung.append(judge)
         return "RUNG"
 

@@ -78,7 +78,7 @@ def runner(job: Job, judge: Any = None, turn: RecordedTurn | None = TURN, **opti
         "own": own,
         "aside": None,
         "rows": job,
-        "conversations": Kept(turn),
+        "recorded": Kept(turn).recorded,
         "beats": Beats(60.0),
         "lease_s": 10.0,
         **options,
@@ -184,12 +184,11 @@ def test_a_redacting_brain_keeps_scores_and_no_words() -> None:
 
 
 def test_a_turn_that_cannot_be_read_is_tried_again() -> None:
-    class Away(Kept):
-        def recorded(self, session_id: str, turn_id: str, step_key: str) -> RecordedTurn | None:
-            raise ConnectionError("no Redis")
+    def away(session_id: str, turn_id: str, step_key: str) -> RecordedTurn | None:
+        raise ConnectionError("no Redis")
 
     job = Job()
-    assert runner(job, OwnJudge(), conversations=Away(None)).run("s1", "turn-1", "tone") == "failed"
+    assert runner(job, OwnJudge(), recorded=away).run("s1", "turn-1", "tone") == "failed"
     assert (job.state, job.held, job.error) == ("pending", False, "ConnectionError: no Redis")
 
 

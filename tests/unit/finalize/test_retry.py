@@ -16,11 +16,12 @@ from brainq.contracts.view import EndedTurn
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.finalize.judging import JudgeRunner
 from brainq.finalize.order import StepOrder
-from brainq.finalize.ports import StepContext
 from brainq.finalize.recall import Recall
 from brainq.finalize.retry import Retried, StepRetrier
+from brainq.finalize.step import StepContext
 from brainq.finalize.steps.citations import AppendCitations
 from brainq.finalize.steps.result import SendResult
+from tests.support.stand_in import stand_in
 from tests.unit.finalize.support import REQUEST, RESULT, LiveChain, OwnJudge, Rows, brain_with, ended, talk
 
 
@@ -137,20 +138,20 @@ class Stage:
         self.chain = LiveChain(self.live, out=self.out)
         sql = Sql(self.tried, self.result, self.redacted)
         said = Conversation(talk(("user", "Where?")))
-        recall = Recall(self.chain, sql, said, Empty(), NoDecision())
+        recall = Recall(self.chain, stand_in(sql), said.of, Empty().of, NoDecision().get)
         self.retrier = StepRetrier(
             brain=brain_with(show_citations=False),
             order=StepOrder([OneStep("first"), self.step]),
             chain=self.chain,
             records=self.rows,
-            steps=sql,
-            judgements=self.judgements,
+            steps=sql.of,
+            judgements=stand_in(self.judgements),
             recall=recall,
             judges=JudgeRunner(
                 own=self.judges,
                 aside=None,
-                rows=self.judgements,
-                conversations=recall,
+                rows=stand_in(self.judgements),
+                recorded=recall.recorded,
                 beats=Beats(60.0),
                 lease_s=10.0,
                 max_tries=1,
