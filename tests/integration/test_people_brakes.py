@@ -245,7 +245,7 @@ def test_a_cancel_is_written_down_while_redis_is_away_and_keeps_writes_from_star
         raise ConnectionError("Redis is away")
 
     with monkeypatch.context() as gone:
-        gone.setattr(pump.client.wiring.brakes, "_cancel", away)
+        gone.setattr(pump.client.wiring.turns, "cancel", away)
         with pytest.raises(Unreachable):
             handle.cancel("enough")
     assert not turn_field(pump, handle, "cancel")

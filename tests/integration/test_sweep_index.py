@@ -1,0 +1,107 @@
+"""Who is looked at, and when: no look is lost with the process that would have asked for it (P2)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from brainq.client.handle import TurnHandle
+from brainq.providers.scripted import calls, says
+from tests.support.brains.obedient import script
+from tests.support.people import Pumps, Watched, brain_of, turn_field
+from tests.support.pump import Pump
+from tests.support.wait import wait_until
+
+WRITE = calls(("write", {"name": "b"}))
+SELDOM_S = 15 * 60.0
+
+
+def due_in_s(pump: Pump, handle: TurnHandle) -> float | None:
+    client: Any = pump.wiring.client
+    at_ms = client.zscore(pump.wiring.keys.index, f"{handle.session_id} {handle.turn_id}")
+    return None if at_ms is None else at_ms / 1000 - time.time()
+
+
+def ends_by_what_is_due(pump: Pump, handle: TurnHandle) -> None:
+    """The turn ends, though only what its scripts made due is looked at."""
+
+    def over() -> bool:
+        pump.drain()
+        pump.wiring.sweeper.sweep()
+        return turn_field(pump, handle, "awaits") == "nobody"
+
+    wait_until(over, "the turn is over", timeout_s=30)
+
+
+def parked(pump: Pump) -> tuple[TurnHandle, Any]:
+    """A turn that waits for a hold to be released, and was looked at since."""
+    handle = pump.submit("s1", "Go.")
+    hold = handle.hold(timeout_s=86_400)
+    pump.drain()
+    assert turn_field(pump, handle, "state") == "parked"
+    pump.sweep()
+    due_s = due_in_s(pump, handle)
+    assert due_s is not None
+    assert due_s > SELDOM_S - 60, "nothing is due in it before the hold ends"
+    return handle, hold
+
+
+def test_a_parked_turn_goes_on_though_its_doorbell_is_lost_and_nobody_asked_for_a_look(pumps: Pumps) -> None:
+    ran: list[str] = []
+    pump = pumps(brain_of(Watched(WRITE, says("done")), ran))
+    handle, _ = parked(pump)
+    (standing,) = handle.holds()
+    # All that whoever released it did: then its process died, and the doorbell was lost with it.
+    assert pump.wiring.store.brakes.over("s1", standing.id)
+    assert pump.wiring.holds.release("s1", handle.turn_id, standing.id) == "RELEASED"
+    while pump.take():
+        pass
+    due_s = due_in_s(pump, handle)
+    assert due_s is not None
+    assert due_s < 1
+    ends_by_what_is_due(pump, handle)
+    assert ran
+
+
+def test_a_turn_that_lost_its_place_in_the_index_is_looked_at_again(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Watched(WRITE, says("done"))))
+    handle = pump.submit("s1", "Go.")
+    client: Any = pump.wiring.client
+    client.delete(pump.wiring.keys.index)
+    while pump.take():
+        pass
+    pump.sweep()
+    assert not pump.waiting(), "nobody would ever look at it"
+    assert pump.wiring.sweeper._comparer.compare(0).healed == 1  # pyright: ignore[reportPrivateUsage]
+    ends_by_what_is_due(pump, handle)
+
+
+def test_a_hold_is_looked_at_when_it_ends(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Watched(WRITE, says("done"))))
+    handle, _ = parked(pump)
+    handle.hold(timeout_s=0.2, on_timeout="cancel")
+    ends_by_what_is_due(pump, handle)
+    assert handle.result(timeout_s=1).ending == "cancelled"
+
+
+def test_a_turn_that_is_over_is_not_looked_at(pump: Pump) -> None:
+    handle = pump.submit("s1", script(final="x"))
+    pump.drain()
+    assert turn_field(pump, handle, "awaits") == "nobody"
+    assert due_in_s(pump, handle) is None
+
+
+def test_redis_has_another_epoch_once_it_was_emptied(pump: Pump) -> None:
+    before = pump.wiring.index.epoch()
+    assert pump.wiring.index.epoch() == before
+    pump.wiring.client.flushall()
+    assert pump.wiring.index.epoch() != before
+
+
+def test_one_sweeper_compares_until_it_no_longer_asks(pumps: Pumps) -> None:
+    one, other = (pumps(brain_of(Watched(WRITE, says("done")))).wiring.index for _ in range(2))
+    assert one.take_comparing(0.3)
+    assert not other.take_comparing(0.3)
+    assert one.take_comparing(0.3)
+    wait_until(lambda: other.take_comparing(0.3), "the other one compares")
+    assert not one.take_comparing(0.3)
