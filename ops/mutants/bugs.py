@@ -342,6 +342,13 @@ BUGS = (
         ("tests/integration/test_forged_messages.py", "tests/lua/test_call_claim.py"),
     ),
     Bug(
+        "a finalizer step that lost its claim ends the chain",
+        "brainq/state/lua/finalize_finish.lua",
+        "if tonumber(held[1] or -1) ~= fence or held[2] == '' or held[3] ~= step then",
+        "if false then",
+        ("tests/lua/test_finalize_finish.py",),
+    ),
+    Bug(
         "a write starts though SQL says that a hold stands",
         "brainq/store/statements.py",
         ".where(~stands)",

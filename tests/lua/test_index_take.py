@@ -8,7 +8,7 @@ from tests.lua.rig import Rig
 def test_what_is_due_is_handed_out_once(rig: Rig) -> None:
     rig.run("index_hasten", members=["s now"], after_ms=0)
     rig.run("index_hasten", members=["s later"], after_ms=500)
-    assert rig.run("index_take") == ["DUE", str(rig.now_ms + 1_000), 0, "s now"]
+    assert rig.run("index_take", hold_ms=1_000) == ["DUE", str(rig.now_ms + 1_000), 0, "s now"]
     assert rig.run("index_take")[2:] == [0]
     rig.pass_ms(1000)
     assert rig.run("index_take")[3:] == ["s later", "s now"]

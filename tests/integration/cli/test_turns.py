@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from sqlalchemy import Connection
 
 from brainq.cli.codes import Exit
 from brainq.client.client import Client
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.settings import Settings
+from brainq.store.database import Transaction
 from brainq.store.migrations import HEAD
 from brainq.store.store import Store
 from tests.integration.cli.conftest import Brainq
@@ -26,7 +26,7 @@ def end_in_sql(store: Store, turn_id: str, session_id: str, ending: Ending = End
         stop_reason=StopReason.ANSWERED,
     )
 
-    def write(connection: Connection) -> None:
+    def write(connection: Transaction) -> None:
         store.turns.write_result(connection, result)
 
     store.steps.run_once(turn_id, "log", f"{turn_id}:log", write)

@@ -35,11 +35,6 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "if tonumber(held[1] or -1) ~= fence or held[2] == '' or held[3] ~= step then",
         "if false then",
     ),
-    "finalize_finish without its fence": (
-        "finalize_finish",
-        "if tonumber(held[1] or -1) ~= fence or held[2] == '' or held[3] ~= step then",
-        "if false then",
-    ),
     "result_publish twice": ("result_publish", "if held[1] ~= 'closing' then", "if false then"),
     "turn_sweep rings no one": ("turn_sweep", "bell_is_lost('turns', held[5], rering_ms)", "false"),
     "turn_sweep rescues no one": (
