@@ -146,7 +146,7 @@ unmarked.communicate()
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+@pytest.mark.needs(Path("/proc/self/environ").exists(), "/proc")
 def test_a_run_is_charged_with_its_childrens_time_also_when_they_have_ended() -> None:
     mark = "test-of-marks"
     process = subprocess.Popen(
