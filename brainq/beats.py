@@ -1,6 +1,6 @@
 """One beating thread a process for every lease it holds.
 
-A worker that claims something hands its renewal to `Beats.hold`; while the `with` block runs, the lease is
+A worker that claims something hands its renewal to `Beats.renew`; while the `with` block runs, the lease is
 renewed every `every_s`. The first answer other than OK is told to the holder, once.
 """
 
@@ -18,15 +18,15 @@ log = logger("brainq.beats")
 
 
 @dataclass(eq=False, slots=True)
-class Hold:
+class Renewal:
     """One lease under renewal. `word` is the first answer that was not OK, or empty."""
 
     beat: Callable[[], str]
     on_lost: Callable[[str], None]
-    release: Callable[[Hold], None]
+    release: Callable[[Renewal], None]
     word: str = field(default="")
 
-    def __enter__(self) -> Hold:
+    def __enter__(self) -> Renewal:
         return self
 
     def __exit__(
@@ -36,25 +36,25 @@ class Hold:
 
 
 class Beats:
-    """Renews leases from a daemon thread that starts with the first hold."""
+    """Renews leases from a daemon thread that starts with the first of them."""
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
-        self._holds: set[Hold] = set()
+        self._renewals: set[Renewal] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._woken = threading.Event()
         self._stopped = False
 
-    def hold(self, beat: Callable[[], str], on_lost: Callable[[str], None]) -> Hold:
-        """Renew with `beat` until the returned hold is released or `beat` answers anything but `OK`."""
-        hold = Hold(beat, on_lost, self._release)
+    def renew(self, beat: Callable[[], str], on_lost: Callable[[str], None]) -> Renewal:
+        """Renew with `beat` until the returned renewal is released or `beat` answers anything but `OK`."""
+        renewal = Renewal(beat, on_lost, self._release)
         with self._lock:
-            self._holds.add(hold)
+            self._renewals.add(renewal)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="brainq-beats", daemon=True)
                 self._thread.start()
-        return hold
+        return renewal
 
     def beat_now(self) -> None:
         """Have the thread renew every lease at once, so that what is no longer wanted is told now. Does not wait."""
@@ -64,9 +64,9 @@ class Beats:
         self._stopped = True
         self._woken.set()
 
-    def _release(self, hold: Hold) -> None:
+    def _release(self, renewal: Renewal) -> None:
         with self._lock:
-            self._holds.discard(hold)
+            self._renewals.discard(renewal)
 
     def _run(self) -> None:
         outage = Outage(log, "beat")
@@ -77,20 +77,20 @@ class Beats:
             if self._stopped:
                 return
             with self._lock:
-                holds = list(self._holds)
+                renewals = list(self._renewals)
             failed: Exception | None = None
-            for hold in holds:
+            for renewal in renewals:
                 try:
-                    word = hold.beat()
+                    word = renewal.beat()
                 except Exception as failure:
                     # Redis is away: the lease may lapse meanwhile, and the next script will say so.
                     failed = failure
                     continue
-                if word != "OK" and hold in self._holds:
-                    hold.word = word
-                    self._release(hold)
-                    hold.on_lost(word)
+                if word != "OK" and renewal in self._renewals:
+                    renewal.word = word
+                    self._release(renewal)
+                    renewal.on_lost(word)
             if failed is not None:
                 outage.failed(failed)
-            elif holds:
+            elif renewals:
                 outage.worked()

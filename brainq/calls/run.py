@@ -134,7 +134,7 @@ class CallRunner:
             return _did("not loaded", report)
         token = DeadlineToken(min(claim.cap_ms, claim.remaining_ms) / 1000)
         latch.guard(token)
-        held.enter_context(self._beats.hold(lambda: self._calls.beat(claim), token.cancel))
+        held.enter_context(self._beats.renew(lambda: self._calls.beat(claim), token.cancel))
         # What needs Redis comes before the intent: between that and the function nothing may fail.
         context = self._context(claim, tool, token)
         if not claim.effect.is_read and (word := self._starts.start(claim)) != "started":
@@ -192,7 +192,7 @@ class CallRunner:
             return _did(ended.word.lower(), None)
         still_runs = isinstance(ended, ToolTimeout) and ended.still_running
         if still_runs and claim.lanes:
-            self._beats.hold(keep_lanes, _ignore)
+            self._beats.renew(keep_lanes, _ignore)
         outcome, report = ending_of(claim, ended, token)
         if claim.effect is not Effect.READ_ONLY:
             self._starts.record(claim, outcome, late=False)

@@ -112,7 +112,7 @@ class TurnFinalizer:
         if step is None:
             log.warning("step is not known here", turn_id=claim.turn_id, step=claim.step)
             return self._go_on(claim, until)
-        with self._beats.hold(lambda: self._chain.beat(claim), _ignore):
+        with self._beats.renew(lambda: self._chain.beat(claim), _ignore):
             try:
                 if claim.tries > self._max_tries and claim.step not in NEVER_DEAD:
                     raise RuntimeError(f"its worker died, or was cut off, in each of {claim.tries - 1} tries")

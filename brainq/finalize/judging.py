@@ -77,7 +77,7 @@ class JudgeRunner:
             tries = self._rows.claim(turn_id, judge_name, self._lease_s)
             if tries is None:
                 return "dropped"
-            with self._beats.hold(lambda: self._beat(turn_id, judge_name, tries), _ignore):
+            with self._beats.renew(lambda: self._beat(turn_id, judge_name, tries), _ignore):
                 return self._try(session_id, turn_id, judge_name, tries)
         finally:
             self._places.release()

@@ -103,12 +103,12 @@ class Coordinator:
         finally:
             if did == "lost":
                 # This process lives: said until Redis hears it, so that the turn is not taken for what kills workers.
-                self._beats.hold(lambda: self._turns.release(claim), _ignore)
+                self._beats.renew(lambda: self._turns.release(claim), _ignore)
 
     def _claimed(self, claim: TurnClaim) -> str:
         ownership = Ownership()
         with (
-            self._beats.hold(lambda: self._turns.beat(claim), ownership.hear),
+            self._beats.renew(lambda: self._turns.beat(claim), ownership.hear),
             self._stops.watch(claim.session_id, claim.turn_id, ownership.hear),
         ):
             view = self._turns.look(claim)

@@ -163,7 +163,7 @@ def test_a_stop_that_fell_into_a_gap_is_found_by_the_beats(
     stops = RedisStops(server.url, CHANNEL, beats.beat_now)
     told: list[str] = []
     try:
-        with beats.hold(beat, lambda _: lost.set()), stops.watch("s", "turn", told.append):
+        with beats.renew(beat, lambda _: lost.set()), stops.watch("s", "turn", told.append):
             assert beaten.wait(60), "what was published before it listened is a gap, too"
             assert server.command("CLIENT", "KILL", "TYPE", "pubsub") == ["1"], "the fault fired"
             cancelled.set()

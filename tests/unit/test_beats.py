@@ -36,7 +36,10 @@ def thread_names() -> list[str]:
 
 def test_all_leases_are_renewed_at_once_when_told(beats: Beats) -> None:
     leases = [Lease(), Lease()]
-    with beats.hold(leases[0].beat, leases[0].lost.append), beats.hold(leases[1].beat, leases[1].lost.append):
+    with (
+        beats.renew(leases[0].beat, leases[0].lost.append),
+        beats.renew(leases[1].beat, leases[1].lost.append),
+    ):
         for count in (1, 2):
             beats.beat_now()
             wait_until(
@@ -59,7 +62,7 @@ def test_a_round_asked_for_during_a_round_follows_it(beats: Beats) -> None:
         assert go_on.wait(60)
         return lease.beat()
 
-    with beats.hold(slow, lease.lost.append):
+    with beats.renew(slow, lease.lost.append):
         beats.beat_now()
         assert inside.wait(60)
         beats.beat_now()
@@ -70,14 +73,14 @@ def test_a_round_asked_for_during_a_round_follows_it(beats: Beats) -> None:
 def test_told_before_there_is_a_lease_it_does_no_harm(beats: Beats) -> None:
     beats.beat_now()
     lease = Lease()
-    with beats.hold(lease.beat, lease.lost.append):
+    with beats.renew(lease.beat, lease.lost.append):
         wait_until(lambda: lease.beaten == 1, "the first lease is renewed at once")
 
 
 def test_without_a_word_it_beats_in_time() -> None:
     before = thread_names().count("brainq-beats")
     beats, lease = Beats(0.01), Lease()
-    with beats.hold(lease.beat, lease.lost.append):
+    with beats.renew(lease.beat, lease.lost.append):
         wait_until(lambda: lease.beaten > 2, "it is renewed again and again")
     beats.stop()
     wait_until(lambda: thread_names().count("brainq-beats") <= before, "its thread has ended")

@@ -238,9 +238,9 @@ class Schedule:
 
     def _beat(self) -> None:
         process = self.rng.choice(self.processes)
-        if process.beats.holds:
-            hold = self.rng.choice(process.beats.holds)
-            self.spawn("beat", process, lambda: process.beats.beat_once(hold))
+        if process.beats.renewals:
+            renewal = self.rng.choice(process.beats.renewals)
+            self.spawn("beat", process, lambda: process.beats.beat_once(renewal))
 
     # After the faults.
 

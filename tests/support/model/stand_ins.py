@@ -16,21 +16,23 @@ from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.turn import TurnRequest
 
 
-class Hold:
-    """A lease under renewal, as `brainq.beats.Hold`; the schedule decides when it beats."""
+class Renewal:
+    """A lease under renewal, as `brainq.beats.Renewal`; the schedule decides when it beats."""
 
-    __slots__ = ("_holds", "beat", "on_lost")
+    __slots__ = ("_renewals", "beat", "on_lost")
 
-    def __init__(self, holds: list[Hold], beat: Callable[[], str], on_lost: Callable[[str], None]) -> None:
-        self._holds = holds
+    def __init__(
+        self, renewals: list[Renewal], beat: Callable[[], str], on_lost: Callable[[str], None]
+    ) -> None:
+        self._renewals = renewals
         self.beat = beat
         self.on_lost = on_lost
 
-    def release(self, hold: Hold) -> None:
-        if hold in self._holds:
-            self._holds.remove(hold)
+    def release(self, renewal: Renewal) -> None:
+        if renewal in self._renewals:
+            self._renewals.remove(renewal)
 
-    def __enter__(self) -> Hold:
+    def __enter__(self) -> Renewal:
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -41,19 +43,19 @@ class Beats:
     """`brainq.beats.Beats` without its thread."""
 
     def __init__(self) -> None:
-        self.holds: list[Hold] = []
+        self.renewals: list[Renewal] = []
 
-    def hold(self, beat: Callable[[], str], on_lost: Callable[[str], None]) -> Hold:
-        hold = Hold(self.holds, beat, on_lost)
-        self.holds.append(hold)
-        return hold
+    def renew(self, beat: Callable[[], str], on_lost: Callable[[str], None]) -> Renewal:
+        renewal = Renewal(self.renewals, beat, on_lost)
+        self.renewals.append(renewal)
+        return renewal
 
-    def beat_once(self, hold: Hold) -> None:
+    def beat_once(self, renewal: Renewal) -> None:
         """One round of the beating thread for one lease."""
-        word = hold.beat()
-        if word != "OK" and hold in self.holds:
-            hold.release(hold)
-            hold.on_lost(word)
+        word = renewal.beat()
+        if word != "OK" and renewal in self.renewals:
+            renewal.release(renewal)
+            renewal.on_lost(word)
 
 
 class Stops:
