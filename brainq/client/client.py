@@ -119,9 +119,9 @@ class Client:
             }
         )
         with told_as_ours(request_key=request.key):
-            entered = self.wiring.door.enter(request)
+            submitted = self.wiring.intake.submit(request)
         return TurnHandle(
-            self, entered.session_id, entered.turn_id, created=entered.created, joined=entered.receipt
+            self, submitted.session_id, submitted.turn_id, created=submitted.created, joined=submitted.receipt
         )
 
     def handle(self, turn_id: str) -> TurnHandle:

@@ -87,7 +87,7 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
         args = ()
     try:
         request = read_foreign(args, fields)
-        return wiring.door.enter(request).turn_id
+        return wiring.intake.submit(request).turn_id
     except BrainqError as failure:
         turn_id = str(fields.get("turn_id") or fields.get("request_key") or "")
         log.warning("foreign submit rejected", why=type(failure).__name__)

@@ -8,8 +8,8 @@ from brainq.admission import Admission
 from brainq.people.approvals import ApprovalDesk
 from brainq.people.brakes import BrakeDesk
 from brainq.people.children import ChildDesk
-from brainq.people.door import Door
 from brainq.people.inputs import InputDesk
+from brainq.people.intake import Intake
 from brainq.people.outside import OutsideDesk
 from brainq.people.posthook import PostHook
 from brainq.providers.resolve import check_choice
@@ -54,8 +54,8 @@ class People(Services):
         )
 
     @cached_property
-    def door(self) -> Door:
-        return Door(
+    def intake(self) -> Intake:
+        return Intake(
             check=lambda request: check_choice(self.brain.model, request.model, request.provider),
             admission=self.admission,
             keys=self.store.turns,

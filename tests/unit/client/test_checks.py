@@ -1,4 +1,4 @@
-"""What is refused at the door, by field."""
+"""What is refused at the intake, by field."""
 
 from __future__ import annotations
 

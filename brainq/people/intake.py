@@ -1,4 +1,4 @@
-"""Door: where every submit enters, and finds out whether it is a turn of its own or input of another."""
+"""Intake: where every submit enters, and finds out whether it is a turn of its own or input of another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from brainq.ports.turn_rows import TurnRows
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class Submitted:
     """The turn that a submit is, or went into. `receipt` is there when it is input of that turn, or was meant to be."""
 
     turn_id: str
@@ -23,7 +23,7 @@ class Entered:
     receipt: Receipt | None = None
 
 
-class Door:
+class Intake:
     """Admits requests. The same request again enters where it entered first.
 
     check   raises InvalidInput for a request that the brain cannot do
@@ -44,16 +44,16 @@ class Door:
         self._desk = desk
         self._sessions = sessions
 
-    def enter(self, request: TurnRequest) -> Entered:
+    def submit(self, request: TurnRequest) -> Submitted:
         """Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`."""
         self._check(request)
         if request.on_busy in ("steer", "merge"):
             receipt = self._as_input(request)
             if receipt is not None:
                 turn_id = receipt.bounced_turn_id or receipt.turn_id
-                return Entered(turn_id, request.session_id, created=False, receipt=receipt)
+                return Submitted(turn_id, request.session_id, created=False, receipt=receipt)
         accepted = self._admission.admit(request)
-        return Entered(accepted.turn_id, accepted.session_id, accepted.created)
+        return Submitted(accepted.turn_id, accepted.session_id, accepted.created)
 
     def _as_input(self, request: TurnRequest) -> Receipt | None:
         """Put it into the live turn, or the newest that waits; None when it is to be a turn of its own."""
