@@ -16,7 +16,7 @@ REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 -- @include lib/activate
 -- @include lib/finalize
 -- @include lib/waves
--- @include lib/leftover
+-- @include lib/unconsumed
 -- @include lib/bounce
 if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('LLEN', changes) ~= n_changes then return {'CHANGED'} end
