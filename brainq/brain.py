@@ -73,7 +73,7 @@ class Brain:
     selection        chooses the tools a turn's model sees where there are many; None: it sees all
     prompts          PromptTemplates that turns name by `prompt_id`
     judges           judges of your own that prompt templates may name
-    aside_model      what reflects, summarises, extracts and judges; by default the brain's model
+    auxiliary_model  what reflects, summarises, extracts and judges; by default the brain's model
     approvals        which effects need a person's approval in all tools, and how long a call waits for one
     children         how many turns in other sessions a turn may start, and how deep
     prompt_id        the template of `prompts` for turns that name none and bring no system prompt of their own
@@ -102,7 +102,7 @@ class Brain:
         selection: Selection | None = DEFAULT_SELECTION,
         prompts: Iterable[PromptTemplate] = (),
         judges: Iterable[Judge] = (),
-        aside_model: str | Provider | None = None,
+        auxiliary_model: str | Provider | None = None,
         approvals: Approvals = DEFAULT_APPROVALS,
         children: Children = DEFAULT_CHILDREN,
         prompt_id: str | None = None,
@@ -124,7 +124,7 @@ class Brain:
         self.selection = selection
         self.prompts = by_name("prompts", prompts, lambda template: template.id)
         self.judges = by_name("judges", judges, lambda judge: check_id("judges", judge.name))
-        self.aside_model = None if aside_model is None else checked_model(aside_model)
+        self.auxiliary_model = None if auxiliary_model is None else checked_model(auxiliary_model)
         self.approvals = checked_part("approvals", approvals, Approvals)
         self.children = checked_part("children", children, Children)
         self.prompt_id = checked_prompt_id(prompt_id, self.prompts)

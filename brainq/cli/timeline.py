@@ -119,10 +119,10 @@ class Timeline:
                 return "turn", Text("opens"), [counted(len(data["plan"]), "call"), "before the first step"]
             case EventKind.REFLECTION:
                 said = f"none: {data['stub']}" if data.get("stub") else f"on step {data['step']}"
-                return "aside", Text("reflects"), [said]
+                return "aux", Text("reflects"), [said]
             case EventKind.COMPACTION:
                 shorter = f"{data['tokens_before']} to about {data['tokens_after']} tokens of context"
-                return "aside", Text("compacts"), [shorter, f"summary by {data['method']}"]
+                return "aux", Text("compacts"), [shorter, f"summary by {data['method']}"]
             case EventKind.STEP_RETRIED:
                 return f"step {data['step']}", Text("retries", style="yellow"), retry_details(data)
             case EventKind.STEP_STARTED | EventKind.STEP_ENDED:

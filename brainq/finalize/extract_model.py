@@ -11,7 +11,7 @@ from brainq.errors import ProviderError
 from brainq.finalize.extract_rules import MOST_CHARS, MOST_ITEMS, worth_keeping
 from brainq.finalize.words import cut
 from brainq.observe.logs import logger
-from brainq.providers.aside import Aside, read_json_object
+from brainq.providers.auxiliary import AuxiliaryModel, read_json_object
 
 log = logger("brainq.finalize")
 
@@ -60,8 +60,10 @@ class ModelMemoryExtractor:
     """Asks a model once a turn; `fallback` answers when it fails or replies something else than it was asked for.
     Fits `contracts.memory.MemoryExtractor`."""
 
-    def __init__(self, aside: Aside, fallback: MemoryExtractor, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._aside = aside
+    def __init__(
+        self, auxiliary: AuxiliaryModel, fallback: MemoryExtractor, *, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self._auxiliary = auxiliary
         self._fallback = fallback
         self._timeout_s = timeout_s
 
@@ -80,7 +82,7 @@ class ModelMemoryExtractor:
             "user": cut(turn.user_message, _MOST_MESSAGE_CHARS),
             "assistant": cut(turn.text, _MOST_ANSWER_CHARS),
         }
-        reply = self._aside.ask(
+        reply = self._auxiliary.ask(
             "memory",
             SYSTEM,
             json.dumps(data, ensure_ascii=False),

@@ -16,7 +16,7 @@ from brainq.finalize.judges.case import judge_case
 from brainq.finalize.judges.registry import judges_named, unknown_judge
 from brainq.observe.logs import logger
 from brainq.ports.judgement_rows import JudgementRows
-from brainq.providers.aside import Aside
+from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.within import within
 
 log = logger("brainq.finalize")
@@ -33,19 +33,19 @@ NO_CONTENT = (
 class JudgeRunner:
     """Runs one judge on one turn. Holds no state of its own: any process may run any judge of any turn.
 
-    own      the brain's judges
-    recorded a turn by session, turn and step key; None when its content is nowhere any more, or SQL kept it redacted
-    aside    the model of the shipped judges; None: they go by rules
-    places   how many judges run at once in this process
-    limit_s  a judge that has not returned by then is abandoned in its thread, and tried again
-    redact   reasons and errors may quote the turn: SQL keeps the score and the kind of error only
+    own         the brain's judges
+    recorded    a turn by session, turn and step key; None when its content is nowhere any more, or SQL kept it redacted
+    auxiliary   the model of the shipped judges; None: they go by rules
+    places      how many judges run at once in this process
+    limit_s     a judge that has not returned by then is abandoned in its thread, and tried again
+    redact      reasons and errors may quote the turn: SQL keeps the score and the kind of error only
     """
 
     def __init__(
         self,
         *,
         own: Sequence[Judge],
-        aside: Aside | None,
+        auxiliary: AuxiliaryModel | None,
         rows: JudgementRows,
         recorded: Callable[[str, str, str], RecordedTurn | None],
         beats: Beats,
@@ -56,7 +56,7 @@ class JudgeRunner:
         redact: bool = False,
     ) -> None:
         self._own = tuple(own)
-        self._aside = aside
+        self._auxiliary = auxiliary
         self._rows = rows
         self._recorded = recorded
         self._limit_s = limit_s
@@ -89,7 +89,7 @@ class JudgeRunner:
         if tries > self._max_tries:
             died = f"its worker died, or was cut off, in each of {tries - 1} tries"
             return self._give_up(turn_id, judge_name, tries, died)
-        judge = judges_named([judge_name], self._own, self._aside)[judge_name]
+        judge = judges_named([judge_name], self._own, self._auxiliary)[judge_name]
         if judge is None:
             return self._give_up(turn_id, judge_name, tries, unknown_judge(judge_name, self._own))
         try:

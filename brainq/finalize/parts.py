@@ -11,7 +11,7 @@ from brainq.contracts.parts import Memory
 from brainq.finalize.extract_model import ModelMemoryExtractor
 from brainq.finalize.extract_rules import RuleMemoryExtractor
 from brainq.finalize.learn import RuleResearchLearner
-from brainq.providers.aside import Aside
+from brainq.providers.auxiliary import AuxiliaryModel
 
 
 def _own_memories(session_id: str) -> str:
@@ -22,13 +22,13 @@ def _own_memories(session_id: str) -> str:
 class FinalParts:
     """What a process binds once. A part that is None has no step.
 
-    aside       the model beside the turn's steps; None: everything goes by rules
+    auxiliary   the model beside the turn's steps; None: everything goes by rules
     scope_of    from a session's id to whose memories its turns write
     """
 
     extractor: MemoryExtractor | None = None
     learner: AutonomousResearchLearner | None = None
-    aside: Aside | None = None
+    auxiliary: AuxiliaryModel | None = None
     scope_of: Callable[[str], str] = _own_memories
 
     def scope(self, session_id: str) -> str:
@@ -39,17 +39,17 @@ class FinalParts:
         return found
 
 
-def final_parts(brain: Any, aside: Aside | None) -> FinalParts:
+def final_parts(brain: Any, auxiliary: AuxiliaryModel | None) -> FinalParts:
     """Turns the brain's `model` and `rules` into objects; parts of its own stay as they are."""
     memory: Memory | None = brain.memory
     if memory is None:
-        return FinalParts(aside=aside)
+        return FinalParts(auxiliary=auxiliary)
     learner = RuleResearchLearner() if memory.learner == "rules" else memory.learner
-    return FinalParts(_extractor(memory, aside), learner, aside, memory.scope_of)
+    return FinalParts(_extractor(memory, auxiliary), learner, auxiliary, memory.scope_of)
 
 
-def _extractor(memory: Memory, aside: Aside | None) -> MemoryExtractor | None:
+def _extractor(memory: Memory, auxiliary: AuxiliaryModel | None) -> MemoryExtractor | None:
     if memory.extractor == "model":
         rules = RuleMemoryExtractor()
-        return rules if aside is None else ModelMemoryExtractor(aside, rules)
+        return rules if auxiliary is None else ModelMemoryExtractor(auxiliary, rules)
     return RuleMemoryExtractor() if memory.extractor == "rules" else memory.extractor

@@ -36,7 +36,7 @@ def require_start(settings: Settings, *, redis_url: str | None, writes: Path | N
         failed = error
     found = services.found()
     if brain is not None:
-        models = [brain.model, *([brain.aside_model] if brain.aside_model is not None else [])]
+        models = [brain.model, *([brain.auxiliary_model] if brain.auxiliary_model is not None else [])]
         found = [*map(check_model, models), *found]
     said = [*([str(failed)] if failed else []), *_sentences(found)]
     if isinstance(failed, BrainNotLoaded):

@@ -84,7 +84,7 @@ class ScriptedProvider:
 
     latency_s   seconds a reply takes; a stream spreads them over its words. If `timeout_s` of the request is
                 less, the call raises ProviderError (kind `timeout`) when it is up.
-    asides      answers requests that are not steps (`request.purpose`: reflections, summaries, ...); without
+    auxiliary   answers requests that are not steps (`request.purpose`: reflections, summaries, ...); without
                 it they raise ProviderError (kind `script`), and what asked goes on without a model
     """
 
@@ -95,7 +95,7 @@ class ScriptedProvider:
         rules: Rules | None = None,
         latency_s: float = 0.0,
         name: str = "scripted",
-        asides: Rules | None = None,
+        auxiliary: Rules | None = None,
     ) -> None:
         if (script is None) == (rules is None):
             raise TypeError("give ScriptedProvider either script=[...] or rules=function")
@@ -103,7 +103,7 @@ class ScriptedProvider:
         self._script = tuple(script or ())
         self._rules = rules
         self._latency_s = latency_s
-        self._asides = asides
+        self._auxiliary = auxiliary
 
     def generate(self, request: ModelRequest) -> ModelReply:
         answer = self._answer(request)
@@ -131,14 +131,14 @@ class ScriptedProvider:
 
     def _answer(self, request: ModelRequest) -> ModelReply | ScriptedFailure:
         if request.purpose != "step":
-            if self._asides is None:
+            if self._auxiliary is None:
                 raise ProviderError(
                     f"this scripted model takes steps only and was asked for a {request.purpose}; "
-                    "give it asides=function",
+                    "give it auxiliary=function",
                     kind="script",
                     retryable=False,
                 )
-            answer = self._asides(request)
+            answer = self._auxiliary(request)
         elif self._rules is not None:
             answer = self._rules(request)
         elif 1 <= request.step <= len(self._script):

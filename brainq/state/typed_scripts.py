@@ -21,8 +21,8 @@ from brainq.state.scripts import Doorbells, LoadedScripts, undeclared
 
 HEADERS = {
     "approval_decide": "e64cd80f1b",
-    "aside_begin": "14b8cf2e76",
-    "aside_commit": "738ee9cbde",
+    "aux_begin": "14b8cf2e76",
+    "aux_commit": "738ee9cbde",
     "budget_claim": "fc378f6866",
     "budget_create": "c7bcf67065",
     "budget_spend": "6e86d3ef79",
@@ -95,7 +95,7 @@ class ApprovalDecideEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class AsideBeginSpent:
+class AuxBeginSpent:
     what: Literal["tokens", "cost", "reflections"]
 
 
@@ -334,7 +334,7 @@ class Scripts(LoadedScripts):
             return ApprovalDecideEnded(state=TurnState(reply[1]))
         return reply[0]
 
-    def aside_begin(
+    def aux_begin(
         self,
         session_id: str,
         turn_id: str,
@@ -345,19 +345,19 @@ class Scripts(LoadedScripts):
         mark: str,
         tokens: int,
         usd: float | None,
-    ) -> AsideBeginSpent | Literal["GO", "DONE", "LOST"]:
+    ) -> AuxBeginSpent | Literal["GO", "DONE", "LOST"]:
         """Begin a model call beside the steps: a reflection, or a compaction."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "aside_begin",
+            "aux_begin",
             [turn, f"{turn}:budget"],
             [owner, fence, kind, mark, tokens, "" if usd is None else repr(usd)],
         )
         if reply[0] == "SPENT":
-            return AsideBeginSpent(what=_closed("aside_begin", reply[1], ("tokens", "cost", "reflections")))
+            return AuxBeginSpent(what=_closed("aux_begin", reply[1], ("tokens", "cost", "reflections")))
         return reply[0]
 
-    def aside_commit(
+    def aux_commit(
         self,
         session_id: str,
         turn_id: str,
@@ -379,7 +379,7 @@ class Scripts(LoadedScripts):
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "aside_commit",
+            "aux_commit",
             [turn, f"{turn}:budget", f"{session}history", f"{turn}:events", f"{turn}:spends"],
             [
                 session_id,

@@ -14,7 +14,7 @@ from brainq.observe.logs import logger
 from brainq.ports.brakes import Brakes
 from brainq.ports.stops import Stops
 from brainq.ports.turns import Turns
-from brainq.turn.auxiliary import Auxiliary
+from brainq.turn.auxiliary import AuxiliaryWork
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide
 from brainq.turn.ending import Ender
 from brainq.turn.facts import facts_of
@@ -57,7 +57,7 @@ class Coordinator:
         brain: Brain,
         turns: Turns,
         thinker: Thinker,
-        auxiliary: Auxiliary,
+        auxiliary: AuxiliaryWork,
         beats: Beats,
         stops: Stops,
         ender: Ender,

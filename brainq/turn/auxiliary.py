@@ -13,8 +13,8 @@ from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError
 from brainq.gates.canonical import fingerprint
 from brainq.observe.logs import logger
-from brainq.ports.asides import Asides
-from brainq.providers.aside import Aside
+from brainq.ports.auxiliary import Auxiliary
+from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.resolve import resolve_model
 from brainq.text.estimate import estimate_messages
 from brainq.turn.context.compaction import ContextCompactor, should_compact
@@ -38,12 +38,12 @@ Word = str
 rung, or awaits its calls, and is no longer ours."""
 
 
-class Auxiliary:
+class AuxiliaryWork:
     """Does what comes before a step, when it is due."""
 
-    def __init__(self, brain: Brain, asides: Asides, archive: Archive, price: Price) -> None:
+    def __init__(self, brain: Brain, auxiliary: Auxiliary, archive: Archive, price: Price) -> None:
         self._brain = brain
-        self._asides = asides
+        self._auxiliary = auxiliary
         self._archive = archive
         self._price = price
 
@@ -55,7 +55,7 @@ class Auxiliary:
         calls = opening_calls(self._brain, view.request, opening_s)
         if not calls:
             return ""
-        word = trying(lambda: self._asides.open(claim, calls, opening_s))
+        word = trying(lambda: self._auxiliary.open(claim, calls, opening_s))
         return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
 
     def reflect(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
@@ -65,12 +65,12 @@ class Auxiliary:
         def claimed() -> bool:
             tokens = min(MOST_REFLECTION_TOKENS, estimate_messages(view.own)) + REFLECTION_FRAME_TOKENS
             usd = self._usd(view, tokens)
-            word = trying(lambda: self._asides.begin(claim, "reflection", str(view.step), tokens, usd))
+            word = trying(lambda: self._auxiliary.begin(claim, "reflection", str(view.step), tokens, usd))
             if word == "LOST":
                 lost.append(True)
             return word == "GO"
 
-        engine = ReflectionEngine(lambda: self._aside(view), claimed, self._price)
+        engine = ReflectionEngine(lambda: self._model(view), claimed, self._price)
         made = engine.reflect(
             view.own,
             view.step,
@@ -84,7 +84,7 @@ class Auxiliary:
             return ""
         note = note_of(made.result, claim.turn_id)
         data = {"step": view.step, "stub": made.result.stub}
-        kept = trying(lambda: self._asides.commit_note(claim, "reflection", note, made.spend, data))
+        kept = trying(lambda: self._auxiliary.commit_note(claim, "reflection", note, made.spend, data))
         return "reflected" if kept else "lost"
 
     def compact(
@@ -122,10 +122,10 @@ class Auxiliary:
         trying: Trying,
     ) -> Word:
         usd = self._usd(view, tokens)
-        word = trying(lambda: self._asides.begin(claim, "compaction", str(tokens), tokens, usd))
+        word = trying(lambda: self._auxiliary.begin(claim, "compaction", str(tokens), tokens, usd))
         if word != "GO":
             return "lost" if word == "LOST" else ""
-        compactor = ContextCompactor(lambda: self._aside(view), self._price, self._is_write)
+        compactor = ContextCompactor(lambda: self._model(view), self._price, self._is_write)
         made = compactor.compact(
             view.history.messages,
             turn_id=claim.turn_id,
@@ -144,10 +144,10 @@ class Auxiliary:
             log.error("context not compacted, SQL does not keep it", failure=failure, turn_id=claim.turn_id)
             told = {"method": "none", "dropped": 0, "tokens_before": tokens, "tokens_after": tokens}
             spend = made.spend
-            kept = trying(lambda: self._asides.commit_note(claim, "compaction", None, spend, told))
+            kept = trying(lambda: self._auxiliary.commit_note(claim, "compaction", None, spend, told))
             return "compaction put off" if kept else "lost"
         commit = partial(
-            self._asides.compact,
+            self._auxiliary.compact,
             claim,
             expect=view.history.length,
             # A very long history is read in part: what is older than that goes, too.
@@ -177,16 +177,16 @@ class Auxiliary:
     def _usd(self, view: TurnView, tokens: int) -> float | None:
         """What a call beside the steps may cost; None where the price is not known."""
         try:
-            aside = self._aside(view)
+            auxiliary = self._model(view)
         except BrainqError:
             return None
-        return self._price(aside.provider.name, aside.model, TokenUsage(input_tokens=tokens))
+        return self._price(auxiliary.provider.name, auxiliary.model, TokenUsage(input_tokens=tokens))
 
     def _is_write(self, name: str) -> bool:
         tool = self._brain.tools.get(name)
         return tool is None or not tool.spec.effect.is_read
 
-    def _aside(self, view: TurnView) -> Aside:
-        if self._brain.aside_model is not None:
-            return Aside(*resolve_model(self._brain.aside_model))
-        return Aside(*resolve_model(view.request.model or self._brain.model, view.request.provider))
+    def _model(self, view: TurnView) -> AuxiliaryModel:
+        if self._brain.auxiliary_model is not None:
+            return AuxiliaryModel(*resolve_model(self._brain.auxiliary_model))
+        return AuxiliaryModel(*resolve_model(view.request.model or self._brain.model, view.request.provider))

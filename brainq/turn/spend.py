@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from brainq.contracts.usage import Price, Spend, SpendKind, TokenUsage
 from brainq.errors import ProviderError
-from brainq.providers.aside import Aside
+from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.text.estimate import estimate_text
 
 # The service may have worked on these, and bills for it; of the other kinds it made nothing.
 MAYBE_BILLED = frozenset({"timeout", "stream", "stalled", "malformed"})
 
 
-def spend_of(kind: SpendKind, step: int, aside: Aside, usage: TokenUsage, price: Price) -> Spend:
+def spend_of(kind: SpendKind, step: int, auxiliary: AuxiliaryModel, usage: TokenUsage, price: Price) -> Spend:
     """What a reply used."""
-    return Spend.of(kind, step, aside.model, usage, price(aside.provider.name, aside.model, usage))
+    return Spend.of(
+        kind, step, auxiliary.model, usage, price(auxiliary.provider.name, auxiliary.model, usage)
+    )
 
 
 def spend_of_failure(
-    kind: SpendKind, step: int, aside: Aside, failure: Exception, asked: str, price: Price
+    kind: SpendKind, step: int, auxiliary: AuxiliaryModel, failure: Exception, asked: str, price: Price
 ) -> Spend | None:
     """What a call that failed may have used: its input, estimated; None where the service did nothing."""
     if not isinstance(failure, ProviderError) or failure.kind not in MAYBE_BILLED:
         return None
     usage = TokenUsage(input_tokens=estimate_text(asked))
-    return spend_of(kind, step, aside, usage, price)
+    return spend_of(kind, step, auxiliary, usage, price)
 
 
 def sum_of(spends: list[Spend]) -> Spend | None:

@@ -23,7 +23,7 @@ from brainq.providers.resolve import resolve_model
 from brainq.text.estimate import estimate_tools, with_sizes
 from brainq.tools.opening import opened_memory, opened_pack
 from brainq.turn.attempts import Attempts, not_asked
-from brainq.turn.auxiliary import Auxiliary
+from brainq.turn.auxiliary import AuxiliaryWork
 from brainq.turn.begin import Beginner
 from brainq.turn.context.mailbox import TurnMailbox, messages_of, readiness_word
 from brainq.turn.context.preparer import TurnPreparer
@@ -45,7 +45,7 @@ class Thinker:
         turns: Turns,
         budgets: Budgets,
         beginner: Beginner,
-        auxiliary: Auxiliary,
+        auxiliary: AuxiliaryWork,
         approvals: ApprovalRows,
         brakes: Brakes,
         price: Price,

@@ -12,7 +12,7 @@ from brainq.contracts.healed import HealedPage
 from brainq.contracts.sweep import Due, Look, TurnKey
 from brainq.observe.logs import logger
 from brainq.observe.outage import Outage
-from brainq.ports.asides import Asides
+from brainq.ports.auxiliary import Auxiliary
 from brainq.ports.brakes import Brakes
 from brainq.ports.child_turns import ChildTurns
 from brainq.ports.index import Index
@@ -55,7 +55,7 @@ class Sweeper:
         comparer: Comparer,
         advance: Callable[[str, str, int], str],
         deliver: Callable[[str, str], object],
-        asides: Asides,
+        auxiliary: Auxiliary,
         judges: JudgeBells,
         parks: Parks,
         children: ChildTurns,
@@ -77,7 +77,7 @@ class Sweeper:
         self._heal_approvals = heal_approvals
         self._advance = advance
         self._deliver = deliver
-        self._asides = asides
+        self._auxiliary = auxiliary
         self._judges = judges
         self._parks = parks
         self._children = children
@@ -178,7 +178,7 @@ class Sweeper:
                 if self._watchers is not None:
                     self._watchers.turn(session_id, turn_id, fence, did)
             case ("skip",):
-                self._asides.skip_opening(session_id, turn_id)
+                self._auxiliary.skip_opening(session_id, turn_id)
             case ("rescue", call_id, attempt):
                 self._rescuer.rescue(CallRef(session_id, turn_id, call_id), int(attempt), self._watchers)
             case ("expire",):

@@ -16,14 +16,14 @@ from brainq.finalize.recall import Recall
 from brainq.finalize.retry import StepRetrier
 from brainq.observe.logs import logger
 from brainq.observe.urls import without_password
-from brainq.providers.aside import Aside
+from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.pricing import cost_usd
 from brainq.providers.resolve import resolve_model, warm_up
 from brainq.state.connection import AWAY
 from brainq.store.records import SqlRecords
 from brainq.tools.rankers import ranker_named
 from brainq.turn.advance import Coordinator
-from brainq.turn.auxiliary import Auxiliary
+from brainq.turn.auxiliary import AuxiliaryWork
 from brainq.turn.begin import Beginner
 from brainq.turn.context.selection import SemanticToolSelector
 from brainq.turn.ending import Ender
@@ -69,10 +69,10 @@ class Wiring(People):
         )
 
     @cached_property
-    def aside(self) -> Aside | None:
+    def auxiliary_model(self) -> AuxiliaryModel | None:
         """The model beside the steps of a turn that is over; None: what would ask it goes by rules."""
         try:
-            return Aside(*resolve_model(self.brain.aside_model or self.brain.model))
+            return AuxiliaryModel(*resolve_model(self.brain.auxiliary_model or self.brain.model))
         except BrainqError as failure:
             # A finalizer that does not know the model must still finish turns.
             log.warning("no model to extract and judge with", why=str(failure))
@@ -85,7 +85,7 @@ class Wiring(People):
 
     @cached_property
     def coordinator(self) -> Coordinator:
-        auxiliary = Auxiliary(self.brain, self.asides, self.store.transcripts.archive, cost_usd)
+        auxiliary = AuxiliaryWork(self.brain, self.auxiliary, self.store.transcripts.archive, cost_usd)
         thinker = Thinker(
             brain=self.brain,
             turns=self.turns,
@@ -155,7 +155,7 @@ class Wiring(People):
 
     @cached_property
     def final_parts(self) -> FinalParts:
-        return final_parts(self.brain, self.aside)
+        return final_parts(self.brain, self.auxiliary_model)
 
     @cached_property
     def recall(self) -> Recall:
@@ -173,7 +173,7 @@ class Wiring(People):
     def judge_runner(self) -> JudgeRunner:
         return JudgeRunner(
             own=tuple(self.brain.judges.values()),
-            aside=self.aside,
+            auxiliary=self.auxiliary_model,
             rows=self.store.judgements,
             recorded=self.recall.recorded,
             beats=self.judge_beats,
@@ -216,7 +216,7 @@ class Wiring(People):
             judges=JudgeBells(self.store.judgements, self.finals),
             advance=self.coordinator.advance,
             deliver=self.finalizer.deliver,
-            asides=self.asides,
+            auxiliary=self.auxiliary,
             parks=Parks(calls=self.calls, cancel=self.turns.cancel),
             children=self.children,
             heal_inputs=self.inputs.heal,

@@ -15,7 +15,7 @@ from brainq.finalize.order import StepOrder
 from brainq.finalize.steps import steps_of
 from brainq.settings import Settings
 from brainq.state.approvals import RedisApprovals
-from brainq.state.asides import RedisAsides
+from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
 from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client, make_client
@@ -128,8 +128,8 @@ class Services:
         )
 
     @cached_property
-    def asides(self) -> RedisAsides:
-        return RedisAsides(self.scripts, self.keys, self.outbox)
+    def auxiliary(self) -> RedisAuxiliary:
+        return RedisAuxiliary(self.scripts, self.keys, self.outbox)
 
     @cached_property
     def lanes(self) -> RedisLanes:

@@ -30,7 +30,9 @@ class Walker:
     def __init__(self, steps: int) -> None:
         self.tokens: list[int] = []
         self._steps = steps
-        self.provider = ScriptedProvider(rules=self._reply, asides=lambda _: says("Dust and nails so far."))
+        self.provider = ScriptedProvider(
+            rules=self._reply, auxiliary=lambda _: says("Dust and nails so far.")
+        )
 
     def _reply(self, request: ModelRequest) -> ModelReply:
         self.tokens.append(estimate_request(request))

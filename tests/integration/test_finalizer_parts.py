@@ -40,7 +40,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "after-the-answer.md"
 
 
 def test_a_turn_is_remembered_learned_from_and_judged(pumps: Pumps) -> None:
-    """The model takes no asides: everything goes by rules, and says so."""
+    """The model takes no auxiliary calls: everything goes by rules, and says so."""
     pump = pump_of(pumps, brain_of("faithfulness", "tone", memory=Memory(retriever=None), own=(Tone(),)))
     handle = run_turn(pump)
     assert handle.result(timeout_s=1).text == ANSWER

@@ -22,7 +22,7 @@ class Walk:
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
-        self.provider = ScriptedProvider(rules=self._step, asides=self._aside)
+        self.provider = ScriptedProvider(rules=self._step, auxiliary=self._auxiliary)
 
     def _step(self, request: ModelRequest) -> ModelReply:
         self.tokens.append(estimate_request(request))
@@ -30,7 +30,7 @@ class Walk:
             return says("Nothing.")
         return calls(("look", {"shelf": request.step}))
 
-    def _aside(self, request: ModelRequest) -> ModelReply:
+    def _auxiliary(self, request: ModelRequest) -> ModelReply:
         return says("Shelves so far: dust and nails.")
 
 

@@ -157,7 +157,7 @@ def test_a_word_about_readiness_alone_asks_for_no_other_step(pumps: Pumps) -> No
 
 def test_p8_input_for_a_compaction_becomes_a_turn(pumps: Pumps) -> None:
     """It asks the model nothing, so nothing in it could answer."""
-    model = Watched(says("done"), later="second", asides=lambda _: says("short"))
+    model = Watched(says("done"), later="second", auxiliary=lambda _: says("short"))
     pump = pumps(brain_of(model))
     pump.finish(pump.submit("s1", "Go."))
     handle = pump.client.session("s1").compact()
@@ -410,7 +410,7 @@ def test_a_steer_with_the_last_answer_does_not_cost_a_turn_that_answer(pumps: Pu
 
 
 def test_p8_a_compaction_between_accept_and_reading_loses_nothing(pumps: Pumps) -> None:
-    model = Watched(says("done"), asides=lambda _: says("They talked of boats."))
+    model = Watched(says("done"), auxiliary=lambda _: says("They talked of boats."))
     pump = pumps(brain_of(model))
     for number in range(6):
         pump.finish(pump.submit("s1", f"Early {number}. " + "boats " * 400))

@@ -137,7 +137,7 @@ def test_a_review_begins_anew_after_redis_lost_it(pumps: Pumps) -> None:
 
 def test_the_review_of_a_long_conversation_is_compacted_by_itself(pumps: Pumps) -> None:
     """What it shortens is its own copy: the session's conversation stays whole."""
-    model = reviewer(asides=_summary)
+    model = reviewer(auxiliary=_summary)
     pump = pumps(brain_of(model))
     for number in range(6):
         pump.finish(pump.submit("s1", f"Early {number}. " + "boats " * 400))
@@ -149,7 +149,7 @@ def test_the_review_of_a_long_conversation_is_compacted_by_itself(pumps: Pumps) 
 
 
 def test_a_compaction_replaces_the_older_messages(pumps: Pumps) -> None:
-    model = Watched(says("noted"), later="noted", asides=_summary)
+    model = Watched(says("noted"), later="noted", auxiliary=_summary)
     pump = pumps(brain_of(model))
     for number in range(10):
         pump.finish(pump.submit("s1", f"Early {number}. " + "boats " * 400))
@@ -167,7 +167,7 @@ def test_a_compaction_replaces_the_older_messages(pumps: Pumps) -> None:
 
 
 def test_a_short_conversation_is_not_compacted(pumps: Pumps) -> None:
-    model = Watched(says("noted"), asides=lambda _: says("short"))
+    model = Watched(says("noted"), auxiliary=lambda _: says("short"))
     pump = pumps(brain_of(model))
     talked(pump)
     result = pump.finish(pump.client.session("s1").compact())
@@ -179,7 +179,7 @@ def test_a_short_conversation_is_not_compacted(pumps: Pumps) -> None:
 
 
 def test_a_compaction_turn_leaves_nothing_in_sql_history(pumps: Pumps) -> None:
-    model = Watched(says("noted"), asides=lambda _: says("short"))
+    model = Watched(says("noted"), auxiliary=lambda _: says("short"))
     pump = pumps(brain_of(model))
     talked(pump)
     pump.finish(pump.client.session("s1").compact())

@@ -95,7 +95,7 @@ def runner_of(pump: Pump, **options: Any) -> JudgeRunner:
     wiring = pump.wiring
     return JudgeRunner(
         own=tuple(wiring.brain.judges.values()),
-        aside=wiring.aside,
+        auxiliary=wiring.auxiliary_model,
         rows=wiring.store.judgements,
         recorded=wiring.recall.recorded,
         beats=wiring.judge_beats,

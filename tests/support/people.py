@@ -30,8 +30,8 @@ class Watched(ScriptedProvider):
     meanwhile   step -> what happens once while it answers that step of the first turn
     """
 
-    def __init__(self, *script: ModelReply, later: str = "later", asides: Rules | None = None) -> None:
-        super().__init__(rules=self._follow, asides=asides)
+    def __init__(self, *script: ModelReply, later: str = "later", auxiliary: Rules | None = None) -> None:
+        super().__init__(rules=self._follow, auxiliary=auxiliary)
         self.script = script
         self.requests: list[ModelRequest] = []
         self.meanwhile: dict[int, Happens] = {}

@@ -163,7 +163,7 @@ async def async_callback(told: Any) -> None: ...
         ({"model": ""}, ["model", "provider:model"]),
         ({"model": "gpt-5"}, ["model", "did you mean openai:gpt-5?"]),
         ({"model": "opnai:gpt-5"}, ["model", "did you mean openai:gpt-5?"]),
-        ({"aside_model": "claude-x"}, ["model", "did you mean anthropic:claude-x?"]),
+        ({"auxiliary_model": "claude-x"}, ["model", "did you mean anthropic:claude-x?"]),
         ({"model": 3}, ["model", "Provider"]),
         ({"system_prompt": 3}, ["system_prompt"]),
         ({"approvals": (Effect.DESTRUCTIVE,)}, ["approvals", "tuple", "Approvals(...)"]),

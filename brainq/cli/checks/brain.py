@@ -28,5 +28,5 @@ def check_brain(settings: Settings) -> Iterator[Check]:
         f"{settings.app}: {brain.name!r}, {counted(len(specs), 'tool')}" + (f" ({tools})" if tools else ""),
     )
     yield check_model(brain.model)
-    if brain.aside_model is not None:
-        yield replace(check_model(brain.aside_model), name="aside model")
+    if brain.auxiliary_model is not None:
+        yield replace(check_model(brain.auxiliary_model), name="auxiliary model")

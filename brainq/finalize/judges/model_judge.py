@@ -10,7 +10,7 @@ from brainq.contracts.judgement import Judge, JudgeCase, Judgement
 from brainq.errors import ProviderError
 from brainq.finalize.words import cut
 from brainq.observe.logs import logger
-from brainq.providers.aside import Aside, read_json_object
+from brainq.providers.auxiliary import AuxiliaryModel, read_json_object
 
 log = logger("brainq.finalize")
 
@@ -57,11 +57,17 @@ class ModelJudge:
     """
 
     def __init__(
-        self, name: str, rubric: str, aside: Aside, fallback: Judge, *, timeout_s: float = TIMEOUT_S
+        self,
+        name: str,
+        rubric: str,
+        auxiliary: AuxiliaryModel,
+        fallback: Judge,
+        *,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         self.name = name
         self._system = _SYSTEM.format(rubric=rubric.strip())
-        self._aside = aside
+        self._auxiliary = auxiliary
         self._fallback = fallback
         self._timeout_s = timeout_s
 
@@ -76,7 +82,7 @@ class ModelJudge:
 
     def _ask(self, case: JudgeCase) -> Judgement:
         data = case.model_dump(include=_SHOWN, mode="json")
-        reply = self._aside.ask(
+        reply = self._auxiliary.ask(
             "judge",
             self._system,
             json.dumps(data, ensure_ascii=False),
@@ -90,7 +96,7 @@ class ModelJudge:
             score=score,
             reason=reason,
             method="model",
-            model=reply.model or self._aside.model,
+            model=reply.model or self._auxiliary.model,
             input_tokens=reply.usage.input_tokens,
             output_tokens=reply.usage.output_tokens,
         )

@@ -7,18 +7,20 @@ from collections.abc import Iterable, Sequence
 from brainq.contracts.judgement import Judge
 from brainq.finalize.judges.model_judge import FAITHFULNESS, RELEVANCE, ModelJudge
 from brainq.finalize.judges.rules import RuleFaithfulness, RuleRelevance
-from brainq.providers.aside import Aside
+from brainq.providers.auxiliary import AuxiliaryModel
 
 SHIPPED = ("faithfulness", "relevance")
 
 
-def judges_named(names: Iterable[str], own: Sequence[Judge], aside: Aside | None) -> dict[str, Judge | None]:
+def judges_named(
+    names: Iterable[str], own: Sequence[Judge], auxiliary: AuxiliaryModel | None
+) -> dict[str, Judge | None]:
     """The judge of each name; None for one that nobody has, see `unknown_judge`.
 
-    own     come first: one called `relevance` takes the place of the shipped one
-    aside   the model that judges; None: the shipped judges go by rules
+    own         come first: one called `relevance` takes the place of the shipped one
+    auxiliary   the model that judges; None: the shipped judges go by rules
     """
-    by_name = {judge.name: judge for judge in (*_shipped(aside), *own)}
+    by_name = {judge.name: judge for judge in (*_shipped(auxiliary), *own)}
     return {name: by_name.get(name) for name in names}
 
 
@@ -31,11 +33,12 @@ def unknown_judge(name: str, own: Sequence[Judge]) -> str:
     )
 
 
-def _shipped(aside: Aside | None) -> tuple[Judge, ...]:
+def _shipped(auxiliary: AuxiliaryModel | None) -> tuple[Judge, ...]:
     by_rules = (RuleFaithfulness(), RuleRelevance())
-    if aside is None:
+    if auxiliary is None:
         return by_rules
     rubrics = (FAITHFULNESS, RELEVANCE)
     return tuple(
-        ModelJudge(judge.name, rubric, aside, judge) for judge, rubric in zip(by_rules, rubrics, strict=True)
+        ModelJudge(judge.name, rubric, auxiliary, judge)
+        for judge, rubric in zip(by_rules, rubrics, strict=True)
     )

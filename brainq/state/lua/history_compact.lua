@@ -22,7 +22,7 @@ redis.call('HINCRBY', counted, 'trimmed', drop - #items)
 redis.call('HINCRBY', counted, 'history_stamp', 1) -- what processes know of it is void
 -- The model no longer sees these results, so asking for them again does not count as a repeat.
 for fingerprint in forget:gmatch('%S+') do redis.call('HDEL', guard, fingerprint) end
-redis.call('HSET', turn, 'compacted', '1', 'aside_compaction', mark)
+redis.call('HSET', turn, 'compacted', '1', 'aux_compaction', mark)
 if spend ~= '' then
   add_usage(budget, input, output, cache_read, cache_creation, cost)
   redis.call('RPUSH', spends, spend)

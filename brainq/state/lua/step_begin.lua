@@ -37,7 +37,7 @@ if budget_take(budget, 'steps', tostring(step), 1) == 'SPENT' then return spent(
 local attempt = known[4] == tostring(step) and tonumber(known[5]) + 1 or 1
 if shown ~= '' then redis.call('HSETNX', turn, 'shown', shown) end
 redis.call('HSET', turn, 'thinking_step', step, 'thinking', '1', 'attempt', attempt, 'estimate', estimate, 'estimate_usd', estimate_usd,
-  'asked', asked, 'aside_open', '')
+  'asked', asked, 'aux_open', '')
 for i = 1, drain do
   local item = redis.call('LPOP', mailbox)
   redis.call('HINCRBY', turn, 'mail_bytes', -#item)

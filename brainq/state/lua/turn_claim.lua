@@ -39,10 +39,10 @@ if redis.call('HGET', turn, 'thinking') == '1' then
   charge_lost(budget, spends, call[1], call[2], call[3])
   redis.call('HSET', turn, 'thinking', '0')
 end
-local aside = redis.call('HMGET', turn, 'aside_open', 'step', 'aside_tokens', 'aside_usd')
-if aside[1] and aside[1] ~= '' then
-  charge_lost(budget, spends, aside[2], aside[3], aside[4])
-  redis.call('HSET', turn, 'aside_open', '')
+local aux = redis.call('HMGET', turn, 'aux_open', 'step', 'aux_tokens', 'aux_usd')
+if aux[1] and aux[1] ~= '' then
+  charge_lost(budget, spends, aux[2], aux[3], aux[4])
+  redis.call('HSET', turn, 'aux_open', '')
 end
 redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms)
 while held[3] == 'coordinator' and not isolated and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end

@@ -13,7 +13,7 @@ from typing import Literal
 
 from brainq.contracts.message import Message
 from brainq.contracts.usage import Price, Spend
-from brainq.providers.aside import Aside
+from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.text.estimate import estimate_messages
 from brainq.turn.context.results import with_shorter_results
 from brainq.turn.context.split import Split, split_for_compaction
@@ -88,12 +88,12 @@ class Compaction:
 class ContextCompactor:
     """Compacts one turn's context.
 
-    aside_of   the model to ask; may raise like resolving any model
+    model_of   the model to ask; may raise like resolving any model
     price      US dollars for (provider, model, usage), None where it is not known
     is_write   whether a tool changes anything; by default any might have
     """
 
-    aside_of: Callable[[], Aside]
+    model_of: Callable[[], AuxiliaryModel]
     price: Price
     is_write: Callable[[str], bool] = lambda _: True
     clock: Callable[[], float] = time.monotonic
@@ -133,7 +133,7 @@ class ContextCompactor:
         method: CompactionMethod = "shortened"
         spend: Spend | None = None
         if split.dropped:
-            asking = Summariser(self.aside_of, self.price, window, session_id, turn_id, step, self.clock)
+            asking = Summariser(self.model_of, self.price, window, session_id, turn_id, step, self.clock)
             folded = fold(split.dropped, self.is_write)
             room = tokens_for_text(folded.changes, summary_tokens)
             text, method, spend = asking.summarise(folded, room, timeout_s)

@@ -12,7 +12,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.reflection import ReflectionResult
 from brainq.contracts.usage import Price, Spend
 from brainq.observe.logs import logger
-from brainq.providers.aside import Aside
+from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.text.shorten import shortened
 from brainq.text.surrogates import clean
 from brainq.turn.context.transcript import transcript_lines
@@ -21,7 +21,7 @@ from brainq.turn.spend import spend_of, spend_of_failure
 
 log = logger("brainq.turn")
 
-AsideOf = Callable[[], Aside]
+ModelOf = Callable[[], AuxiliaryModel]
 
 MIN_REFLECTION_S = 4.0  # a model that has not answered by then would only take time from the steps
 MAX_REFLECTION_S = 30.0
@@ -56,12 +56,12 @@ class Reflected:
 class ReflectionEngine:
     """Reflects on one turn.
 
-    aside_of   the model to ask; may raise like resolving any model
+    model_of   the model to ask; may raise like resolving any model
     claim      claims one reflection of the turn's budget; False when it is used up
     price      US dollars for (provider, model, usage), None where it is not known
     """
 
-    aside_of: AsideOf
+    model_of: ModelOf
     claim: Callable[[], bool]
     price: Price
 
@@ -86,10 +86,10 @@ class ReflectionEngine:
         if not self.claim():
             return Reflected(ReflectionResult(step=step, stub="budget"))
         question = transcript_of(messages)
-        aside: Aside | None = None
+        auxiliary: AuxiliaryModel | None = None
         try:
-            aside = self.aside_of()
-            reply = aside.ask(
+            auxiliary = self.model_of()
+            reply = auxiliary.ask(
                 "reflection",
                 _SYSTEM,
                 question,
@@ -99,12 +99,12 @@ class ReflectionEngine:
                 step=step,
             )
             text = _bounded(reply.text)
-            spend = spend_of("reflection", step, aside, reply.usage, self.price)
+            spend = spend_of("reflection", step, auxiliary, reply.usage, self.price)
         except Exception as failure:
             log.info("no reflection", failure=failure, turn_id=turn_id, step=step)
             spend = (
-                spend_of_failure("reflection", step, aside, failure, _SYSTEM + question, self.price)
-                if aside is not None
+                spend_of_failure("reflection", step, auxiliary, failure, _SYSTEM + question, self.price)
+                if auxiliary is not None
                 else None
             )
             return Reflected(ReflectionResult(step=step, stub="model"), spend)

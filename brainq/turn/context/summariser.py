@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from brainq.contracts.usage import Price, Spend
 from brainq.observe.logs import logger
-from brainq.providers.aside import Aside
+from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.text.estimate import estimate_text
 from brainq.text.shorten import shortened_to_tokens
 from brainq.turn.context.summary import Folded, SummaryMethod, summary_by_rules
@@ -44,12 +44,12 @@ Write plain text of at most {words} words, with no heading and no remark about y
 class Summariser:
     """Sums up for one turn.
 
-    aside_of        the model to ask; may raise like resolving any model
+    model_of        the model to ask; may raise like resolving any model
     price           US dollars for (provider, model, usage), None where it is not known
     window_tokens   what one request may hold, in estimated tokens
     """
 
-    aside_of: Callable[[], Aside]
+    model_of: Callable[[], AuxiliaryModel]
     price: Price
     window_tokens: int
     session_id: str = ""
@@ -77,16 +77,16 @@ class Summariser:
         so_far, pieces = self._pieces(folded, max_tokens)
         system = _SYSTEM.format(words=max(20, int(max_tokens * WORDS_PER_TOKEN)))
         spends: list[Spend] = []
-        aside: Aside | None = None
+        auxiliary: AuxiliaryModel | None = None
         question = ""
         try:
-            aside = self.aside_of()
+            auxiliary = self.model_of()
             for piece in pieces:
                 question = _question(so_far, piece)
                 left_s = ends_at - self.clock()
                 if left_s <= 0:
                     return "", spends
-                reply = aside.ask(
+                reply = auxiliary.ask(
                     "compaction",
                     system,
                     question,
@@ -96,13 +96,13 @@ class Summariser:
                     turn_id=self.turn_id,
                     step=self.step,
                 )
-                spends.append(spend_of("compaction", self.step, aside, reply.usage, self.price))
+                spends.append(spend_of("compaction", self.step, auxiliary, reply.usage, self.price))
                 so_far = shortened_to_tokens(reply.text.strip(), max_tokens)
         except Exception as failure:
             log.info("no summary by a model", failure=failure, turn_id=self.turn_id, step=self.step)
-            if aside is not None:
+            if auxiliary is not None:
                 lost = spend_of_failure(
-                    "compaction", self.step, aside, failure, system + question, self.price
+                    "compaction", self.step, auxiliary, failure, system + question, self.price
                 )
                 spends += [lost] if lost else []
             return "", spends

@@ -74,7 +74,9 @@ def test_every_turn_of_a_weak_model_ends(
     brain.limits = Limits(
         timeout_s=240, max_steps=4, max_tool_calls=6, max_output_tokens=60, max_context_tokens=6_000
     )
-    brain.aside_model = ScriptedProvider([])  # it has no answer: what is asked beside the steps goes by rules
+    brain.auxiliary_model = ScriptedProvider(
+        []
+    )  # it has no answer: what is asked beside the steps goes by rules
     pump = pumps(brain, lease_s=10.0)
     called: list[str] = []
     for message in MESSAGES:

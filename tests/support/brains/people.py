@@ -58,7 +58,7 @@ def _shown(message: Message) -> dict[str, Any]:
 
 brain = Brain(
     "people",
-    ScriptedProvider(rules=obey, asides=lambda request: says("what was said before")),
+    ScriptedProvider(rules=obey, auxiliary=lambda request: says("what was said before")),
     "Do as you are told.",
     tools=[obedient.brain.tools[name] for name in ("read", "write", "idem", "keyed")],
     children=Children(max_depth=2, max_turns=2),

@@ -1,4 +1,4 @@
-"""The vault example with its offline rules behind the name of a model that has a price, and a model for all asides.
+"""The vault example with its offline rules behind the name of a model that has a price, and an auxiliary model.
 
 Loaded with OPENAI_API_KEY and BRAINQ_MODEL set, so that the example chooses `openai:...`; nothing is asked outside.
 """
@@ -31,8 +31,8 @@ def step(request: ModelRequest) -> ModelReply:
     return reply(request)
 
 
-def aside(request: ModelRequest) -> ModelReply:
-    diary.note("aside", turn=request.turn_id, purpose=request.purpose)
+def auxiliary(request: ModelRequest) -> ModelReply:
+    diary.note("auxiliary", turn=request.turn_id, purpose=request.purpose)
     match request.purpose:
         case "reflection":
             return says(REVIEW)
@@ -50,7 +50,7 @@ def aside(request: ModelRequest) -> ModelReply:
 
 if os.environ.get("BRAINQ_APP", "").startswith(__name__):  # in its workers alone, not where a test imports it
     register_provider(
-        "openai", lambda: ScriptedProvider(rules=step, asides=aside, name="openai", latency_s=0.3)
+        "openai", lambda: ScriptedProvider(rules=step, auxiliary=auxiliary, name="openai", latency_s=0.3)
     )
 
 from examples.vault.app import brain  # noqa: E402 - it chooses its model when it is loaded

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from brainq.contracts.message import Message
-from tests.support.model.beside import inputs_in
+from tests.support.model.auxiliary import inputs_in
 from tests.support.model.client import pairs
 from tests.support.model.inputs import InputRow
 from tests.support.model.known import Known

@@ -47,8 +47,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "    if step > 0 then",
         "    if true then",
     ),
-    "aside_commit without its fence": (
-        "aside_commit",
+    "aux_commit without its fence": (
+        "aux_commit",
         "if not holds(turn, owner, fence) then",
         "if false then",
     ),

@@ -17,7 +17,7 @@ from brainq.finalize.result import result_of
 from brainq.people.inputs import InputDesk
 from brainq.people.outside import OutsideDesk
 from brainq.state.approvals import RedisApprovals
-from brainq.state.asides import RedisAsides
+from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
 from brainq.state.calls import RedisCalls
 from brainq.state.finals import RedisFinals
@@ -36,7 +36,7 @@ from brainq.upkeep.compare import Comparer
 from brainq.upkeep.parks import Parks
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.sweeper import Sweeper
-from tests.support.model.beside import RandomAuxiliary
+from tests.support.model.auxiliary import RandomAuxiliary
 from tests.support.model.functions import Executor, Functions
 from tests.support.model.inputs import Inputs
 from tests.support.model.scripts import WatchedScripts
@@ -69,7 +69,7 @@ class State:
         self.calls = RedisCalls(scripts, keys, outbox, lease_s=LEASE_S)
         self.lanes = RedisLanes(scripts, keys, outbox, lease_s=LEASE_S)
         self.finals = RedisFinals(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600)
-        self.asides = RedisAsides(scripts, keys, outbox)
+        self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
         self.budgets = RedisBudgets(scripts, keys)
         self.index = RedisIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=15)
         self.mailbox = RedisMailbox(scripts, keys)
@@ -176,9 +176,9 @@ class Process:
                 brain=BRAIN,
                 turns=state.turns,
                 thinker=cast(
-                    Any, RandomThinker(rng, state.turns, state.budgets, state.asides, outside.waits)
+                    Any, RandomThinker(rng, state.turns, state.budgets, state.auxiliary, outside.waits)
                 ),
-                auxiliary=cast(Any, RandomAuxiliary(state.asides)),
+                auxiliary=cast(Any, RandomAuxiliary(state.auxiliary)),
                 beats=beats,
                 stops=stops,
                 brakes=brakes,
@@ -241,7 +241,7 @@ class Process:
             comparer=self.comparer,
             advance=self.coordinator.advance,
             deliver=self.finalizer.deliver,
-            asides=state.asides,
+            auxiliary=state.auxiliary,
             judges=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
             parks=Parks(calls=state.calls, cancel=state.turns.cancel),
             children=children,

@@ -49,8 +49,8 @@ return lines
 FENCED = {
     "turn_begin": "BEGUN",
     "turn_open": "OPENED",
-    "aside_begin": "GO",
-    "aside_commit": "COMMITTED",
+    "aux_begin": "GO",
+    "aux_commit": "COMMITTED",
     "history_compact": "COMPACTED",
     "step_begin": "GO",
     "step_delta": "OK",

@@ -14,14 +14,14 @@ from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
-from brainq.state.asides import RedisAsides
+from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
 from brainq.state.turns import RedisTurns
 from brainq.turn.context.mailbox import TurnMailbox, messages_of, readiness_word
 from brainq.turn.decide import SPENT, End
 from brainq.turn.outcome import Answer, Calls, RungAgain, StepOutcome
 from brainq.turn.planning.scheduler import Schedulable, ToolScheduler
-from tests.support.model.beside import compact, open_wave
+from tests.support.model.auxiliary import compact, open_wave
 from tests.support.model.stand_ins import EFFECTS
 
 MOST_CALLS = 3
@@ -37,14 +37,14 @@ class RandomThinker:
         rng: Random,
         turns: RedisTurns,
         budgets: RedisBudgets,
-        asides: RedisAsides,
+        auxiliary: RedisAuxiliary,
         asks: Callable[[], bool],
     ) -> None:
         self._rng = rng
         self._asks = asks
         self._turns = turns
         self._budgets = budgets
-        self._asides = asides
+        self._auxiliary = auxiliary
 
     def think(
         self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: object
@@ -55,9 +55,9 @@ class RandomThinker:
         ):
             return None
         if not view.opened and view.step == 0 and rng.random() < 0.4:
-            return open_wave(rng, self._asides, claim)
+            return open_wave(rng, self._auxiliary, claim)
         if rng.random() < 0.1:
-            word = compact(self._asides, claim, view)
+            word = compact(self._auxiliary, claim, view)
             if word in ("COMPACTED", "LOST"):
                 return RungAgain("compacted") if word == "COMPACTED" else None
         drain = TurnMailbox(view.inputs).drain()

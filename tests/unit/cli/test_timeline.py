@@ -146,9 +146,9 @@ def test_what_comes_beside_the_steps() -> None:
     opens, ended, reflects, stub, compacts = (" ".join(line.split()[1:]) for line in text.splitlines())
     assert opens == "turn opens 1 call before the first step"
     assert ended == "c0-0 completed get_context_pack read_only 20 ms"
-    assert reflects == "aside reflects on step 2"
-    assert stub == "aside reflects none: model"
-    assert compacts == "aside compacts 900 to about 400 tokens of context summary by rules"
+    assert reflects == "aux reflects on step 2"
+    assert stub == "aux reflects none: model"
+    assert compacts == "aux compacts 900 to about 400 tokens of context summary by rules"
 
 
 def said(*events: tuple[str, dict[str, Any]]) -> list[str]:

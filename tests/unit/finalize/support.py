@@ -21,7 +21,7 @@ from brainq.contracts.usage import Spend, TokenUsage
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.finalize.parts import FinalParts
 from brainq.finalize.step import StepContext
-from brainq.providers.aside import Aside
+from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, says
 
 ANSWERED = (Ending.COMPLETED, StopReason.ANSWERED)
@@ -116,11 +116,11 @@ def asking(*tools: str, text: str = "") -> Message:
     return Message(role="assistant", content=text, calls=calls, turn="turn-1", step=1)
 
 
-def aside(answer: str | ScriptedFailure | Replies) -> Aside:
+def auxiliary(answer: str | ScriptedFailure | Replies) -> AuxiliaryModel:
     """A model that answers every request beside the steps with this."""
     reply = says(answer) if isinstance(answer, str) else answer
-    asides: Replies = reply if callable(reply) else lambda _: reply
-    return Aside(ScriptedProvider([says("a step")], asides=asides), "small-model")
+    rules: Replies = reply if callable(reply) else lambda _: reply
+    return AuxiliaryModel(ScriptedProvider([says("a step")], auxiliary=rules), "small-model")
 
 
 @dataclass

@@ -13,7 +13,7 @@ from brainq.contracts.judgement import JudgeCase, Judgement
 from brainq.contracts.recorded import RecordedTurn
 from brainq.finalize.judging import JudgeRunner
 from brainq.providers.scripted import fails
-from tests.unit.finalize.support import OwnJudge, aside, recorded, talk
+from tests.unit.finalize.support import OwnJudge, auxiliary, recorded, talk
 
 
 @dataclass
@@ -76,7 +76,7 @@ def runner(job: Job, judge: Any = None, turn: RecordedTurn | None = TURN, **opti
     own = () if judge is None else (judge,)
     given: dict[str, Any] = {
         "own": own,
-        "aside": None,
+        "auxiliary": None,
         "rows": job,
         "recorded": Kept(turn).recorded,
         "beats": Beats(60.0),
@@ -156,7 +156,7 @@ def test_a_judge_that_hangs_is_abandoned() -> None:
 
 def test_a_model_that_fails_is_no_failure_of_the_judgement() -> None:
     job = Job()
-    assert runner(job, aside=aside(fails("server"))).run("s1", "turn-1", "faithfulness") == "judged"
+    assert runner(job, auxiliary=auxiliary(fails("server"))).run("s1", "turn-1", "faithfulness") == "judged"
     assert job.judgement is not None
     assert job.judgement.method == "rules"
 

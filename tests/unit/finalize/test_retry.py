@@ -149,7 +149,7 @@ class Stage:
             recall=recall,
             judges=JudgeRunner(
                 own=self.judges,
-                aside=None,
+                auxiliary=None,
                 rows=stand_in(self.judgements),
                 recorded=recall.recorded,
                 beats=Beats(60.0),

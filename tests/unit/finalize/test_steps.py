@@ -24,7 +24,7 @@ from tests.unit.finalize.support import (
     LiveChain,
     OneItem,
     Rows,
-    aside,
+    auxiliary,
     brain_with,
     context,
     ended,
@@ -58,11 +58,11 @@ def test_a_part_left_out_has_no_step(brain: Any, steps: list[str]) -> None:
 def test_parts_from_their_names() -> None:
     own: Any = OneItem()
     assert final_parts(brain_with(), None) == FinalParts()
-    parts = final_parts(brain_with(memory=Memory()), aside("x"))
+    parts = final_parts(brain_with(memory=Memory()), auxiliary("x"))
     assert isinstance(parts.extractor, ModelMemoryExtractor)
     assert isinstance(parts.learner, RuleResearchLearner)
     assert isinstance(final_parts(brain_with(memory=Memory()), None).extractor, RuleMemoryExtractor)
-    by_rules = final_parts(brain_with(memory=Memory(extractor="rules")), aside("x"))
+    by_rules = final_parts(brain_with(memory=Memory(extractor="rules")), auxiliary("x"))
     assert isinstance(by_rules.extractor, RuleMemoryExtractor)
     mine = final_parts(brain_with(memory=Memory(extractor=own, learner=None)), None)
     assert (mine.extractor, mine.learner) == (own, None)

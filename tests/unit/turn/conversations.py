@@ -11,7 +11,7 @@ from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
-from brainq.providers.aside import Aside
+from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, fails, says
 from brainq.turn.context.summary import summary_message
 
@@ -64,10 +64,10 @@ def request(text: str = "the question", **given: object) -> TurnRequest:
     return TurnRequest.model_validate({"turn_id": TURN, "session_id": "s1", "user_message": text, **given})
 
 
-def asked(asides: Rules | None) -> Callable[[], Aside]:
+def asked(auxiliary: Rules | None) -> Callable[[], AuxiliaryModel]:
     """A model beside the steps that answers by rules; None: one that cannot be asked."""
-    provider = ScriptedProvider([], asides=asides)
-    return lambda: Aside(provider, "m")
+    provider = ScriptedProvider([], auxiliary=auxiliary)
+    return lambda: AuxiliaryModel(provider, "m")
 
 
 def free(provider: str, model: str, usage: TokenUsage) -> float | None:

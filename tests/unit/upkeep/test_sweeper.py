@@ -89,7 +89,7 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "comparer": SimpleNamespace(compare=done.of("compare"), readmit=done.of("readmit")),
         "advance": done.of("end"),
         "deliver": done.of("deliver"),
-        "asides": SimpleNamespace(skip_opening=done.of("skip")),
+        "auxiliary": SimpleNamespace(skip_opening=done.of("skip")),
         "judges": SimpleNamespace(ring=done.of("judges")),
         "parks": SimpleNamespace(expire=done.of("expire")),
         "children": SimpleNamespace(check_parent=done.of("parent")),

@@ -9,11 +9,11 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.reflection import ReflectionResult
 from brainq.contracts.usage import Spend, TokenUsage
 from brainq.errors import InvalidInput
-from brainq.providers.aside import Aside
+from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.scripted import ScriptedFailure, says
 from brainq.turn.context.reflection import (
     MAX_TRANSCRIPT_CHARS,
-    AsideOf,
+    ModelOf,
     Reflected,
     ReflectionEngine,
     note_of,
@@ -40,9 +40,9 @@ def reflect(
     *,
     claimed: bool = True,
     timeout_s: float = 60,
-    aside_of: AsideOf | None = None,
+    model_of: ModelOf | None = None,
 ) -> Reflected:
-    engine = ReflectionEngine(aside_of or asked(rules), lambda: claimed, free)
+    engine = ReflectionEngine(model_of or asked(rules), lambda: claimed, free)
     return engine.reflect(SAID, 1, timeout_s=timeout_s, session_id="s1", turn_id=TURN)
 
 
@@ -71,7 +71,7 @@ def test_a_reflection() -> None:
     assert "[tool look c1-0: error] no such page\n" in request.messages[1].content
 
 
-def unknown_model() -> Aside:
+def unknown_model() -> AuxiliaryModel:
     raise InvalidInput("model", "there is none")
 
 
@@ -85,7 +85,7 @@ def unknown_model() -> Aside:
         (reflect(fails_always("server")), "model", 0),
         (reflect(fails_always("timeout")), "model", 1),
         (reflect(lambda _: 1 // 0), "model", 0),  # pyright: ignore[reportArgumentType]
-        (reflect(aside_of=unknown_model), "model", 0),
+        (reflect(model_of=unknown_model), "model", 0),
     ],
 )
 def test_a_stub_says_what_was_missing(made: Reflected, stub: str, spent: int) -> None:

@@ -6,12 +6,14 @@ import pytest
 
 from brainq.contracts.model import ModelReply
 from brainq.errors import ProviderError
-from brainq.providers.aside import Aside
+from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.scripted import ScriptedProvider, says
 
 
 def ask(reply: ModelReply) -> ModelReply:
-    return Aside(ScriptedProvider([], asides=lambda _: reply), "m").ask("judge", "Judge.", "it", timeout_s=5)
+    return AuxiliaryModel(ScriptedProvider([], auxiliary=lambda _: reply), "m").ask(
+        "judge", "Judge.", "it", timeout_s=5
+    )
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter", "abort"])

@@ -18,7 +18,7 @@ SPARE_S = 1.0  # for a provider that raises at its deadline itself
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class AuxiliaryModel:
     """A model to ask beside the steps. It is asked once a call: no tools, no history but what is given."""
 
     provider: Provider

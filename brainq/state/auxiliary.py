@@ -14,11 +14,11 @@ from brainq.contracts.usage import Spend
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import plan_json, used
-from brainq.state.typed_scripts import AsideBeginSpent, Scripts
+from brainq.state.typed_scripts import AuxBeginSpent, Scripts
 
 
-class RedisAsides:
-    """The operations beside a turn's steps, each one script. Fits `ports.asides.Asides`."""
+class RedisAuxiliary:
+    """The operations beside a turn's steps, each one script. Fits `ports.auxiliary.Auxiliary`."""
 
     def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox) -> None:
         self._run = scripts
@@ -58,7 +58,7 @@ class RedisAsides:
 
         tokens, usd   the most it is thought to cost: held against the budget, and charged if its worker is lost
         """
-        reply = self._run.aside_begin(
+        reply = self._run.aux_begin(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -68,7 +68,7 @@ class RedisAsides:
             tokens=tokens,
             usd=usd,
         )
-        return "SPENT" if isinstance(reply, AsideBeginSpent) else reply
+        return "SPENT" if isinstance(reply, AuxBeginSpent) else reply
 
     def commit_note(
         self,
@@ -79,7 +79,7 @@ class RedisAsides:
         data: Mapping[str, JsonValue],
     ) -> bool:
         """Put a note of the runtime into the history and ring for the step itself; False: the turn was lost."""
-        reply = self._run.aside_commit(
+        reply = self._run.aux_commit(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,

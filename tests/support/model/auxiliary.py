@@ -11,32 +11,32 @@ from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
-from brainq.state.asides import RedisAsides
+from brainq.state.auxiliary import RedisAuxiliary
 from brainq.turn.outcome import RungAgain
 
 OPENING_S = 4.0
 
 
 class RandomAuxiliary:
-    """Stands for `turn.auxiliary.Auxiliary`, as far as the coordinator asks it."""
+    """Stands for `turn.auxiliary.AuxiliaryWork`, as far as the coordinator asks it."""
 
-    def __init__(self, asides: RedisAsides) -> None:
-        self._asides = asides
+    def __init__(self, auxiliary: RedisAuxiliary) -> None:
+        self._auxiliary = auxiliary
 
     def reflect(self, claim: TurnClaim, view: TurnView, trying: object) -> str:
-        word = self._asides.begin(claim, "reflection", str(view.step), 3, None)
+        word = self._auxiliary.begin(claim, "reflection", str(view.step), 3, None)
         if word != "GO":
             return "lost" if word == "LOST" else ""
         note = Message(role="user", content="look again", turn=claim.turn_id, step=view.step)
         spend = Spend(kind="reflection", step=view.step, input_tokens=3)
-        return "reflected" if self._asides.commit_note(claim, "reflection", note, spend, {}) else "lost"
+        return "reflected" if self._auxiliary.commit_note(claim, "reflection", note, spend, {}) else "lost"
 
     def compact_now(self, claim: TurnClaim, view: TurnView, trying: object) -> str:
-        word = _compact(self._asides, claim, view, view.history.length)
+        word = _compact(self._auxiliary, claim, view, view.history.length)
         return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
 
 
-def open_wave(rng: Random, asides: RedisAsides, claim: TurnClaim) -> RungAgain | None:
+def open_wave(rng: Random, auxiliary: RedisAuxiliary, claim: TurnClaim) -> RungAgain | None:
     arguments = {
         "arguments": {"lanes": (), "write": False, "again": False, "hash": "h"},
         "hash": "h",
@@ -55,22 +55,22 @@ def open_wave(rng: Random, asides: RedisAsides, claim: TurnClaim) -> RungAgain |
         )
         for place in range(rng.randint(1, 2))
     ]
-    return None if asides.open(claim, calls, OPENING_S) == "LOST" else RungAgain("opened")
+    return None if auxiliary.open(claim, calls, OPENING_S) == "LOST" else RungAgain("opened")
 
 
-def compact(asides: RedisAsides, claim: TurnClaim, view: TurnView) -> str:
+def compact(auxiliary: RedisAuxiliary, claim: TurnClaim, view: TurnView) -> str:
     """What came before this turn gives way to one message."""
     before = view.history.begins.get(claim.turn_id, 0)
-    return _compact(asides, claim, view, before)
+    return _compact(auxiliary, claim, view, before)
 
 
-def _compact(asides: RedisAsides, claim: TurnClaim, view: TurnView, drop: int) -> str:
-    if drop == 0 or asides.begin(claim, "compaction", str(drop), 2, None) != "GO":
+def _compact(auxiliary: RedisAuxiliary, claim: TurnClaim, view: TurnView, drop: int) -> str:
+    if drop == 0 or auxiliary.begin(claim, "compaction", str(drop), 2, None) != "GO":
         return ""
     # The rules look for every input that was read: the summary says which ones it stands for.
     inputs = [name for message in view.history.messages[:drop] for name in inputs_in(message)]
     summary = Message(role="user", content="so far", extra={"note": "summary", "inputs": json.dumps(inputs)})
-    return asides.compact(
+    return auxiliary.compact(
         claim,
         expect=view.history.length,
         drop=drop,

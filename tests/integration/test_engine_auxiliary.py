@@ -45,10 +45,10 @@ FOUND = RetrievedMemory(text="- has a cat", preferences=("short answers",), habi
 class Watched:
     """A model that follows a script and keeps what it was shown."""
 
-    def __init__(self, *replies: ModelReply, asides: Rules | None = None) -> None:
+    def __init__(self, *replies: ModelReply, auxiliary: Rules | None = None) -> None:
         self.requests: list[ModelRequest] = []
         self._replies = replies
-        self.provider = ScriptedProvider(rules=self._rules, asides=asides)
+        self.provider = ScriptedProvider(rules=self._rules, auxiliary=auxiliary)
 
     def _rules(self, request: ModelRequest) -> ModelReply:
         self.requests.append(request)
@@ -187,7 +187,7 @@ def reviewer(request: ModelRequest) -> ModelReply:
 
 
 def test_a_failed_call_is_reflected_on_once(pumps: Pumps) -> None:
-    model = Watched(*LOOKS, asides=reviewer)
+    model = Watched(*LOOKS, auxiliary=reviewer)
     pump = pumps(failing_tool(Brain("b", model.provider, thinking="low")))
     handle = pump.submit("s1", "What is there?")
     result = pump.finish(handle)
@@ -207,9 +207,9 @@ def unable(_: ModelRequest) -> ScriptedFailure:
     return fails("server")
 
 
-@pytest.mark.parametrize("asides", [None, unable], ids=["no model", "failing"])
-def test_a_model_that_cannot_reflect_ends_no_turn(pumps: Pumps, asides: Rules | None) -> None:
-    model = Watched(*LOOKS, asides=asides)
+@pytest.mark.parametrize("auxiliary", [None, unable], ids=["no model", "failing"])
+def test_a_model_that_cannot_reflect_ends_no_turn(pumps: Pumps, auxiliary: Rules | None) -> None:
+    model = Watched(*LOOKS, auxiliary=auxiliary)
     pump = pumps(failing_tool(Brain("b", model.provider, thinking="medium")))
     handle = pump.submit("s1", "What is there?")
     assert pump.finish(handle).text == "a lamp"
@@ -218,7 +218,7 @@ def test_a_model_that_cannot_reflect_ends_no_turn(pumps: Pumps, asides: Rules | 
 
 
 def test_without_a_reflection_left_the_turn_goes_on(pumps: Pumps) -> None:
-    model = Watched(*LOOKS, asides=reviewer)
+    model = Watched(*LOOKS, auxiliary=reviewer)
     brain = Brain("b", model.provider, thinking="high", limits=Limits(max_reflections=0))
     pump = pumps(failing_tool(brain))
     result = pump.finish(pump.submit("s1", "What is there?"))
@@ -229,9 +229,9 @@ def test_without_a_reflection_left_the_turn_goes_on(pumps: Pumps) -> None:
 def test_a_worker_that_dies_while_reflecting_does_not_reflect_again(
     pumps: Pumps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = Watched(*LOOKS, asides=reviewer)
+    model = Watched(*LOOKS, auxiliary=reviewer)
     pump = pumps(failing_tool(Brain("b", model.provider, thinking="low")))
-    asides = pump.wiring.asides
+    auxiliary = pump.wiring.auxiliary
     died: list[str] = []
 
     def dies(*_: Any) -> bool:
@@ -240,7 +240,7 @@ def test_a_worker_that_dies_while_reflecting_does_not_reflect_again(
 
     handle = pump.submit("s1", "What is there?")
     with monkeypatch.context() as patched:
-        patched.setattr(asides, "commit_note", dies)
+        patched.setattr(auxiliary, "commit_note", dies)
         with pytest.raises(SystemExit):
             pump.drain()
     result = pump.finish(handle)
@@ -256,7 +256,9 @@ def test_a_full_context_is_compacted_and_sql_keeps_all(pumps: Pumps) -> None:
         assert request.purpose == "compaction"
         return says("Looked at many shelves; all were empty.")
 
-    model = Watched(*(calls(("shelf", {"number": n})) for n in range(12)), says("nothing"), asides=summarise)
+    model = Watched(
+        *(calls(("shelf", {"number": n})) for n in range(12)), says("nothing"), auxiliary=summarise
+    )
     brain = Brain(
         "b",
         model.provider,
@@ -320,7 +322,7 @@ def test_a_brain_with_many_tools_shows_a_turn_the_same_few(pumps: Pumps) -> None
 
 def test_what_a_compaction_took_away_may_be_read_again(pumps: Pumps) -> None:
     asked = [calls(("shelf", {"number": n})) for n in range(12)]
-    model = Watched(*asked, calls(("shelf", {"number": 0})), says("dust"), asides=lambda _: says("so far"))
+    model = Watched(*asked, calls(("shelf", {"number": 0})), says("dust"), auxiliary=lambda _: says("so far"))
     limits = Limits(max_steps=20, max_tool_calls=20, max_context_tokens=2000)
     brain = Brain("b", model.provider, limits=limits)
     looked: list[int] = []
@@ -345,7 +347,7 @@ def test_a_context_that_sql_does_not_keep_is_not_compacted(
     pumps: Pumps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Watched(
-        *(calls(("shelf", {"number": n})) for n in range(8)), says("dust"), asides=lambda _: says("x")
+        *(calls(("shelf", {"number": n})) for n in range(8)), says("dust"), auxiliary=lambda _: says("x")
     )
     brain = Brain(
         "b", model.provider, limits=Limits(max_steps=20, max_tool_calls=20, max_context_tokens=2000)

@@ -1,4 +1,4 @@
-"""aside_commit.lua: a reflection's note, and the step rung."""
+"""aux_commit.lua: a reflection's note, and the step rung."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_the_note_enters_the_history_and_the_step_is_rung(rig: Rig) -> None:
         "spend": '{"kind":"reflection"}',
         "data": '{"step":1}',
     }
-    assert rig.run("aside_commit", kind="reflection", **said) == ["COMMITTED"]
+    assert rig.run("aux_commit", kind="reflection", **said) == ["COMMITTED"]
     assert rig.history() == [{"note": 1}]
     assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
     assert rig.turn()["owner"] == ""
@@ -29,13 +29,13 @@ def test_the_note_enters_the_history_and_the_step_is_rung(rig: Rig) -> None:
 
 def test_a_stub_leaves_no_note_and_costs_nothing(rig: Rig) -> None:
     rig.owned()
-    assert rig.run("aside_commit", kind="reflection", item="", spend="") == ["COMMITTED"]
+    assert rig.run("aux_commit", kind="reflection", item="", spend="") == ["COMMITTED"]
     assert rig.history() == []
     assert rig.client.exists(rig.names(TID)["spends"]) == 0
 
 
 def test_only_the_owner_commits(rig: Rig) -> None:
     rig.owned()
-    assert rig.run("aside_commit", kind="reflection", owner="w2", item="{}") == ["LOST"]
-    assert rig.run("aside_commit", kind="reflection", fence=0, item="{}") == ["LOST"]
+    assert rig.run("aux_commit", kind="reflection", owner="w2", item="{}") == ["LOST"]
+    assert rig.run("aux_commit", kind="reflection", fence=0, item="{}") == ["LOST"]
     assert rig.history() == []

@@ -1,4 +1,4 @@
-"""What happens beside a turn's steps, in Redis."""
+"""What happens beside a turn's steps, in Redis: auxiliary model calls, and the wave a turn begins with."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.usage import Spend
 
 
-class Asides(Protocol):
-    """The opening wave, reflections, compactions; every write of an owner is fenced. See `state.asides.RedisAsides`.
+class Auxiliary(Protocol):
+    """The opening wave, reflections, compactions; every write of an owner is fenced. See `RedisAuxiliary`.
 
     skip_opening   lets a turn go on without what its opening wave has not brought
     """

@@ -10,10 +10,10 @@ REPLY  GO | DONE | SPENT what:tokens/cost/reflections | LOST
 -- @include lib/holds
 -- @include lib/budget
 if not holds(turn, owner, fence) then return {'LOST'} end
-if redis.call('HGET', turn, 'aside_' .. kind) == mark then return {'DONE'} end
-redis.call('HSET', turn, 'aside_' .. kind, mark)
+if redis.call('HGET', turn, 'aux_' .. kind) == mark then return {'DONE'} end
+redis.call('HSET', turn, 'aux_' .. kind, mark)
 local too_much = would_pass(budget, tokens, usd)
 if too_much then return {'SPENT', too_much} end
 if kind == 'reflection' and budget_take(budget, 'reflections', mark, 1) == 'SPENT' then return {'SPENT', 'reflections'} end
-redis.call('HSET', turn, 'aside_open', kind, 'aside_tokens', tokens, 'aside_usd', usd)
+redis.call('HSET', turn, 'aux_open', kind, 'aux_tokens', tokens, 'aux_usd', usd)
 return {'GO'}

@@ -1,4 +1,4 @@
-"""aside_begin.lua: a model call beside the steps is tried once a mark."""
+"""aux_begin.lua: a model call beside the steps is tried once a mark."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from tests.lua.rig import LEASE_MS, TID, Rig
 def test_a_reflection_is_paid_for_once_a_step(rig: Rig) -> None:
     rig.owned(max_reflections=2)
     budget = rig.names(TID)["budget"]
-    assert rig.run("aside_begin", kind="reflection", mark="1") == ["GO"]
-    assert rig.run("aside_begin", kind="reflection", mark="1") == ["DONE"]
+    assert rig.run("aux_begin", kind="reflection", mark="1") == ["GO"]
+    assert rig.run("aux_begin", kind="reflection", mark="1") == ["DONE"]
     assert rig.client.hget(budget, "reflections_used") == "1"
-    assert rig.run("aside_begin", kind="reflection", mark="2") == ["GO"]
-    assert rig.run("aside_begin", kind="reflection", mark="3") == ["SPENT", "reflections"]
+    assert rig.run("aux_begin", kind="reflection", mark="2") == ["GO"]
+    assert rig.run("aux_begin", kind="reflection", mark="3") == ["SPENT", "reflections"]
     assert rig.client.hget(budget, "reflections_used") == "2"
 
 
 def test_a_compaction_costs_no_reflection(rig: Rig) -> None:
     rig.owned(max_reflections=0)
-    assert rig.run("aside_begin", kind="compaction", mark="900") == ["GO"]
-    assert rig.run("aside_begin", kind="compaction", mark="900") == ["DONE"]
-    assert rig.turn()["aside_compaction"] == "900"
+    assert rig.run("aux_begin", kind="compaction", mark="900") == ["GO"]
+    assert rig.run("aux_begin", kind="compaction", mark="900") == ["DONE"]
+    assert rig.turn()["aux_compaction"] == "900"
 
 
 def test_only_the_owner_begins(rig: Rig) -> None:
     rig.owned()
-    assert rig.run("aside_begin", kind="reflection", owner="w2") == ["LOST"]
-    assert rig.run("aside_begin", kind="reflection", fence=0) == ["LOST"]
+    assert rig.run("aux_begin", kind="reflection", owner="w2") == ["LOST"]
+    assert rig.run("aux_begin", kind="reflection", fence=0) == ["LOST"]
 
 
 def test_one_that_would_pass_the_budget_is_not_made(rig: Rig) -> None:
     rig.owned(max_reflections=9, max_total_tokens=100, max_cost_usd=0.5)
-    assert rig.run("aside_begin", kind="reflection", mark="1", tokens=101) == ["SPENT", "tokens"]
-    assert rig.run("aside_begin", kind="reflection", mark="2", tokens=9, usd="0.6") == ["SPENT", "cost"]
+    assert rig.run("aux_begin", kind="reflection", mark="1", tokens=101) == ["SPENT", "tokens"]
+    assert rig.run("aux_begin", kind="reflection", mark="2", tokens=9, usd="0.6") == ["SPENT", "cost"]
     assert rig.client.hget(rig.names(TID)["budget"], "reflections_used") is None
-    assert rig.run("aside_begin", kind="reflection", mark="3", tokens=100, usd="0.5") == ["GO"]
+    assert rig.run("aux_begin", kind="reflection", mark="3", tokens=100, usd="0.5") == ["GO"]
 
 
 def test_one_whose_worker_is_lost_is_charged(rig: Rig) -> None:
     rig.owned()
-    rig.run("aside_begin", kind="reflection", mark="1", tokens=70, usd="0.25")
+    rig.run("aux_begin", kind="reflection", mark="1", tokens=70, usd="0.25")
     rig.pass_ms(LEASE_MS + 1)
     assert rig.run("turn_claim", owner="w2")[0] == "GO"
     assert rig.client.hmget(rig.names(TID)["budget"], "input_tokens", "cost_usd") == ["70", "0.25"]
@@ -54,7 +54,7 @@ def test_one_whose_worker_is_lost_is_charged(rig: Rig) -> None:
 
 def test_one_that_was_committed_is_not_charged_again(rig: Rig) -> None:
     rig.owned()
-    rig.run("aside_begin", kind="reflection", mark="1", tokens=70)
-    rig.run("aside_commit", kind="reflection", input=50)
+    rig.run("aux_begin", kind="reflection", mark="1", tokens=70)
+    rig.run("aux_commit", kind="reflection", input=50)
     assert rig.run("turn_claim", owner="w2")[0] == "GO"
     assert rig.client.hget(rig.names(TID)["budget"], "input_tokens") == "50"
