@@ -35,7 +35,11 @@ def cancel(
             raise TurnRejected(f"turn {row.turn_id} was rejected and never ran: {row.reject_reason}")
         word = client.cancel(row.session_id, row.turn_id, reason)
         ended = row.ending.value if row.ending else ""
-        if word == "ended" and not ended and not client.wiring.events.known(row.session_id, row.turn_id):
+        if (
+            word == "ended"
+            and not ended
+            and not client.wiring.state.events.known(row.session_id, row.turn_id)
+        ):
             word = "unknown"
     if as_json:
         print_json({"turn_id": row.turn_id, "session_id": row.session_id, "cancel": word})

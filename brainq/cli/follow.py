@@ -35,7 +35,7 @@ def follow(
     """Print events as they come. Raises ResultTimeout when `timeout_s` is up before the final one."""
     timeline = Timeline(stdout())
     if after:
-        snapshot = client.wiring.snapshots.of(session_id, turn_id)
+        snapshot = client.wiring.state.snapshots.of(session_id, turn_id)
         for entry in snapshot.trace if snapshot else ():
             timeline.knows(entry.call_id, entry.tool, entry.effect)
     final = False
@@ -60,14 +60,14 @@ def _events(
         left = POLL_S if until is None else until - time.monotonic()
         if left <= 0:
             raise ResultTimeout(f"turn {turn_id} has not ended after {timeout_s:g} s; it goes on")
-        batch = client.wiring.events.read(session_id, turn_id, after, min(POLL_S, left))
+        batch = client.wiring.state.events.read(session_id, turn_id, after, min(POLL_S, left))
         for event in batch:
             yield event
             if event.is_final:
                 return
         if batch:
             after = batch[-1].seq
-        elif not client.wiring.events.known(session_id, turn_id):
+        elif not client.wiring.state.events.known(session_id, turn_id):
             row = client.wiring.store.turns.get(turn_id)
             if row is None or row.ended_at is not None:
                 return

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from brainq.devserver.resolve import known_redis
 from brainq.errors import InvalidInput, SetupError, TurnNotFound
 from brainq.observe.urls import without_password
 from brainq.settings import Settings, load_settings
@@ -22,27 +23,9 @@ if TYPE_CHECKING:
 SHOWN_MATCHES = 5
 
 
-def redis_url(settings: Settings) -> str:
-    """BRAINQ_REDIS_URL, else the server that `brainq dev` or `brainq up` runs on this data directory.
-
-    Raises SetupError when there is neither.
-    """
-    if settings.redis_url is not None:
-        return settings.redis_url.get_secret_value()
-    from brainq.devserver.embedded import running_url
-
-    url = running_url(settings.data_dir / "redis")
-    if url is None:
-        raise SetupError(
-            f"no Redis: BRAINQ_REDIS_URL is not set, and no `brainq dev` runs on {settings.data_dir.absolute()}. "
-            "Start `brainq dev` in another terminal and call this from the same directory, or set BRAINQ_REDIS_URL"
-        )
-    return url
-
-
 def share_redis() -> str:
     """Put the Redis url into the environment, for the process that is started next."""
-    url = redis_url(load_settings())
+    url = known_redis(load_settings())
     os.environ["BRAINQ_REDIS_URL"] = url
     return url
 
@@ -53,7 +36,7 @@ def producer() -> Generator[Client]:
     from brainq.client.client import Client
 
     settings = load_settings()
-    url = redis_url(settings)
+    url = known_redis(settings)
     with Client(settings, redis_url=url) as client:
         _require_answer(client.wiring, url)
         yield client
@@ -91,7 +74,7 @@ def observer() -> Generator[Observed]:
     settings = load_settings()
     sql_url = settings.sql_url.get_secret_value()
     try:
-        url = redis_url(settings)
+        url = known_redis(settings)
         # Looking at turns asks nothing of a brain, so any will do.
         client = Client(settings, Brain("observer", "offline:rules"), redis_url=url)
         _require_answer(client.wiring, url)
@@ -128,7 +111,7 @@ def find_turn(store: Store, sought: str) -> TurnRow:
 
 def _require_answer(wiring: Wiring, url: str) -> None:
     try:
-        wiring.client.ping()
+        wiring.state.redis.ping()
     except BrokenPipeError:
         raise
     except Exception as error:

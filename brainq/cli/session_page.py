@@ -58,11 +58,11 @@ def collect_session(client: Client, session_id: str) -> SessionFacts:
     live = session.live()
     return SessionFacts(
         session_id=session_id,
-        live=client.wiring.snapshots.of(session_id, live) if live else None,
+        live=client.wiring.state.snapshots.of(session_id, live) if live else None,
         paused=session.is_paused,
         waiting=session.waiting(),
         flags=session.unread_flags(),
-        holds=client.wiring.holds.of(session_id, live) if live else (),
+        holds=client.wiring.state.holds.of(session_id, live) if live else (),
         approvals=client.approvals(session_id)[::-1],
         known=bool(client.wiring.store.turns.list(session_id, None, 1)),
     )

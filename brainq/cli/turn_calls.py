@@ -35,7 +35,7 @@ def read_messages(
         return (), "the turn has ended, and its brain keeps content out of SQL (redact_logs)"
     if not messages and snapshot is not None:
         # It has ended, and the finalizer has not written it to SQL yet.
-        messages = seen.client.wiring.finals.details(row.session_id, row.turn_id).messages
+        messages = seen.client.wiring.state.finals.details(row.session_id, row.turn_id).messages
     return messages, ""
 
 

@@ -90,10 +90,10 @@ class TurnFacts:
 def collect_facts(seen: Observed, sought: str) -> TurnFacts:
     """Raises TurnNotFound, or InvalidInput when several turns begin like this."""
     row = find_turn(seen.store, sought)
-    snapshot = seen.client.wiring.snapshots.of(row.session_id, row.turn_id) if seen.client else None
+    snapshot = seen.client.wiring.state.snapshots.of(row.session_id, row.turn_id) if seen.client else None
     result = seen.store.turns.result(row.turn_id)
     if result is None and seen.client is not None:
-        body = seen.client.wiring.events.result(row.session_id, row.turn_id)
+        body = seen.client.wiring.state.events.result(row.session_id, row.turn_id)
         result = None if body is None else TurnResult.model_validate_json(body)
     messages, no_messages = read_messages(seen, row, snapshot)
     return TurnFacts(
@@ -122,7 +122,7 @@ def _retries(seen: Observed, row: TurnRow) -> list[TurnEvent]:
     found: list[TurnEvent] = []
     after = 0
     while seen.client is not None:
-        batch = seen.client.wiring.events.read(row.session_id, row.turn_id, after, 0)
+        batch = seen.client.wiring.state.events.read(row.session_id, row.turn_id, after, 0)
         if not batch:
             break
         found += [event for event in batch if event.kind is EventKind.STEP_RETRIED]
@@ -133,14 +133,14 @@ def _retries(seen: Observed, row: TurnRow) -> list[TurnEvent]:
 def _approvals(seen: Observed, turn_id: str) -> list[Approval]:
     if seen.client is None:
         return seen.store.approvals.of(turn_id)
-    return list(seen.client.wiring.approval_desk.of(turn_id))
+    return list(seen.client.wiring.people.approvals.of(turn_id))
 
 
 def _holds(seen: Observed, snapshot: TurnSnapshot | None) -> list[StandingHold]:
     """None of a turn that is over: there is nothing left to let go."""
     if seen.client is None or snapshot is None or snapshot.ending is not None:
         return []
-    return list(seen.client.wiring.holds.of(snapshot.session_id, snapshot.turn_id))
+    return list(seen.client.wiring.state.holds.of(snapshot.session_id, snapshot.turn_id))
 
 
 def _inputs(seen: Observed, row: TurnRow) -> list[tuple[InputRow, Receipt]]:
@@ -148,7 +148,7 @@ def _inputs(seen: Observed, row: TurnRow) -> list[tuple[InputRow, Receipt]]:
     rows = seen.store.inputs.of(row.turn_id)
     told: dict[str, str] = {}
     if rows and seen.client is not None:
-        told = seen.client.wiring.mailbox.receipts(row.session_id, row.turn_id)
+        told = seen.client.wiring.state.mailbox.receipts(row.session_id, row.turn_id)
     found: list[tuple[InputRow, Receipt]] = []
     for sent in rows:
         receipt = sent.receipt

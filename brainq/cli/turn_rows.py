@@ -100,5 +100,6 @@ def as_table(rows: list[Listed]) -> PageTable:
 def _listed(seen: Observed, row: TurnRow) -> Listed:
     live = row.ended_at is None and seen.client is not None
     return Listed(
-        row, seen.client.wiring.snapshots.of(row.session_id, row.turn_id) if live and seen.client else None
+        row,
+        seen.client.wiring.state.snapshots.of(row.session_id, row.turn_id) if live and seen.client else None,
     )

@@ -119,7 +119,7 @@ class Client:
             }
         )
         with told_as_ours(request_key=request.key):
-            submitted = self.wiring.intake.submit(request)
+            submitted = self.wiring.people.intake.submit(request)
         return TurnHandle(
             self, submitted.session_id, submitted.turn_id, created=submitted.created, joined=submitted.receipt
         )
@@ -142,7 +142,7 @@ class Client:
 
         state   pending, approved, denied, expired, void (its turn ended first); None or `all`: any
         """
-        return self.wiring.approval_desk.list(
+        return self.wiring.people.approvals.list(
             None if session is None else check_id("session", session),
             checks.approval_state(state),
             checks.limit(limit),
@@ -150,7 +150,7 @@ class Client:
 
     def approval(self, approval_id: str) -> Approval:
         """One approval as it stands. Raises TurnNotFound."""
-        return self.wiring.approval_desk.get(checks.approval(approval_id))
+        return self.wiring.people.approvals.get(checks.approval(approval_id))
 
     def approve(self, approval_id: str, by: str = "", args_hash: str | None = None) -> Approval:
         """Let a call run. Doing it again changes nothing, and gives the approval as it stands.
@@ -160,7 +160,7 @@ class Client:
 
         Raises ApprovalDecided when it was denied, has expired, or its turn is over; TurnNotFound.
         """
-        return self.wiring.approval_desk.approve(
+        return self.wiring.people.approvals.approve(
             checks.approval(approval_id),
             by=_name(by),
             args_hash=None if args_hash is None else checks.said("args_hash", args_hash, 200),
@@ -168,7 +168,7 @@ class Client:
 
     def deny(self, approval_id: str, reason: str = "", by: str = "") -> Approval:
         """Refuse a call; the model reads `reason`, and the turn goes on. Raises as `approve`."""
-        return self.wiring.approval_desk.deny(
+        return self.wiring.people.approvals.deny(
             checks.approval(approval_id),
             reason=checks.said("reason", reason, checks.MAX_COMMENT_CHARS),
             by=_name(by),
@@ -179,7 +179,7 @@ class Client:
 
         Raises InvalidInput when they do not fit the tool's schema, else as `approve`.
         """
-        return self.wiring.approval_desk.edit(checks.approval(approval_id), arguments, by=_name(by))
+        return self.wiring.people.approvals.edit(checks.approval(approval_id), arguments, by=_name(by))
 
     def complete_call(self, token: str, result: Any, *, partial: bool = False) -> Taken:
         """Give a call that returned `Pending(token)` its result: JSON, once, from any process.
@@ -187,7 +187,7 @@ class Client:
         Returns `settled`; `early`, when the tool has not returned yet; or `late`, when nobody waits any more.
         Raises TokenRefused for a token no call waits for, or that was used before; InvalidInput.
         """
-        return self.wiring.outside_desk.complete(token, result, partial=partial)
+        return self.wiring.people.outside.complete(token, result, partial=partial)
 
     def fail_call(self, token: str, error: str | ToolError | OutcomeUnknown) -> Taken:
         """Tell a call that returned `Pending(token)` that there is no result. As `complete_call`.
@@ -195,7 +195,7 @@ class Client:
         error   one line for the model; or ToolError for longer words of your own, OutcomeUnknown for a change that may
                 or may not have been made
         """
-        return self.wiring.outside_desk.fail(token, error)
+        return self.wiring.people.outside.fail(token, error)
 
     def cancel(self, session_id: str, turn_id: str, reason: str = "") -> Cancelled:
         """See `TurnHandle.cancel`."""
@@ -204,7 +204,7 @@ class Client:
     def stop(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool) -> Cancelled:
         """Cancel a turn; with `queued_only` not if it is `live`. See `TurnHandle.cancel`, `Session.drop`."""
 
-        brakes = self.wiring.brakes
+        brakes = self.wiring.people.brakes
         stop = brakes.drop if queued_only else brakes.cancel
         word = stop(session_id, turn_id, reason[:500])
         if word == "GONE" and self.queue_again(session_id, turn_id):
@@ -225,23 +225,23 @@ class Client:
         if request is None or request.session_id != session_id:
             return False
         try:
-            self.wiring.admission.queue_again(request)
+            self.wiring.people.admission.queue_again(request)
         except SessionBusy:  # it is refused, which is an end
             return False
         return True
 
     def release_hold(self, session_id: str, turn_id: str, hold_id: str) -> bool:
         """See `Hold.release`."""
-        return self.wiring.brakes.release(session_id, turn_id, hold_id)
+        return self.wiring.people.brakes.release(session_id, turn_id, hold_id)
 
     def state(self, session_id: str, turn_id: str) -> TurnRuntimeState:
         """The turn's shared state, attached to by its ids."""
         return TurnRuntimeState(
             session_id,
             turn_id,
-            store=self.wiring.runtime,
-            traces=self.wiring.calls,
-            budgets=self.wiring.budgets,
+            store=self.wiring.state.runtime,
+            traces=self.wiring.state.calls,
+            budgets=self.wiring.state.budgets,
         )
 
     def close(self) -> None:

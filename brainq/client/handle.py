@@ -67,7 +67,7 @@ class TurnHandle:
                 raise ResultTimeout(
                     f"turn {self.turn_id!r} has no result after {timeout_s:g} s; it goes on, ask again later"
                 )
-            batch = self._client.wiring.events.read(self.session_id, self.turn_id, after, left)
+            batch = self._client.wiring.state.events.read(self.session_id, self.turn_id, after, left)
             if batch:
                 after = batch[-1].seq
 
@@ -90,15 +90,15 @@ class TurnHandle:
 
     def next_events(self, after: int) -> tuple[list[TurnEvent], bool]:
         """The events above `after` that there are, waiting up to 2 s for the first; and whether that is all."""
-        batch = self._client.wiring.events.read(self.session_id, self.turn_id, after, POLL_S)
+        batch = self._client.wiring.state.events.read(self.session_id, self.turn_id, after, POLL_S)
         if batch:
             return batch, batch[-1].is_final
-        known = self._client.wiring.events.known(self.session_id, self.turn_id)
+        known = self._client.wiring.state.events.known(self.session_id, self.turn_id)
         return [], not known and self._ended_in_sql()
 
     def snapshot(self) -> TurnSnapshot | None:
         """The turn as Redis knows it now; None once it has expired there."""
-        return self._client.wiring.snapshots.of(self.session_id, self.turn_id)
+        return self._client.wiring.state.snapshots.of(self.session_id, self.turn_id)
 
     def transcript(self) -> tuple[Message, ...]:
         """The turn's messages in order: the user's, then step by step the model's with the `calls` it made, their
@@ -141,13 +141,13 @@ class TurnHandle:
         item = checks.turn_input(text, client_message_id, readiness)
         expected = checks.expected_turn(expected_turn_id)
         with told_as_ours(client_message_id=item.client_message_id):
-            return self._client.wiring.inputs.send(
+            return self._client.wiring.people.inputs.send(
                 self.session_id, self.turn_id, item, expected_turn_id=expected
             )
 
     def receipt(self, client_message_id: str) -> Receipt:
         """What became of an input of this session. Raises TurnNotFound when nobody sent it."""
-        return self._client.wiring.inputs.receipt(
+        return self._client.wiring.people.inputs.receipt(
             self.session_id, check_id("client_message_id", client_message_id)
         )
 
@@ -163,7 +163,7 @@ class TurnHandle:
         It does not use up the turn's time. Raises InvalidInput, also when the turn has ended.
         """
         spec = checks.hold("hold", reason, timeout_s, on_timeout)
-        brakes = self._client.wiring.brakes
+        brakes = self._client.wiring.people.brakes
         word = brakes.hold(self.session_id, self.turn_id, spec)
         if word == "GONE" and self._client.queue_again(self.session_id, self.turn_id):
             spec = spec.model_copy(update={"id": f"{spec.id}b"})  # the first is over
@@ -174,7 +174,7 @@ class TurnHandle:
 
     def holds(self) -> tuple[StandingHold, ...]:
         """The holds that stand on the turn, its readiness flag among them."""
-        return self._client.wiring.holds.of(self.session_id, self.turn_id)
+        return self._client.wiring.state.holds.of(self.session_id, self.turn_id)
 
     def release(self, hold_id: str) -> bool:
         """Release a hold that was placed elsewhere. False when it did not stand."""
@@ -182,13 +182,13 @@ class TurnHandle:
 
     def approvals(self) -> tuple[Approval, ...]:
         """Every call of the turn that people are, or were, asked about, in the order they were asked."""
-        return self._client.wiring.approval_desk.of(self.turn_id)
+        return self._client.wiring.people.approvals.of(self.turn_id)
 
     def _known_result(self) -> TurnResult | None:
-        body = self._client.wiring.events.result(self.session_id, self.turn_id)
+        body = self._client.wiring.state.events.result(self.session_id, self.turn_id)
         if body is not None:
             return TurnResult.model_validate_json(body)
-        if self._client.wiring.events.known(self.session_id, self.turn_id):
+        if self._client.wiring.state.events.known(self.session_id, self.turn_id):
             return None
         return self._client.wiring.store.turns.result(self.turn_id) if self._ended_in_sql() else None
 

@@ -18,7 +18,7 @@ def transcript(wiring: Wiring, session_id: str, turn_id: str) -> tuple[Message, 
     kept = wiring.store.transcripts.of(turn_id)
     if row.ended_at is None:
         # SQL has what a compaction took out of Redis, and may have what Redis still holds if that one was cut off.
-        living = wiring.finals.details(session_id, turn_id).messages
+        living = wiring.state.finals.details(session_id, turn_id).messages
         return (*kept, *(message for message in living if message not in kept))
     if not kept and wiring.store.transcripts.is_redacted(turn_id):
         raise ContentNotKept(
@@ -44,7 +44,7 @@ def _greeting(wiring: Wiring, request: TurnRequest) -> str:
 def _history_turn(wiring: Wiring, turn: WholeTurn) -> HistoryTurn:
     row, request, result = turn.row, turn.request, turn.result
     state, text = row.state, "" if result is None else result.text
-    if row.ended_at is None and (seen := wiring.snapshots.of(row.session_id, row.turn_id)) is not None:
+    if row.ended_at is None and (seen := wiring.state.snapshots.of(row.session_id, row.turn_id)) is not None:
         state, text = seen.state.value, seen.text
     is_kept = request.user_message != NOT_KEPT
     return HistoryTurn(

@@ -64,7 +64,7 @@ class Flag:
 
         False when there is nothing to release any more.
         """
-        return self._client.wiring.brakes.release_flag(self.session_id, self.id)
+        return self._client.wiring.people.brakes.release_flag(self.session_id, self.id)
 
     ready = release
 

@@ -51,7 +51,7 @@ class Session:
 
     def live(self) -> str | None:
         """The id of the turn that runs now, parked or not; None when none does."""
-        return self._client.wiring.sessions.live(self.session_id) or None
+        return self._client.wiring.state.sessions.live(self.session_id) or None
 
     def history(self, limit: int = 50, before: str | None = None) -> tuple[HistoryTurn, ...]:
         """The session's newest turns, the oldest of them first, live and waiting ones included.
@@ -67,7 +67,7 @@ class Session:
     def waiting(self) -> tuple[WaitingTurn, ...]:
         """The turns that wait, the next one first; of more than 10,000 the newest."""
         wiring = self._client.wiring
-        ids = wiring.sessions.waiting(self.session_id)
+        ids = wiring.state.sessions.waiting(self.session_id)
         rows = wiring.store.turns.list(self.session_id, "accepted", checks.MAX_LISTED) if ids else []
         accepted_at = {row.turn_id: row.accepted_at for row in rows}
         return tuple(
@@ -83,15 +83,15 @@ class Session:
 
     def pause(self) -> bool:
         """Let no further turn begin; a live one goes on. False when it was paused before."""
-        return self._client.wiring.sessions.pause(self.session_id)
+        return self._client.wiring.state.sessions.pause(self.session_id)
 
     def resume(self) -> str | None:
         """Let turns begin again. Returns the turn that became live by it, if one did."""
-        return self._client.wiring.sessions.resume(self.session_id)[1] or None
+        return self._client.wiring.state.sessions.resume(self.session_id)[1] or None
 
     @property
     def is_paused(self) -> bool:
-        return self._client.wiring.sessions.is_paused(self.session_id)
+        return self._client.wiring.state.sessions.is_paused(self.session_id)
 
     def readiness(
         self, reason: str = "", timeout_s: float = DEFAULT_HOLD_S, on_timeout: HoldPolicy = "deny"
@@ -103,7 +103,7 @@ class Session:
         on_timeout   then: `deny` the calls that wait, `release` them, or `cancel` the turn
         """
         spec = checks.hold("flag", reason, timeout_s, on_timeout)
-        if self._client.wiring.brakes.add_flag(self.session_id, spec) == "FULL":
+        if self._client.wiring.people.brakes.add_flag(self.session_id, spec) == "FULL":
             raise InvalidInput(
                 "session_id",
                 f"session {self.session_id!r} has as many flags as it may that no turn has taken; release some",
@@ -116,7 +116,7 @@ class Session:
 
     def unread_flags(self) -> tuple[str, ...]:
         """The flags no turn has taken yet, oldest first."""
-        return self._client.wiring.holds.unread_flags(self.session_id)
+        return self._client.wiring.state.holds.unread_flags(self.session_id)
 
     def steer(
         self,
@@ -148,7 +148,7 @@ class Session:
         return self._client.submit(self.session_id, "compact", kind="compact")
 
     def _send(self, item: TurnInput, expected: str | None) -> Receipt:
-        desk, live = self._client.wiring.inputs, self.live()
+        desk, live = self._client.wiring.people.inputs, self.live()
         known = desk.find(self.session_id, item.client_message_id)
         if known is not None:
             return desk.send(self.session_id, known.turn_id, item, expected_turn_id=expected)
@@ -163,7 +163,7 @@ class Session:
 
     def _newest_begun(self) -> str | None:
         """The turn whose settings an input that becomes a turn takes over."""
-        waiting = set(self._client.wiring.sessions.waiting(self.session_id))
+        waiting = set(self._client.wiring.state.sessions.waiting(self.session_id))
         rows = [
             row
             for row in self._client.wiring.store.turns.list(self.session_id, None, _RECENT)

@@ -5,9 +5,26 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from brainq.devserver.embedded import EmbeddedServer, ServerInUseError, socket_in
+from brainq.devserver.embedded import EmbeddedServer, ServerInUseError, running_url, socket_in
 from brainq.errors import SetupError
 from brainq.settings import Settings
+
+
+def known_redis(settings: Settings) -> str:
+    """The url of BRAINQ_REDIS_URL, else of the server that `brainq dev` or `brainq up` runs on this data directory.
+
+    Raises SetupError when there is neither.
+    """
+    if settings.redis_url is not None:
+        return settings.redis_url.get_secret_value()
+    url = running_url(settings.data_dir / "redis")
+    if not url:
+        raise SetupError(
+            "no Redis: BRAINQ_REDIS_URL is not set (such as redis://127.0.0.1:6379/0), and no `brainq dev` runs on "
+            f"{settings.data_dir.absolute()}. Start `brainq dev` in another terminal and call this from the same "
+            "directory, or set BRAINQ_REDIS_URL"
+        )
+    return url
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from brainq.providers.resolve import warm_up_vendors
 from brainq.settings import load_settings
 from brainq.tasks.failed import WorkFailed
 from brainq.tasks.fitness import Fitness
-from brainq.tasks.register import GetWiring
+from brainq.tasks.register import BuildMachines, GetWiring
 from brainq.tools.rankers import require_ranking
 from brainq.wiring import Wiring
 
@@ -35,12 +35,15 @@ NEED_SQL = frozenset({"coordinator", "serial"})
 
 
 def pool_app(
-    pool: str, queues: Sequence[str], concurrency: int | None, register: Callable[[Celery, GetWiring], None]
+    pool: str,
+    queues: Sequence[str],
+    concurrency: int | None,
+    register: Callable[[Celery, GetWiring], BuildMachines],
 ) -> Celery:
     """The app of `pool`, consuming `queues`, with the tasks that `register` puts in.
 
     The brain is loaded at once, so that a worker with a broken BRAINQ_APP fails at its start and says so. The
-    machines (connections, threads) are built when the first task comes, after any fork.
+    machines (connections, threads) are built when the worker is ready to consume, after any fork.
     """
     _calm_collector()
     # Said at each lost connection, of a setting that make_app makes on purpose.
@@ -67,10 +70,15 @@ def pool_app(
                     built.append(Wiring(settings, brain, serves=served_by(queues)))
         return built[0]
 
+    build = register(app, wiring)
+
     def prepare() -> None:
         wiring().warm_up()
         if pool == "coordinator":  # the finalizer may ask models, too, but nobody waits for it
-            wiring().warm_up_models()
+            from brainq.wiring.coordinator import warm_up_model
+
+            warm_up_model(brain)
+        build()
 
     fitness = Fitness(prepare, lambda: wiring().look(sql=pool in NEED_SQL))
 
@@ -91,7 +99,6 @@ def pool_app(
     any_app: Any = app
     any_app.fitness = fitness
     any_app.steps["worker"].add(thread_step("fitness", fitness.watch))
-    register(app, wiring)
     app.finalize()
     return app
 

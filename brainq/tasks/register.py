@@ -26,12 +26,14 @@ log = logger("brainq.tasks")
 _FIELDS = frozenset({"arguments", *TurnRequest.model_fields})
 
 GetWiring = Callable[[], Wiring]
+BuildMachines = Callable[[], object]
+"""Builds what the tasks work by: not with the first of them, which would wait for imports."""
 
 # Failed work is seen, and expected: one line in the log, no traceback.
 _OPTIONS: dict[str, Any] = {"ignore_result": True, "throws": (WorkFailed,)}
 
 
-def coordinator_tasks(app: Celery, wiring: GetWiring) -> None:
+def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     """Advancing turns, foreign submits, and the sweeper's thread."""
 
     @app.task(name=names.TURN_ADVANCE, **_OPTIONS)
@@ -47,17 +49,20 @@ def coordinator_tasks(app: Celery, wiring: GetWiring) -> None:
 
     steps: Any = app.steps
     steps["worker"].add(thread_step("sweeper", sweep))
+    return lambda: wiring().sweeper
 
 
-def call_tasks(app: Celery, wiring: GetWiring) -> None:
+def call_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     """Running calls, of the effects whose queues the worker consumes."""
 
     @app.task(name=names.CALL_RUN, **_OPTIONS)
     def run(session_id: str, turn_id: str, call_id: str, attempt: int) -> None:
         show(wiring().runner.run(session_id, turn_id, call_id, attempt))
 
+    return lambda: wiring().runner
 
-def finalizer_tasks(app: Celery, wiring: GetWiring) -> None:
+
+def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     """Finalizer steps, and judging."""
     events: list[TaskEvents] = []  # of the worker, once there is one
 
@@ -75,6 +80,8 @@ def finalizer_tasks(app: Celery, wiring: GetWiring) -> None:
     def judge(session_id: str, turn_id: str, judge_name: str) -> None:
         show(wiring().judge_runner.run(session_id, turn_id, judge_name))
 
+    return lambda: (wiring().finalizer, wiring().judge_runner)
+
 
 def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]) -> str:
     """Accept what a foreign producer sent; what is wrong with it becomes a `rejected` row that says why.
@@ -87,7 +94,7 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
         args = ()
     try:
         request = read_foreign(args, fields)
-        return wiring.intake.submit(request).turn_id
+        return wiring.people.intake.submit(request).turn_id
     except BrainqError as failure:
         turn_id = str(fields.get("turn_id") or fields.get("request_key") or "")
         log.warning("foreign submit rejected", why=type(failure).__name__)

@@ -5,21 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from functools import cached_property
 
 from brainq.brain import load_brain
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame
 from brainq.observe.logs import configure_logs, logger
 from brainq.settings import load_settings
-from brainq.wiring.machines import Wiring
+from brainq.turn.advance import Coordinator
+from brainq.wiring.coordinator import make_coordinator, warm_up_model
+from brainq.wiring.wiring import Wiring
 
 log = logger("brainq.turn")
-
-
-class _Lone(Wiring):
-    @cached_property
-    def alone(self) -> None:
-        """This process is where turns go on alone."""
 
 
 def main(descriptor: int) -> None:
@@ -32,9 +27,11 @@ def main(descriptor: int) -> None:
     try:
         settings = load_settings(**first["settings"])
         configure_logs(settings.log_level, json_lines=settings.log_format == "json")
-        wiring = _Lone(settings, load_brain(settings.app), owner=first["owner"])
+        brain = load_brain(settings.app)
+        wiring = Wiring(settings, brain, owner=first["owner"])
         wiring.warm_up()
-        wiring.warm_up_models()
+        warm_up_model(brain)
+        coordinator = make_coordinator(wiring.parts, alone=None)
     except BaseException as error:
         send_frame(sock, {"error": f"{type(error).__name__}: {error}"})
         return
@@ -42,15 +39,15 @@ def main(descriptor: int) -> None:
     try:
         while True:
             doorbell = receive_frame(sock)["doorbell"]
-            send_frame(sock, {"did": _answer(wiring, doorbell)})
+            send_frame(sock, {"did": _answer(coordinator, doorbell)})
     except (FrameLostError, OSError):
         os._exit(0)
 
 
-def _answer(wiring: Wiring, doorbell: list[object]) -> str:
+def _answer(coordinator: Coordinator, doorbell: list[object]) -> str:
     session_id, turn_id, fence = doorbell
     try:
-        return wiring.coordinator.advance(str(session_id), str(turn_id), int(str(fence)))
+        return coordinator.advance(str(session_id), str(turn_id), int(str(fence)))
     except Exception as failure:
         log.error("advance failed", failure=failure, turn_id=turn_id)
         return "failed"

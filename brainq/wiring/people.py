@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import partial
 
 from brainq.admission import Admission
+from brainq.brain import Brain
 from brainq.people.approvals import ApprovalDesk
 from brainq.people.brakes import BrakeDesk
 from brainq.people.children import ChildDesk
@@ -13,90 +15,80 @@ from brainq.people.intake import Intake
 from brainq.people.outside import OutsideDesk
 from brainq.people.posthook import PostHook
 from brainq.providers.resolve import check_choice
+from brainq.store.store import Store
 from brainq.turn.planning.edit import edited_call
-from brainq.wiring.services import Services
+from brainq.wiring.state import State
 
 
-class People(Services):
-    """Submits, input, approvals, results from outside, child turns."""
+@dataclass(frozen=True)
+class People:
+    """Submits, input, holds and cancels, approvals, results from outside, child turns."""
 
-    @cached_property
-    def admission(self) -> Admission:
-        return Admission(
-            self.store.turns,
-            self.turns,
-            self.brain.limits,
-            children=self.brain.children.max_turns,
-            wrote=self.store.calls.has_intents,
-            brakes=self.brakes,
-            inputs=self.store.inputs,
-        )
+    admission: Admission
+    brakes: BrakeDesk
+    inputs: InputDesk
+    intake: Intake
+    children: ChildDesk
+    approvals: ApprovalDesk
+    outside: OutsideDesk
 
-    @cached_property
-    def brakes(self) -> BrakeDesk:
-        return BrakeDesk(
-            self.store.brakes,
-            self.holds,
-            self.turns,
-        )
 
-    @cached_property
-    def inputs(self) -> InputDesk:
-        return InputDesk(
-            inputs=self.store.inputs,
-            mailbox=self.mailbox,
-            sessions=self.sessions,
-            requests=self.store.turns,
-            admission=self.admission,
-            holds=self.holds,
-            brakes=self.brakes,
-            redact=self.brain.redact_logs,
-        )
-
-    @cached_property
-    def intake(self) -> Intake:
-        return Intake(
-            check=lambda request: check_choice(self.brain.model, request.model, request.provider),
-            admission=self.admission,
-            keys=self.store.turns,
-            desk=self.inputs,
-            sessions=self.sessions,
-        )
-
-    @cached_property
-    def children(self) -> ChildDesk:
-        return ChildDesk(
-            limits=self.brain.children,
-            requests=self.store.turns,
-            admission=self.admission,
-            budgets=self.budgets,
-            calls=self.calls,
-            outside=self.outside,
-            intents=self.store.calls,
-            cancel=self.turns.cancel,
-            hook=self.post_hook.ready,
-        )
-
-    @cached_property
-    def approval_desk(self) -> ApprovalDesk:
-        return ApprovalDesk(
-            rows=self.store.approvals,
-            asks=self.approvals_state,
-            requests=self.store.turns,
-            edit=partial(edited_call, self.brain),
-            redact=self.brain.redact_logs,
-        )
-
-    @cached_property
-    def post_hook(self) -> PostHook:
-        return PostHook(self.brain, self.calls)
-
-    @cached_property
-    def outside_desk(self) -> OutsideDesk:
-        return OutsideDesk(
-            outside=self.outside,
-            calls=self.calls,
-            asks=self.approvals_state,
-            intents=self.store.calls,
-            hook=self.post_hook.ready,
-        )
+def make_people(brain: Brain, state: State, store: Store) -> People:
+    brakes = BrakeDesk(store.brakes, state.holds, state.turns)
+    admission = Admission(
+        store.turns,
+        state.turns,
+        brain.limits,
+        children=brain.children.max_turns,
+        wrote=store.calls.has_intents,
+        brakes=brakes,
+        inputs=store.inputs,
+    )
+    inputs = InputDesk(
+        inputs=store.inputs,
+        mailbox=state.mailbox,
+        sessions=state.sessions,
+        requests=store.turns,
+        admission=admission,
+        holds=state.holds,
+        brakes=brakes,
+        redact=brain.redact_logs,
+    )
+    hook = PostHook(brain, state.calls).ready
+    return People(
+        admission=admission,
+        brakes=brakes,
+        inputs=inputs,
+        intake=Intake(
+            check=lambda request: check_choice(brain.model, request.model, request.provider),
+            admission=admission,
+            keys=store.turns,
+            desk=inputs,
+            sessions=state.sessions,
+        ),
+        children=ChildDesk(
+            limits=brain.children,
+            requests=store.turns,
+            admission=admission,
+            budgets=state.budgets,
+            calls=state.calls,
+            outside=state.outside,
+            intents=store.calls,
+            cancel=state.turns.cancel,
+            hook=hook,
+        ),
+        approvals=ApprovalDesk(
+            rows=store.approvals,
+            asks=state.approvals,
+            requests=store.turns,
+            edit=partial(edited_call, brain),
+            redact=brain.redact_logs,
+        ),
+        outside=OutsideDesk(
+            outside=state.outside,
+            calls=state.calls,
+            asks=state.approvals,
+            intents=store.calls,
+            hook=hook,
+        ),
+    )

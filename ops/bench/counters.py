@@ -37,7 +37,7 @@ class Counters:
 
 def read_counters(stage: Stage) -> Counters:
     """Read them now. Costs Redis three commands."""
-    client = stage.client.wiring.client
+    client = stage.client.wiring.state.redis
     stats = client.info("stats")
     commands = client.info("commandstats")
     return Counters(

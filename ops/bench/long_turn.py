@@ -85,6 +85,6 @@ def _turn(directory: Path, steps: int, window: int) -> dict[str, Any]:
 
 def _bytes(client: Client) -> int:
     """What the session and its turn take of Redis' memory now, by MEMORY USAGE of each key."""
-    redis: Any = client.wiring.client
-    keys = redis.keys(client.wiring.keys.of_session(SESSION, "*"))
+    redis: Any = client.wiring.state.redis
+    keys = redis.keys(client.wiring.state.keys.of_session(SESSION, "*"))
     return sum(redis.memory_usage(key, samples=0) or 0 for key in keys)

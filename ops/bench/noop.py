@@ -47,7 +47,7 @@ def _run(on: Stage, turns: int) -> None:
         bells.append(envelope(NOOP, [done.name], f"{root}.done", queue, root))
         key = names.queue_key(on.client.wiring.settings, queue)
         for start in range(0, len(bells), AT_ONCE):
-            on.client.wiring.client.lpush(key, *bells[start : start + AT_ONCE])
+            on.client.wiring.state.redis.lpush(key, *bells[start : start + AT_ONCE])
     end = time.monotonic() + PATIENCE_S
     while not all(done.exists() for done in waited_for):
         on.check_alive()

@@ -37,7 +37,7 @@ def wait_finished(stage: Stage, turns: Sequence[Submitted]) -> int:
     It asks for one turn at a time, in the order of submit, so as not to load the Redis that is measured.
     Raises BenchFailure after a minute plus half a second a turn: slower is standing still.
     """
-    redis, keys = stage.client.wiring.client, stage.client.wiring.keys
+    redis, keys = stage.client.wiring.state.redis, stage.client.wiring.state.keys
     asked = 0
     # Counted from the load's begin: the pools work through all turns abreast, so the first may end near the last.
     limit_s = PATIENCE_S + len(turns) / SLOWEST_TURNS_PER_S
@@ -87,8 +87,8 @@ def _parts(turns: Sequence[Submitted]) -> Iterator[Sequence[Submitted]]:
 def _read(
     stage: Stage, turns: Sequence[Submitted]
 ) -> Iterator[tuple[Submitted, str | None, list[tuple[str, dict[str, str]]]]]:
-    keys = stage.client.wiring.keys
-    pipe = stage.client.wiring.client.pipeline(transaction=False)
+    keys = stage.client.wiring.state.keys
+    pipe = stage.client.wiring.state.redis.pipeline(transaction=False)
     for turn in turns:
         key = keys.turn(turn.session_id, turn.turn_id)
         pipe.get(key + ":result")
@@ -103,7 +103,7 @@ def _check(stage: Stage, turn: Submitted, body: str | None, events: list[tuple[s
         raise BenchFailure(f"turn {turn.turn_id} has no result")
     result = TurnResult.model_validate_json(body)
     wiring = stage.client.wiring
-    trace = wiring.calls.trace(turn.session_id, turn.turn_id)
+    trace = wiring.state.calls.trace(turn.session_id, turn.turn_id)
     in_sql = wiring.store.turns.result(turn.turn_id)
     checks = {
         "it completed": result.ending is Ending.COMPLETED,

@@ -69,7 +69,7 @@ def _park(on: Stage, count: int) -> tuple[tuple[Submitted, ...], list[Flag]]:
 
 
 def _is_parked(on: Stage, turn: Submitted) -> bool:
-    snapshot = on.client.wiring.snapshots.of(turn.session_id, turn.turn_id)
+    snapshot = on.client.wiring.state.snapshots.of(turn.session_id, turn.turn_id)
     if snapshot is None or snapshot.state.is_final:
         raise BenchFailure(f"turn {turn.turn_id} was to park, and ended")
     return snapshot.state is TurnState.PARKED

@@ -70,7 +70,10 @@ def pump(
     while any(_answer_all(wiring, used, profiler if name == pool else None) for name, used in pools.items()):
         pass
     for turn in load.turns:
-        if wiring.client.hget(wiring.keys.turn(turn.session_id, turn.turn_id), "awaits") != "nobody":
+        if (
+            wiring.state.redis.hget(wiring.state.keys.turn(turn.session_id, turn.turn_id), "awaits")
+            != "nobody"
+        ):
             raise BenchFailure(f"turn {turn.turn_id} has not finished though the queues are empty")
     return pools
 
@@ -96,7 +99,7 @@ def _answer_all(wiring: Wiring, pool: Pool, profiler: cProfile.Profile | None) -
     """Answer what is in the pool's queues now; returns how many doorbells that were."""
     bells: list[list[str | int]] = []
     for key in [key for queue in pool.queues for key in names.queue_keys(wiring.settings, queue)]:
-        while (text := cast("str | None", wiring.client.rpop(key))) is not None:
+        while (text := cast("str | None", wiring.state.redis.rpop(key))) is not None:
             bells.append(json.loads(json.loads(text)["body"])[0])
     began_s = time.process_time()
     if profiler is not None:

@@ -101,4 +101,4 @@ def stage(
             concurrency=concurrency,
         )
         with fleet:
-            yield Stage(client, fleet, int(client.wiring.client.info("server")["process_id"]), done_in)
+            yield Stage(client, fleet, int(client.wiring.state.redis.info("server")["process_id"]), done_in)

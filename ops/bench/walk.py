@@ -109,7 +109,7 @@ def _drive(wiring: Wiring, walk: Walk) -> tuple[list[str], list[str]]:
     """Answer doorbells until none is left; the functions of the two parts."""
     walk.met.clear()
     parts: list[list[str]] = []
-    settle = wiring.calls.settle
+    settle = wiring.state.calls.settle
 
     def settled(*args: Any, **given: Any) -> Any:
         try:
@@ -117,7 +117,7 @@ def _drive(wiring: Wiring, walk: Walk) -> tuple[list[str], list[str]]:
         finally:
             walk.is_on = False
 
-    wiring.calls.settle = settled
+    wiring.state.calls.settle = settled
     try:
         while (bell := _take(wiring)) is not None:
             answer, args = bell
@@ -128,7 +128,7 @@ def _drive(wiring: Wiring, walk: Walk) -> tuple[list[str], list[str]]:
                 parts.append(walk.functions)
                 walk.met.clear()
     finally:
-        wiring.calls.settle = settle
+        wiring.state.calls.settle = settle
     coordinator, worker = parts
     return coordinator, worker
 
@@ -141,7 +141,7 @@ def _take(wiring: Wiring) -> tuple[Callable[..., object], Sequence[Any]] | None:
     }
     for queue in names.ALL_QUEUES:
         for key in names.queue_keys(wiring.settings, queue):
-            text = cast("str | None", wiring.client.rpop(key))
+            text = cast("str | None", wiring.state.redis.rpop(key))
             if text is not None:
                 message = json.loads(text)
                 return tasks[message["headers"]["task"]], json.loads(message["body"])[0]

@@ -127,5 +127,5 @@ def test_a_turn_goes_through_all_stages(vault_world: World) -> None:
 
 
 def history_text(world: World) -> str:
-    client: Any = world.wiring.client
-    return " ".join(client.lrange(world.wiring.keys.of_session("s1", "history"), 0, -1))
+    client: Any = world.wiring.state.redis
+    return " ".join(client.lrange(world.wiring.state.keys.of_session("s1", "history"), 0, -1))

@@ -69,8 +69,10 @@ def test_a_token_reads_as_expired_within_a_second(
     running = threading.Thread(target=pump.drain)
     running.start()
     assert tool.running.wait(60)
-    client: Any = pump.wiring.client
-    wait_until(lambda: dict(client.pubsub_numsub(pump.wiring.keys.stops)).popitem()[1], "somebody listens")
+    client: Any = pump.wiring.state.redis
+    wait_until(
+        lambda: dict(client.pubsub_numsub(pump.wiring.state.keys.stops)).popitem()[1], "somebody listens"
+    )
     if gap:
         assert client.execute_command("CLIENT", "KILL", "TYPE", "pubsub"), "the fault fired"
     cancelled_at = time.monotonic()
@@ -80,7 +82,7 @@ def test_a_token_reads_as_expired_within_a_second(
 
     result = pump.finish(handle)
     assert result.ending is Ending.CANCELLED
-    [entry] = pump.wiring.calls.trace("s1", handle.turn_id)
+    [entry] = pump.wiring.state.calls.trace("s1", handle.turn_id)
     assert entry.status == status
     [message] = [m for m in pump.wiring.store.transcripts.of(handle.turn_id) if m.role == "tool"]
     match status:

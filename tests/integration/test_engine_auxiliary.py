@@ -231,7 +231,7 @@ def test_a_worker_that_dies_while_reflecting_does_not_reflect_again(
 ) -> None:
     model = Watched(*LOOKS, auxiliary=reviewer)
     pump = pumps(failing_tool(Brain("b", model.provider, thinking="low")))
-    auxiliary = pump.wiring.auxiliary
+    auxiliary = pump.wiring.state.auxiliary
     died: list[str] = []
 
     def dies(*_: Any) -> bool:
@@ -411,8 +411,8 @@ def test_a_limit_that_is_used_up_is_said_in_the_history(pumps: Pumps) -> None:
     pump = pumps(failing_tool(Brain("b", model.provider)))
     result = pump.finish(pump.submit("s1", "What is there?", limits={"max_total_tokens": 1050}))
     assert (result.stop_reason, result.steps) == (StopReason.MAX_TOTAL_TOKENS, 1)
-    client: Any = pump.wiring.client
-    last = json.loads(client.lindex(pump.wiring.keys.of_session("s1", "history"), -1))
+    client: Any = pump.wiring.state.redis
+    last = json.loads(client.lindex(pump.wiring.state.keys.of_session("s1", "history"), -1))
     assert (last["role"], last["content"]) == ("assistant", result.text)
 
 

@@ -41,7 +41,7 @@ def ref(handle: TurnHandle) -> CallRef:
 
 
 def status(pump: Pump, handle: TurnHandle) -> str:
-    (entry,) = pump.wiring.calls.trace(handle.session_id, handle.turn_id)
+    (entry,) = pump.wiring.state.calls.trace(handle.session_id, handle.turn_id)
     return entry.status
 
 
@@ -74,7 +74,7 @@ def start_intent(pump: Pump, handle: TurnHandle, owner: str = "dead") -> None:
 
 def test_p3_a_write_whose_worker_died_after_its_intent_is_unknown(pump: Pump) -> None:
     handle, _ = to_call(pump, "write")
-    pump.wiring.calls.claim(ref(handle), 1, "dead")
+    pump.wiring.state.calls.claim(ref(handle), 1, "dead")
     start_intent(pump, handle)
     lapse(pump, handle)
     assert status(pump, handle) == TraceStatus.UNKNOWN
@@ -87,7 +87,7 @@ def test_p3_a_write_whose_worker_died_after_its_intent_is_unknown(pump: Pump) ->
 @pytest.mark.parametrize("tool", ["write", "send", "destroy", "idem", "read"])
 def test_p3_a_call_whose_worker_died_before_it_started_runs_once(pump: Pump, tool: str) -> None:
     handle, bell = to_call(pump, tool)
-    pump.wiring.calls.claim(ref(handle), 1, "dead")
+    pump.wiring.state.calls.claim(ref(handle), 1, "dead")
     lapse(pump, handle)
     assert told(pump, handle)["text"] == f"{tool} x ok"
     assert [row["attempt"] for row in notes("start")] == [2]
@@ -99,7 +99,7 @@ def test_p3_a_voided_attempt_can_never_start(pumps: Pumps) -> None:
     """The worker froze between its claim and its intent, and thaws after the rescue."""
     pump, frozen = pumps(), pumps(owner="frozen")
     handle, bell = to_call(pump, "write")
-    claimed = frozen.wiring.calls.claim(ref(handle), 1, "frozen")
+    claimed = frozen.wiring.state.calls.claim(ref(handle), 1, "frozen")
     assert isinstance(claimed, CallClaim)
     lapse(pump, handle)
     assert frozen.wiring.runner._starts.start(claimed) == "left"  # pyright: ignore[reportPrivateUsage]
@@ -112,7 +112,7 @@ def test_p3_a_voided_attempt_can_never_start(pumps: Pumps) -> None:
 
 def test_p3_an_idempotent_write_runs_again_with_the_same_key(pump: Pump) -> None:
     handle, _ = to_call(pump, "idem")
-    pump.wiring.calls.claim(ref(handle), 1, "dead")
+    pump.wiring.state.calls.claim(ref(handle), 1, "dead")
     start_intent(pump, handle)
     lapse(pump, handle)
     assert told(pump, handle)["text"] == "idem x ok"
@@ -122,7 +122,7 @@ def test_p3_an_idempotent_write_runs_again_with_the_same_key(pump: Pump) -> None
 
 def test_p3_an_outcome_recorded_before_the_worker_died_is_the_outcome(pump: Pump) -> None:
     handle, _ = to_call(pump, "write")
-    pump.wiring.calls.claim(ref(handle), 1, "dead")
+    pump.wiring.state.calls.claim(ref(handle), 1, "dead")
     start_intent(pump, handle)
     pump.wiring.store.calls.record_outcome(
         handle.turn_id, "c1-0", 1, ToolSuccess(value="it was written"), late=False
@@ -183,12 +183,12 @@ def test_p4_a_late_write_becomes_a_notice_and_evidence(pump: Pump) -> None:
         ),
     )
     pump.drain("brainq.turns", "brainq.tools.local_write")
-    assert pump.wiring.calls.trace("s1", handle.turn_id)[0].status == TraceStatus.TIMED_OUT
+    assert pump.wiring.state.calls.trace("s1", handle.turn_id)[0].status == TraceStatus.TIMED_OUT
     (row,) = pump.wiring.store.calls.of(handle.turn_id)
     assert (row.outcome_kind, row.late) == ("timeout", False)
     open_gate("late")
     wait_until(
-        lambda: pump.wiring.calls.trace("s1", handle.turn_id)[0].status == TraceStatus.TIMED_OUT_LATE,
+        lambda: pump.wiring.state.calls.trace("s1", handle.turn_id)[0].status == TraceStatus.TIMED_OUT_LATE,
         "the late end was traced",
     )
     (row,) = pump.wiring.store.calls.of(handle.turn_id)
@@ -220,14 +220,14 @@ def test_p4_a_late_read_changes_nothing(pump: Pump) -> None:
         "s1", script([("hasty_read", {"name": "x", "gate": "late"})], [("read", {"name": "r"})])
     )
     pump.drain("brainq.turns", "brainq.tools.read_only")
-    before = pump.wiring.client.lrange(pump.wiring.keys.of_session("s1", "history"), 0, -1)
+    before = pump.wiring.state.redis.lrange(pump.wiring.state.keys.of_session("s1", "history"), 0, -1)
     open_gate("late")
     wait_until(
-        lambda: pump.wiring.calls.trace("s1", handle.turn_id)[0].status == TraceStatus.TIMED_OUT_LATE,
+        lambda: pump.wiring.state.calls.trace("s1", handle.turn_id)[0].status == TraceStatus.TIMED_OUT_LATE,
         "the late end was traced",
     )
-    assert pump.wiring.client.lrange(pump.wiring.keys.of_session("s1", "history"), 0, -1) == before
-    assert not pump.wiring.client.exists(pump.wiring.keys.of_session("s1", "notices"))
+    assert pump.wiring.state.redis.lrange(pump.wiring.state.keys.of_session("s1", "history"), 0, -1) == before
+    assert not pump.wiring.state.redis.exists(pump.wiring.state.keys.of_session("s1", "notices"))
     result = pump.finish(handle)
     assert [citation.source for citation in result.local_citations] == ["r.txt"]
 
@@ -236,9 +236,9 @@ def test_p4_a_late_read_changes_nothing(pump: Pump) -> None:
 def test_p4_what_ends_after_the_turn_is_told_as_it_ended(pump: Pump, how: str) -> None:
     handle, bell = to_call(pump, "write", gate="late")
     if how == "deadline":
-        budget = pump.wiring.keys.turn("s1", handle.turn_id) + ":budget"
-        seconds, micros = pump.wiring.client.time()
-        pump.wiring.client.hset(budget, "deadline", seconds * 1000 + micros // 1000 + START_MS)
+        budget = pump.wiring.state.keys.turn("s1", handle.turn_id) + ":budget"
+        seconds, micros = pump.wiring.state.redis.time()
+        pump.wiring.state.redis.hset(budget, "deadline", seconds * 1000 + micros // 1000 + START_MS)
     running = threading.Thread(target=lambda: pump.answer(bell))
     running.start()
     wait_until(lambda: notes("start"), "the write started")
@@ -249,10 +249,10 @@ def test_p4_what_ends_after_the_turn_is_told_as_it_ended(pump: Pump, how: str) -
     kept = status(pump, handle)
     # Of a cancel, worker and coordinator hear at the same time; either may be the first to write it down.
     assert kept == ("timed_out" if how == "deadline" else "unknown")
-    assert not pump.wiring.client.exists(pump.wiring.keys.of_session("s1", "notices"))
+    assert not pump.wiring.state.redis.exists(pump.wiring.state.keys.of_session("s1", "notices"))
     open_gate("late")
-    notices = pump.wiring.keys.of_session("s1", "notices")
-    wait_until(lambda: pump.wiring.client.exists(notices), "the late write left a notice")
+    notices = pump.wiring.state.keys.of_session("s1", "notices")
+    wait_until(lambda: pump.wiring.state.redis.exists(notices), "the late write left a notice")
     shown = json.loads(pump.finish(pump.submit("s1", script(final="$seen"))).text)
     assert ["succeeded after all" in m["text"] for m in shown if m["text"].startswith("[Notice")] == [True]
     (row,) = pump.wiring.store.calls.of(handle.turn_id)
@@ -264,13 +264,13 @@ def test_p7_an_abandoned_call_keeps_its_lane_until_it_ends(pump: Pump) -> None:
         "s1", script([("hasty_write", {"name": "x", "gate": "lane"})], [("write", {"name": "y"})])
     )
     wait_until(lambda: pump.drain() and notes("start"), "the first write started")
-    assert pump.wiring.calls.trace("s1", first.turn_id)[0].status == TraceStatus.TIMED_OUT
+    assert pump.wiring.state.calls.trace("s1", first.turn_id)[0].status == TraceStatus.TIMED_OUT
     # Several leases and sweeps later it is still held, because its process beats.
     for _ in range(40):
         pump.sweep()
         pump.drain()
         threading.Event().wait(0.02)
-    assert pump.wiring.calls.trace("s1", first.turn_id)[1].status == TraceStatus.WAITING
+    assert pump.wiring.state.calls.trace("s1", first.turn_id)[1].status == TraceStatus.WAITING
     assert len(notes("start")) == 1
     open_gate("lane")
     pump.finish(first)
@@ -281,7 +281,7 @@ def test_p7_an_abandoned_call_keeps_its_lane_until_it_ends(pump: Pump) -> None:
 def test_p7_a_thawed_attempt_does_not_free_the_lane_of_the_next_one(pumps: Pumps) -> None:
     pump, frozen = pumps(), pumps(owner="frozen")
     handle, _ = to_call(pump, "idem")
-    claimed = frozen.wiring.calls.claim(ref(handle), 1, "frozen")
+    claimed = frozen.wiring.state.calls.claim(ref(handle), 1, "frozen")
     assert isinstance(claimed, CallClaim)
     start_intent(pump, handle, owner="frozen")
     lapse(pump, handle)
@@ -292,7 +292,7 @@ def test_p7_a_thawed_attempt_does_not_free_the_lane_of_the_next_one(pumps: Pumps
     runner, token = frozen.wiring.runner, DeadlineToken(5)
     context = runner._context(claimed, tool, token)  # pyright: ignore[reportPrivateUsage]
     runner._run(claimed, tool, token, context)  # pyright: ignore[reportPrivateUsage]
-    (holder,) = pump.wiring.lanes.line("session:s1")
+    (holder,) = pump.wiring.state.lanes.line("session:s1")
     assert holder == ref(handle)
     pump.finish(handle)
     pump.finish(other)
@@ -300,9 +300,9 @@ def test_p7_a_thawed_attempt_does_not_free_the_lane_of_the_next_one(pumps: Pumps
 
 def test_p7_a_dead_workers_lane_is_freed(pump: Pump) -> None:
     handle, _ = to_call(pump, "write")
-    pump.wiring.calls.claim(ref(handle), 1, "dead")
+    pump.wiring.state.calls.claim(ref(handle), 1, "dead")
     start_intent(pump, handle)
     lapse(pump, handle)
     pump.finish(handle)
-    assert pump.wiring.lanes.line("session:s1") == []
+    assert pump.wiring.state.lanes.line("session:s1") == []
     assert pump.finish(pump.submit("s1", script([("write", {"name": "y"})]))).ending is Ending.COMPLETED

@@ -12,8 +12,8 @@ from tests.support.pump import Pump
 
 def time_passes(pump: Pump, turn_id: str, passed_s: float) -> None:
     """As long ago as that the turn became active: nobody has to wait for it."""
-    client: Any = pump.wiring.client
-    client.hincrby(pump.wiring.keys.named("budget", "s1", turn_id), "deadline", -int(passed_s * 1000))
+    client: Any = pump.wiring.state.redis
+    client.hincrby(pump.wiring.state.keys.named("budget", "s1", turn_id), "deadline", -int(passed_s * 1000))
 
 
 def test_a_live_turn_that_no_worker_took_in_time_ends_at_once_and_asks_nothing(pumps: Pumps) -> None:

@@ -41,11 +41,11 @@ def test_arguments_that_cannot_be_checked_cost_their_call_and_not_the_turn(pumps
     handle = pump.submit("s1", "Go.")
     result = pump.finish(handle)
     assert (result.ending, result.text, result.steps) == (Ending.COMPLETED, "done", 2)
-    broken, write = pump.wiring.calls.trace("s1", handle.turn_id)
+    broken, write = pump.wiring.state.calls.trace("s1", handle.turn_id)
     assert (broken.status, write.status) == (TraceStatus.DENIED, TraceStatus.COMPLETED)
     assert (
         "could not be checked (ToolSchemaError at "
-        in pump.wiring.runtime.results("s1", handle.turn_id)["c1-0"]
+        in pump.wiring.state.runtime.results("s1", handle.turn_id)["c1-0"]
     )
 
 
@@ -59,7 +59,7 @@ def test_a_fault_of_the_coordinator_ends_the_turn_at_once_with_its_type_and_plac
         tried.append(what)
         raise KeyError("a secret of the user's")
 
-    monkeypatch.setattr(pump.wiring.budgets, "claim", claim)
+    monkeypatch.setattr(pump.wiring.state.budgets, "claim", claim)
     result = pump.finish(pump.submit("s1", "Go."))
     assert (result.ending, result.stop_reason) == (Ending.FAILED, StopReason.INTERNAL_ERROR)
     assert result.error is not None
@@ -80,7 +80,7 @@ def test_a_server_that_is_away_is_waited_for(
 ) -> None:
     pump = pumps(brain_with_a_tool("write"))
     handle = pump.submit("s1", "Go.")
-    claim = pump.wiring.budgets.claim
+    claim = pump.wiring.state.budgets.claim
     tried: list[str] = []
 
     def away(*given: Any) -> Any:
@@ -89,7 +89,7 @@ def test_a_server_that_is_away_is_waited_for(
             raise trouble
         return claim(*given)
 
-    monkeypatch.setattr(pump.wiring.budgets, "claim", away)
+    monkeypatch.setattr(pump.wiring.state.budgets, "claim", away)
     result = pump.finish(handle)
     assert (result.text, tried) == ("done", ["tool_calls"] * 3)
     assert [spend.kind for spend in result.spends] == ["step", "step"], "the reply was kept"
@@ -100,13 +100,13 @@ def test_a_turn_that_cannot_be_looked_at_is_rung_for_again(
 ) -> None:
     pump = pumps(brain_with_a_tool("write"))
     handle = pump.submit("s1", "Go.")
-    look = pump.wiring.turns.look
+    look = pump.wiring.state.turns.look
 
     def away(*_: Any) -> Any:
-        monkeypatch.setattr(pump.wiring.turns, "look", look)
+        monkeypatch.setattr(pump.wiring.state.turns, "look", look)
         raise redis.ConnectionError("away")
 
-    monkeypatch.setattr(pump.wiring.turns, "look", away)
+    monkeypatch.setattr(pump.wiring.state.turns, "look", away)
     with pytest.raises(redis.ConnectionError):
         pump.drain()
     wait_until(lambda: pump.sweep() or pump.waiting(), "the turn is rung for again")

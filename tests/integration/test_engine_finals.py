@@ -121,8 +121,8 @@ def test_the_result_goes_out_while_a_step_keeps_failing(pump: Pump) -> None:
     result = handle.result(timeout_s=0)
     assert (result.text, len(result.warnings)) == ("done", 1)
     assert "usage: RuntimeError" in result.warnings[0]
-    row: Any = pump.wiring.client.hmget(
-        pump.wiring.keys.turn("s1", handle.turn_id), "closing_at", "result_at"
+    row: Any = pump.wiring.state.redis.hmget(
+        pump.wiring.state.keys.turn("s1", handle.turn_id), "closing_at", "result_at"
     )
     assert 300 <= int(row[1]) - int(row[0]) < 1500
     order("usage.raise", "")
@@ -134,7 +134,7 @@ def test_the_result_goes_out_while_a_step_keeps_failing(pump: Pump) -> None:
 
 
 def out(pump: Pump, handle: TurnHandle) -> bool:
-    return pump.wiring.events.result(handle.session_id, handle.turn_id) is not None
+    return pump.wiring.state.events.result(handle.session_id, handle.turn_id) is not None
 
 
 def test_the_sweeper_looks_as_soon_as_the_failing_time_is_up(pumps: Callable[..., Pump]) -> None:
@@ -144,14 +144,16 @@ def test_the_sweeper_looks_as_soon_as_the_failing_time_is_up(pumps: Callable[...
     handle = pump.submit("s1", script())
     pump.drain()
     claim = StepClaim("s1", handle.turn_id, "usage", "pump", 2, 1)
-    assert pump.wiring.finals.retry(claim, 25.0, "usage: late") == "LOST"  # the finalizer has given it back
+    assert (
+        pump.wiring.state.finals.retry(claim, 25.0, "usage: late") == "LOST"
+    )  # the finalizer has given it back
     wait_until(lambda: pump.wiring.sweeper.sweep() or out(pump, handle), "the result went out", timeout_s=60)
 
 
 def test_the_result_goes_out_when_nobody_serves_the_finalizer(
     pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("brainq.wiring.services.UNSERVED_S", 0.3)
+    monkeypatch.setattr("brainq.wiring.state.UNSERVED_S", 0.3)
     handle = pump.submit("s1", script())
     pump.drain("brainq.turns")
     wait_until(lambda: pump.sweep() or out(pump, handle), "the result went out")
@@ -171,16 +173,20 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
     while (bell := pump.take()) and bell.args[2:] != (step,):
         pump.answer(bell)
     assert bell is not None, f"{step} was never rung for"
-    claim = dead.wiring.finals.claim("s1", handle.turn_id, step, "dead")
+    claim = dead.wiring.state.finals.claim("s1", handle.turn_id, step, "dead")
     assert isinstance(claim, StepClaim)
     if effect:
         machine: Any = dead.wiring.finalizer
         found = machine._order.get(step)
-        turn = dead.wiring.finals.ended("s1", handle.turn_id)
+        turn = dead.wiring.state.finals.ended("s1", handle.turn_id)
         assert turn is not None
-        found.run(StepContext(claim, lambda: turn, dead.wiring.finals, machine._records, machine._brain))
+        found.run(
+            StepContext(claim, lambda: turn, dead.wiring.state.finals, machine._records, machine._brain)
+        )
     assert pump.answer(bell) == "dropped: held"
-    dead.wiring.client.hset(dead.wiring.keys.turn("s1", handle.turn_id), "fin_lease", 0)  # it lapses
+    dead.wiring.state.redis.hset(
+        dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0
+    )  # it lapses
     pump.settle(handle)
     result = handle.result(timeout_s=0)
     assert result.text == "done\n\nSources:\n- a.txt"
@@ -223,8 +229,10 @@ def test_a_finalizer_that_dies_between_two_steps_of_a_visit_is_followed_by_anoth
         dead.wiring.finalizer.run("s1", handle.turn_id, CHAIN[0], stand_in(fault))
     assert fault.went_on_with == CHAIN[1 : CHAIN.index(step) + 1]
     assert pump.drain() == 0, "nobody was rung: the step was taken without it"
-    assert pump.wiring.finals.claim("s1", handle.turn_id, step, "pump") == Dropped("held")
-    dead.wiring.client.hset(dead.wiring.keys.turn("s1", handle.turn_id), "fin_lease", 0)  # it lapses
+    assert pump.wiring.state.finals.claim("s1", handle.turn_id, step, "pump") == Dropped("held")
+    dead.wiring.state.redis.hset(
+        dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0
+    )  # it lapses
     pump.settle(handle)
     assert handle.result(timeout_s=0).text == "done\n\nSources:\n- a.txt"
     assert next(bell.args[2] for bell, _ in pump.bells if bell.queue == "brainq.finalize") == step
@@ -262,7 +270,9 @@ def test_a_step_this_release_does_not_know_is_passed_over(pump: Pump) -> None:
     handle = pump.submit("s1", script())
     pump.drain("brainq.turns")
     pump.take()
-    pump.wiring.client.hset(pump.wiring.keys.turn("s1", handle.turn_id), "fin_step", "gone-in-this-release")
+    pump.wiring.state.redis.hset(
+        pump.wiring.state.keys.turn("s1", handle.turn_id), "fin_step", "gone-in-this-release"
+    )
     pump.settle(handle)
     once_in_sql(pump, handle)
     assert result_events(handle) == 1

@@ -37,7 +37,7 @@ def test_a_session_begins_with_its_greeting_and_keeps_it(pumps: Callable[..., Pu
     assert seen[0][2:] == [("user", "Sails.")]
     assert seen[1] == [opened, hello, ("user", "Sails."), ("assistant", "answer 1"), ("user", "Red ones.")]
 
-    client: Any = pump.wiring.client
+    client: Any = pump.wiring.state.redis
     client.flushall()  # Redis lets the session go: it goes on from SQL
     pump.finish(pump.submit("s1", "How much?"))
     assert seen[2][:4] == seen[1][:4]

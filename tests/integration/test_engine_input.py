@@ -86,7 +86,7 @@ GOOD: dict[str, Any] = {"session_id": "s1", "user_message": "hello", "turn_id": 
 
 
 def stored(pump: Pump) -> tuple[list[Any], list[str]]:
-    keys: Any = pump.wiring.client.keys("*")
+    keys: Any = pump.wiring.state.redis.keys("*")
     return pump.wiring.store.turns.list(), keys
 
 

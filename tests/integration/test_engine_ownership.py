@@ -68,7 +68,7 @@ def test_p1_one_of_twenty_workers_advances_each_of_a_thousand_turns(pumps: Pumps
 def old_and_new_owner(pumps: Pumps) -> tuple[Pump, TurnClaim, TurnClaim]:
     pump = pumps()
     handle = pump.submit("s1", script())
-    old = pump.wiring.turns.claim("s1", handle.turn_id, 0, "old")
+    old = pump.wiring.state.turns.claim("s1", handle.turn_id, 0, "old")
     assert isinstance(old, TurnClaim)
 
     def rung() -> int:
@@ -78,14 +78,14 @@ def old_and_new_owner(pumps: Pumps) -> tuple[Pump, TurnClaim, TurnClaim]:
 
     fence = wait_until(rung, "the lapsed lease was rung for")
     assert fence == old.fence
-    new = pump.wiring.turns.claim("s1", handle.turn_id, fence, "new")
+    new = pump.wiring.state.turns.claim("s1", handle.turn_id, fence, "new")
     assert isinstance(new, TurnClaim)
     assert new.fence == old.fence + 1
     return pump, old, new
 
 
 def end(pump: Pump, claim: TurnClaim) -> object:
-    return pump.wiring.turns.end(
+    return pump.wiring.state.turns.end(
         claim,
         ending=Ending.COMPLETED,
         stop_reason=StopReason.ANSWERED,
@@ -103,7 +103,7 @@ def end(pump: Pump, claim: TurnClaim) -> object:
 
 def test_p1_every_write_of_an_old_fence_is_lost(pumps: Pumps) -> None:
     pump, old, new = old_and_new_owner(pumps)
-    turns = pump.wiring.turns
+    turns = pump.wiring.state.turns
     before = snapshot(pump)
     message = Message(role="assistant", content="from the old owner")
     for fence_of_old in (old, TurnClaim(old.session_id, old.turn_id, "new", old.fence, old.now_ms)):
@@ -124,7 +124,7 @@ def test_p1_every_write_of_an_old_fence_is_lost(pumps: Pumps) -> None:
 
 def snapshot(pump: Pump) -> dict[str, Any]:
     """Everything in Redis, by key."""
-    client: Any = pump.wiring.client
+    client: Any = pump.wiring.state.redis
     kept = sorted(client.keys("*"))
     return {key: dump(client, key) for key in kept}
 
@@ -150,30 +150,31 @@ def test_p1_a_second_run_of_a_script_changes_nothing(pump: Pump) -> None:
     request = pump.wiring.store.turns.request(handle.turn_id)
     assert request is not None
     before = snapshot(pump)
-    assert pump.wiring.turns.submit(request, Limits())[0] == "EXISTS"
-    claim = pump.wiring.turns.claim("s1", handle.turn_id, 0, "w")
+    assert pump.wiring.state.turns.submit(request, Limits())[0] == "EXISTS"
+    claim = pump.wiring.state.turns.claim("s1", handle.turn_id, 0, "w")
     assert isinstance(claim, TurnClaim)
     claimed = snapshot(pump)
-    assert pump.wiring.turns.claim("s1", handle.turn_id, 0, "w") == Dropped("stale")
-    assert pump.wiring.turns.claim("s1", handle.turn_id, 1, "w") == Dropped("held")
+    assert pump.wiring.state.turns.claim("s1", handle.turn_id, 0, "w") == Dropped("stale")
+    assert pump.wiring.state.turns.claim("s1", handle.turn_id, 1, "w") == Dropped("held")
     assert snapshot(pump) == claimed
     assert before.keys() <= claimed.keys()
     hello = [Message(role="user", content="hello")]
-    assert pump.wiring.turns.begin(claim, hello, "h")
+    assert pump.wiring.state.turns.begin(claim, hello, "h")
     begun = snapshot(pump)
-    assert pump.wiring.turns.begin(claim, hello, "h")
+    assert pump.wiring.state.turns.begin(claim, hello, "h")
     assert snapshot(pump) == begun
 
 
 @pytest.mark.parametrize("kind", ["steps", "tool_calls", "reflections"])
 def test_p6_two_hundred_racing_claims_get_exactly_the_maximum(pumps: Pumps, kind: str) -> None:
     workers = [pumps(owner=f"w{n}") for n in range(8)]
-    budgets = workers[0].wiring.budgets
+    budgets = workers[0].wiring.state.budgets
     budgets.create("s1", "t-1", Limits(max_steps=37, max_tool_calls=37, max_reflections=37))
     words = race(
         [
             lambda n=n: [  # type: ignore[misc]
-                workers[n % 8].wiring.budgets.claim("s1", "t-1", kind, [f"id-{n}-{i}"])[0] for i in range(10)
+                workers[n % 8].wiring.state.budgets.claim("s1", "t-1", kind, [f"id-{n}-{i}"])[0]
+                for i in range(10)
             ]
             for n in range(20)
         ]
@@ -183,7 +184,7 @@ def test_p6_two_hundred_racing_claims_get_exactly_the_maximum(pumps: Pumps, kind
 
 
 def test_p6_the_same_claim_pays_once(pump: Pump) -> None:
-    budgets = pump.wiring.budgets
+    budgets = pump.wiring.state.budgets
     budgets.create("s1", "t-1", Limits(max_steps=5, max_tool_calls=3))
     words = race([lambda: budgets.claim("s1", "t-1", "tool_calls", ["c1-0", "c1-1"]) for _ in range(16)])
     assert Counter(word for some in words for word in some) == {"CLAIMED": 2, "ALREADY": 30}
@@ -194,7 +195,7 @@ def test_p6_calls_over_the_budget_are_denied_in_the_models_order(pump: Pump) -> 
     calls = [("read", {"name": str(n)}) for n in range(5)]
     handle = pump.submit("s1", script(calls, [("read", {"name": "more"})]), limits={"max_tool_calls": 3})
     result = pump.finish(handle)
-    statuses = [entry.status for entry in pump.wiring.calls.trace("s1", handle.turn_id)]
+    statuses = [entry.status for entry in pump.wiring.state.calls.trace("s1", handle.turn_id)]
     assert statuses == ["completed"] * 3 + ["denied"] * 3
     assert result.tool_calls == 3
     assert len(notes("start")) == 3
@@ -203,12 +204,12 @@ def test_p6_calls_over_the_budget_are_denied_in_the_models_order(pump: Pump) -> 
 def test_p6_a_step_that_is_run_again_does_not_pay_twice(pumps: Pumps) -> None:
     first, second = pumps(owner="one"), pumps(owner="two")
     handle = first.submit("s1", script([("read", {"name": "a"})], final="end"), limits={"max_steps": 2})
-    claim = first.wiring.turns.claim("s1", handle.turn_id, 0, "dead")
+    claim = first.wiring.state.turns.claim("s1", handle.turn_id, 0, "dead")
     assert isinstance(claim, TurnClaim)
-    assert first.wiring.turns.begin_step(claim, 1000, 0, None) == StepBegun(1, 1)
+    assert first.wiring.state.turns.begin_step(claim, 1000, 0, None) == StepBegun(1, 1)
     result = second.finish(handle)
     assert (result.text, result.steps, result.stop_reason) == ("end", 2, StopReason.ANSWERED)
-    assert second.wiring.budgets.snapshot("s1", handle.turn_id).steps_used == 2
+    assert second.wiring.state.budgets.snapshot("s1", handle.turn_id).steps_used == 2
     assert result.input_tokens > 1000, "the lost attempt was not charged"
     attempts = [(row["step"], row["attempt"]) for row in notes("thinking")]
     assert attempts == [(1, 2), (2, 1)]
@@ -221,7 +222,7 @@ def test_p6_a_doorbell_that_comes_twice_does_not_pay_twice(pump: Pump) -> None:
         assert pump.answer(bell).startswith(("dropped", "gone")), bell
     result = pump.finish(handle)
     assert (result.steps, result.tool_calls) == (2, 2)
-    assert pump.wiring.budgets.snapshot("s1", handle.turn_id).tool_calls_used == 2
+    assert pump.wiring.state.budgets.snapshot("s1", handle.turn_id).tool_calls_used == 2
     assert Counter(row["name"] for row in notes("start")) == {"a": 1, "w": 1}
 
 
@@ -275,7 +276,7 @@ def test_an_advance_that_fails_lets_go_of_its_turn_and_is_no_lost_worker(
     pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handle = pump.submit("s1", script(final="after all"))
-    turns = pump.wiring.turns
+    turns = pump.wiring.state.turns
 
     def away(claim: TurnClaim) -> TurnView:
         raise ConnectionError("SQL or Redis is away")
@@ -288,4 +289,4 @@ def test_an_advance_that_fails_lets_go_of_its_turn_and_is_no_lost_worker(
             pump.answer(bell)
     wait_until(lambda: not turns.owner("s1", handle.turn_id), "the turn was let go of")
     assert pump.finish(handle).text == "after all"
-    assert pump.wiring.runtime.fields("s1", handle.turn_id).get("lost_attempts", "0") == "0"
+    assert pump.wiring.state.runtime.fields("s1", handle.turn_id).get("lost_attempts", "0") == "0"

@@ -19,7 +19,7 @@ def test_p3_a_change_that_did_not_report_its_end_is_unknown_and_made_once(pumps:
     handle = pump.submit("s1", asked, limits={"max_steps": 8, "max_tool_calls": 20})
     shown = json.loads(pump.finish(handle, timeout_s=60.0).text)
 
-    trace = pump.wiring.calls.trace("s1", handle.turn_id)
+    trace = pump.wiring.state.calls.trace("s1", handle.turn_id)
     assert [(entry.status, entry.detail) for entry in trace] == [
         (TraceStatus.COMPLETED, ""),
         (TraceStatus.UNKNOWN, "ProcessDied"),
@@ -47,7 +47,7 @@ def test_what_a_tool_says_of_its_failing_reaches_the_model_as_it_stands(pumps: C
     handle = pump.submit("s1", asked, limits={"max_steps": 8, "max_tool_calls": 20})
     shown = json.loads(pump.finish(handle, timeout_s=60.0).text)
     told = {message["call"]: message for message in shown if message["role"] == "tool"}
-    trace = {entry.call_id: entry for entry in pump.wiring.calls.trace("s1", handle.turn_id)}
+    trace = {entry.call_id: entry for entry in pump.wiring.state.calls.trace("s1", handle.turn_id)}
     assert all(message["error"] for message in told.values())
     for step, tool in enumerate(tools, 1):
         error, unknown, other = (f"c{step}-{n}" for n in range(3))

@@ -59,7 +59,7 @@ def test_only_a_repeat_that_can_bring_nothing_new_is_denied(pumps: Callable[...,
     assert pump.finish(handle).text == "done"
     assert ran == ["step_up"] * 3 + ["pay", "flaky", "look", "flaky", "once_only"]
 
-    trace = pump.wiring.calls.trace("s1", handle.turn_id)
+    trace = pump.wiring.state.calls.trace("s1", handle.turn_id)
     denied = [entry for entry in trace if entry.status is TraceStatus.DENIED]
     assert [(entry.tool, entry.detail, entry.effect) for entry in denied] == [
         ("pay", "duplicate", Effect.DESTRUCTIVE),
@@ -78,7 +78,7 @@ def test_only_a_repeat_that_can_bring_nothing_new_is_denied(pumps: Callable[...,
     assert [entry.call_id for entry in trace if entry.retryable] == ["c4-0"]
     # A denied call counts what was tried to mend it.
     assert pump.client.state("s1", handle.turn_id).repairs_by_call == {"c5-1": 1, "c5-3": 1}
-    told = pump.wiring.runtime.results("s1", handle.turn_id)
+    told = pump.wiring.state.runtime.results("s1", handle.turn_id)
     assert "no tool has changed anything since" in told["c3-0"]
 
 

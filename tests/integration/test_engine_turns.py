@@ -89,7 +89,9 @@ def test_p5_holds_over_several_steps(pump: Pump) -> None:
 
 
 def history(pump: Pump, session_id: str) -> list[dict[str, Any]]:
-    kept: Any = pump.wiring.client.lrange(pump.wiring.keys.of_session(session_id, "history"), 0, -1)
+    kept: Any = pump.wiring.state.redis.lrange(
+        pump.wiring.state.keys.of_session(session_id, "history"), 0, -1
+    )
     return [json.loads(item) for item in kept]
 
 
@@ -114,7 +116,7 @@ def test_p5_holds_when_a_turn_is_cancelled_in_the_middle(pump: Pump) -> None:
 
 
 def trace(pump: Pump, handle: Any) -> Any:
-    return pump.wiring.calls.trace(handle.session_id, handle.turn_id)
+    return pump.wiring.state.calls.trace(handle.session_id, handle.turn_id)
 
 
 def test_p5_holds_when_the_deadline_passes_in_the_middle(pump: Pump) -> None:
@@ -234,7 +236,7 @@ def test_cancel_stops_a_running_tool(pumps: Callable[..., Pump]) -> None:
 
 
 def trace_notice(pump: Pump) -> list[dict[str, Any]]:
-    kept: Any = pump.wiring.client.lrange(pump.wiring.keys.of_session("s1", "notices"), 0, -1)
+    kept: Any = pump.wiring.state.redis.lrange(pump.wiring.state.keys.of_session("s1", "notices"), 0, -1)
     return [json.loads(item) for item in kept]
 
 
@@ -271,8 +273,8 @@ def test_a_request_key_with_other_content_conflicts(pump: Pump) -> None:
 def test_sending_an_ended_turn_again_does_not_run_it_again(pump: Pump) -> None:
     handle = pump.submit("s1", script([("write", {"name": "w"})]), turn_id="turn-a")
     first = pump.finish(handle)
-    for key in pump.wiring.client.scan_iter("bq:{s1}*"):
-        pump.wiring.client.delete(key)  # as if keep_turn_s had passed
+    for key in pump.wiring.state.redis.scan_iter("bq:{s1}*"):
+        pump.wiring.state.redis.delete(key)  # as if keep_turn_s had passed
     again = pump.submit("s1", script([("write", {"name": "w"})]), turn_id="turn-a")
     assert not again.created
     pump.drain()

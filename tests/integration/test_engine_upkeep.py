@@ -55,7 +55,7 @@ def test_a_turn_that_redis_lost_begins_again_when_it_wrote_nothing(pump: Pump) -
     behind = pump.submit("s1", script(final="behind"))
     pump.drain("brainq.turns", "brainq.tools.read_only")
     assert notes("start", name="a")
-    pump.wiring.client.flushall()
+    pump.wiring.state.redis.flushall()
     assert compare(pump) == 2
     assert (pump.finish(handle).text, pump.finish(behind).text) == ("whole", "behind")
     assert len(notes("start", name="w")) == 1
@@ -65,7 +65,7 @@ def test_a_turn_that_redis_lost_after_a_write_began_ends_as_lost(pump: Pump) -> 
     handle = pump.submit("s1", script([("write", {"name": "w"})], [("write", {"name": "w2"})]))
     while not notes("stop"):
         assert pump.drain("brainq.turns", "brainq.tools.local_write")
-    pump.wiring.client.flushall()
+    pump.wiring.state.redis.flushall()
     compare(pump)
     result = pump.finish(handle)
     assert (result.ending, result.stop_reason) == (Ending.FAILED, StopReason.LOST)
@@ -75,7 +75,7 @@ def test_a_turn_that_redis_lost_after_a_write_began_ends_as_lost(pump: Pump) -> 
 
 def test_a_session_that_redis_lost_goes_on_from_sql(pump: Pump) -> None:
     first = pump.finish(pump.submit("s1", script(final="remember the milk")))
-    pump.wiring.client.flushall()
+    pump.wiring.state.redis.flushall()
     shown = json.loads(pump.finish(pump.submit("s1", script(final="$seen"))).text)
     assert first.text in [message["text"] for message in shown if message["role"] == "assistant"]
 
@@ -145,7 +145,7 @@ def test_p12_nothing_is_left_when_all_has_ended_and_expired(pump: Pump) -> None:
         pump.settle(handle)
     open_gate("late")
     wait_until(lambda: notes("stop", name="late"), "the late write ended")
-    client: Any = pump.wiring.client
+    client: Any = pump.wiring.state.redis
     of_all = {"bq:bells", "bq:swept"}
     wait_until(
         lambda: client.exists("bq:{s4}:notices") or client.exists("bq:{s4}:history") == 0,
@@ -169,7 +169,7 @@ def test_p12_keys_of_a_live_turn_never_expire(pumps: Pumps) -> None:
     pump = pumps(keep_turn_s=1, keep_session_s=1)
     pump.finish(pump.submit("s1", script()))
     handle = pump.submit("s1", script([("read", {"name": "a"})], [("write", {"name": "w"})], final="x"))
-    client: Any = pump.wiring.client
+    client: Any = pump.wiring.state.redis
     checked = 0
     while (bell := pump.take()) and bell.queue != "brainq.finalize":
         pump.answer(bell)

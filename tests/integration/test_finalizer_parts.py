@@ -102,14 +102,16 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
     ] != (step,):
         pump.answer(bell)
     assert bell is not None, f"{step} was never rung for"
-    claim: Any = dead.wiring.finals.claim("s1", handle.turn_id, step, "dead")
+    claim: Any = dead.wiring.state.finals.claim("s1", handle.turn_id, step, "dead")
     if effect:
         machine: Any = pump.wiring.finalizer
-        turn = dead.wiring.finals.ended("s1", handle.turn_id)
+        turn = dead.wiring.state.finals.ended("s1", handle.turn_id)
         assert turn is not None
         found = machine._order.get(step)
         found.run(
-            StepContext(claim, lambda: turn, dead.wiring.finals, machine._records, brain, machine._parts)
+            StepContext(
+                claim, lambda: turn, dead.wiring.state.finals, machine._records, brain, machine._parts
+            )
         )
     assert pump.answer(bell) == "dropped: held"
     while "decision" not in states(pump, handle):

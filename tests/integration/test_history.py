@@ -80,7 +80,7 @@ def test_a_transcript_has_arguments_and_results_live_and_afterwards(pumps: Calla
     ended = handle.transcript()
     assert ended[:3] == live
     assert (ended[3].role, ended[3].content) == ("assistant", "Three.")
-    pump.wiring.client.flushall()
+    pump.wiring.state.redis.flushall()
     assert pump.client.handle(handle.turn_id).transcript() == ended
 
 

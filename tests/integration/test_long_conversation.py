@@ -50,8 +50,8 @@ def test_it_stays_under_the_window_and_bounded_in_redis(pumps: Callable[..., Pum
 
     pump = pumps(brain, lease_s=5.0)
     handle = pump.submit("s1", "Where is the lamp?")
-    history = pump.wiring.keys.of_session("s1", "history")
-    client: Any = pump.wiring.client
+    history = pump.wiring.state.keys.of_session("s1", "history")
+    client: Any = pump.wiring.state.redis
     most_bytes = 0
     while bell := pump.take():
         pump.answer(bell)

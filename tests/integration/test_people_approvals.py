@@ -135,7 +135,7 @@ def test_a_denial_is_told_to_the_model_and_it_goes_on(pumps: Pumps) -> None:
     assert pump.client.deny(approval.id, reason="too dear", by="Bo").comment == "too dear"
     assert pump.finish(handle).text == "understood"
     assert model.results(2) == ["Not run: a person refused it: too dear."]
-    [entry] = pump.wiring.calls.trace("s1", handle.turn_id)
+    [entry] = pump.wiring.state.calls.trace("s1", handle.turn_id)
     assert (entry.status, entry.detail, ran) == ("denied", "approval", [])
     assert pump.wiring.store.calls.of(handle.turn_id) == []
 
@@ -183,7 +183,7 @@ def test_an_edit_asks_for_the_lanes_of_the_new_arguments(pumps: Pumps) -> None:
     handle = pump.submit("s1", "Go.")
     pump.drain()
     pump.client.edit(f"{handle.turn_id}.c1-0", {"name": "b"})
-    [entry] = pump.wiring.calls.trace("s1", handle.turn_id)
+    [entry] = pump.wiring.state.calls.trace("s1", handle.turn_id)
     assert "note:b" in entry.lanes
     assert "note:a" not in entry.lanes
     pump.finish(handle)
@@ -209,7 +209,7 @@ def test_a_read_that_needs_an_approval_waits_beside_reads_that_go_on(pumps: Pump
     pump.drain()
     assert (ran, awaits(handle)) == (["look a"], "parked people")
     pump.client.edit(f"{handle.turn_id}.c1-0", {"name": "q"})
-    entry = pump.wiring.calls.trace("s1", handle.turn_id)[0]
+    entry = pump.wiring.state.calls.trace("s1", handle.turn_id)[0]
     assert entry.lanes == (), "a read holds no lanes"
     pump.finish(handle)
     assert ran == ["look a", "peek q"], "a hold keeps no read"
@@ -407,7 +407,7 @@ def test_a_turn_that_goes_on_is_looked_at_soon(pumps: Pumps, decided: str) -> No
 
 
 def _looked_at_in_s(pump: Pump, handle: TurnHandle) -> float:
-    client: Any = pump.wiring.client
+    client: Any = pump.wiring.state.redis
     seconds, micros = client.time()
-    due_ms = client.zscore(pump.wiring.keys.index, f"{handle.session_id} {handle.turn_id}")
+    due_ms = client.zscore(pump.wiring.state.keys.index, f"{handle.session_id} {handle.turn_id}")
     return due_ms / 1000 - seconds - micros / 1e6

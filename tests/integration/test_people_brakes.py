@@ -101,7 +101,7 @@ def test_a_hold_stands_on_a_turn_that_a_producer_queues_again_before_the_sweeper
     pump = pumps(brain_of(Writes(), ran))
     handle = pump.submit("s1", "Go.")
     hold = handle.hold()
-    client: Any = pump.wiring.client
+    client: Any = pump.wiring.state.redis
     client.flushall()
     assert handle.steer("And that.").state == "accepted"
     held_until_released(pump, handle, hold.id, ran)
@@ -126,8 +126,8 @@ def test_a_hold_that_only_redis_lost_is_met_by_the_write_that_was_on_its_way(pum
     pump = pumps(brain_of(Writes(), ran))
     handle = pump.submit("s1", "Go.")
     hold = handle.hold()
-    client: Any = pump.wiring.client
-    client.hdel(pump.wiring.keys.turn("s1", handle.turn_id), "holds")
+    client: Any = pump.wiring.state.redis
+    client.hdel(pump.wiring.state.keys.turn("s1", handle.turn_id), "holds")
     pump.drain()
     assert not ran
     assert [standing.id for standing in handle.holds()] == [hold.id]
@@ -141,20 +141,20 @@ def test_a_hold_that_only_redis_lost_is_put_back_by_the_sweeper(pumps: Pumps) ->
     pump = pumps(brain_of(Writes()))
     handle = pump.submit("s1", "Go.")
     hold = handle.hold()
-    client: Any = pump.wiring.client
-    client.hdel(pump.wiring.keys.turn("s1", handle.turn_id), "holds")
-    assert pump.wiring.brakes.heal(0).healed == 1
+    client: Any = pump.wiring.state.redis
+    client.hdel(pump.wiring.state.keys.turn("s1", handle.turn_id), "holds")
+    assert pump.wiring.people.brakes.heal(0).healed == 1
     assert [standing.id for standing in handle.holds()] == [hold.id]
-    assert pump.wiring.brakes.heal(0).healed == 0
+    assert pump.wiring.people.brakes.heal(0).healed == 0
     hold.release()
-    assert pump.wiring.brakes.heal(0).healed == 0
+    assert pump.wiring.people.brakes.heal(0).healed == 0
 
 
 def test_a_flag_outlives_redis_data_before_a_turn_takes_it(pumps: Pumps) -> None:
     ran: list[str] = []
     pump = pumps(brain_of(Writes(), ran))
     flag = pump.client.session("s1").readiness("loading")
-    client: Any = pump.wiring.client
+    client: Any = pump.wiring.state.redis
     client.flushall()
     handle = pump.submit("s1", "Go.")
     held_until_released(pump, handle, flag.id, ran)
@@ -245,7 +245,7 @@ def test_a_cancel_is_written_down_while_redis_is_away_and_keeps_writes_from_star
         raise ConnectionError("Redis is away")
 
     with monkeypatch.context() as gone:
-        gone.setattr(pump.client.wiring.turns, "cancel", away)
+        gone.setattr(pump.client.wiring.state.turns, "cancel", away)
         with pytest.raises(Unreachable):
             handle.cancel("enough")
     assert not turn_field(pump, handle, "cancel")
@@ -262,7 +262,7 @@ def test_nothing_stands_after_a_turn_has_ended(pumps: Pumps) -> None:
     with pytest.raises(InvalidInput):
         handle.hold()
     assert handle.cancel() == "ended"
-    pump.wiring.brakes.heal(0)
+    pump.wiring.people.brakes.heal(0)
     assert not pump.wiring.store.brakes.of("s1", handle.turn_id)
 
 
@@ -278,14 +278,14 @@ def test_input_is_given_back_in_the_same_script_as_its_turn(
 
     class Killed(BaseException): ...
 
-    queue = pump.wiring.admission.queue
+    queue = pump.wiring.people.admission.queue
 
     def dies(*given: Any) -> None:
         queue(*given)
         raise Killed
 
     with monkeypatch.context() as dying:
-        dying.setattr(pump.wiring.admission, "queue", dies)
+        dying.setattr(pump.wiring.people.admission, "queue", dies)
         with pytest.raises(Killed):
             lose_redis(pump)
     pump.finish(handle)
@@ -309,10 +309,10 @@ def test_a_decision_outlives_redis_data_and_nobody_is_asked_again(pumps: Pumps, 
     lose_redis(pump)
     pump.drain()
     assert pump.client.approval(asked.id).state == "pending", "Redis asks again"
-    assert pump.wiring.approval_desk.heal() == 1
+    assert pump.wiring.people.approvals.heal() == 1
     seen = pump.client.approval(asked.id)
     assert (seen.state, seen.decided_by) == ("approved" if decision == "approve" else "denied", "ann")
-    assert pump.wiring.approval_desk.heal() == 0
+    assert pump.wiring.people.approvals.heal() == 0
     hold.release()
     pump.finish(handle)
     assert ("write b" in ran) == (decision == "approve")
@@ -331,7 +331,7 @@ def test_a_question_about_other_arguments_is_asked_and_shown_again(pumps: Pumps)
     pump.drain()
     (again,) = pump.client.approvals()
     assert (again.id, again.state, again.arguments) == (asked.id, "pending", {"name": "b"})
-    pump.wiring.approval_desk.heal()
+    pump.wiring.people.approvals.heal()
     assert pump.client.approval(asked.id).state == "pending"
     hold.release()
     pump.client.approve(asked.id)

@@ -117,9 +117,9 @@ def test_a_write_that_ignores_the_cancel_is_unknown_and_its_end_is_told_later(pu
         return (row.outcome_kind, row.late) == ("success", True)
 
     wait_until(late, "the late end is evidence")
-    client: Any = pump.wiring.client
+    client: Any = pump.wiring.state.redis
     wait_until(
-        lambda: client.llen(pump.wiring.keys.of_session("s1", "notices")), "the next turn is to be told"
+        lambda: client.llen(pump.wiring.state.keys.of_session("s1", "notices")), "the next turn is to be told"
     )
     pump.finish(pump.submit("s1", "And now?"))
     assert any("succeeded after all" in m.content for m in history(pump))
@@ -270,7 +270,7 @@ def test_a_worker_that_dies_after_the_cancel(pumps: Pumps) -> None:
     pump.drain("brainq.turns")
     take_call(pump)
     ref = _ref(handle)
-    claim = pump.wiring.calls.claim(ref, 1, "dead")
+    claim = pump.wiring.state.calls.claim(ref, 1, "dead")
     assert not isinstance(claim, Dropped)
     assert pump.wiring.store.calls.start(
         turn_id=handle.turn_id,
@@ -301,7 +301,7 @@ def test_a_cancel_outlives_a_coordinator_that_dies(pumps: Pumps) -> None:
     handle = pump.submit("s1", "Go.")
     bell = pump.take()
     assert bell is not None
-    claim = pump.wiring.turns.claim("s1", handle.turn_id, 0, "dead")
+    claim = pump.wiring.state.turns.claim("s1", handle.turn_id, 0, "dead")
     assert not isinstance(claim, Dropped)
     handle.cancel()
     while other.drain():

@@ -331,9 +331,9 @@ def test_a_worker_that_dies_between_the_childs_start_and_the_parking(pumps: Pump
     pump.drain("brainq.turns")
     take_call(pump)
     ref = CallRef("s1", handle.turn_id, "c1-0")
-    claim = pump.wiring.calls.claim(ref, 1, "dead")
+    claim = pump.wiring.state.calls.claim(ref, 1, "dead")
     assert not isinstance(claim, Dropped)
-    word, child_id = pump.wiring.children.start(claim, ChildTurn("leaf"))  # pyright: ignore[reportArgumentType]
+    word, child_id = pump.wiring.people.children.start(claim, ChildTurn("leaf"))  # pyright: ignore[reportArgumentType]
     assert (word, child_id) == ("STARTED", child_turn_id(handle.turn_id, "c1-0"))
     pump.finish(pump.client.handle(child_id))
     result = pump.finish(handle)
@@ -410,7 +410,7 @@ def test_a_child_is_paid_for_whose_worker_died_before_the_call_could_park(
         raise Killed
 
     with monkeypatch.context() as dying:
-        dying.setattr(pump.wiring.calls, "park", dies)
+        dying.setattr(pump.wiring.state.calls, "park", dies)
         with pytest.raises(Killed):
             pump.answer(_taken(pump, "brainq.tools.local_write"))
     swept_until(pump, lambda: statuses(pump, handle) == {"c1-0": "unknown"}, "the call is given up")

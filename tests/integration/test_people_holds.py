@@ -189,7 +189,9 @@ def test_a_hold_meets_the_next_attempt_of_a_call_whose_worker_died(pumps: Pumps,
     handle = pump.submit("s1", "Go.")
     pump.drain("brainq.turns")
     take_call(pump)
-    assert not isinstance(pump.wiring.calls.claim(CallRef("s1", handle.turn_id, "c1-0"), 1, "dead"), Dropped)
+    assert not isinstance(
+        pump.wiring.state.calls.claim(CallRef("s1", handle.turn_id, "c1-0"), 1, "dead"), Dropped
+    )
     swept_until(pump, pump.waiting, "it was asked for again")
     hold = handle.hold()
     assert pump.answer(take_call(pump)) == "dropped: held"

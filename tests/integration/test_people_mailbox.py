@@ -248,7 +248,7 @@ def test_a_turn_that_ends_between_the_look_and_the_mailbox_is_stale_too(
     looked: list[str] = []
 
     def looks_live(_: InputDesk, session_id: str, expected: str) -> None:
-        assert pump.wiring.sessions.live(session_id) == expected
+        assert pump.wiring.state.sessions.live(session_id) == expected
         pump.finish(handle)
         looked.append(expected)
 
@@ -287,7 +287,7 @@ def test_p8_a_steer_that_finds_its_turn_lost_brings_back_what_was_read_before(pu
     pump.drain("brainq.tools.read_only")
     pump.answer(pump.take("brainq.turns"))  # pyright: ignore[reportArgumentType]
     assert handle.receipt("m1").step == 2
-    pump.wiring.client.flushall()
+    pump.wiring.state.redis.flushall()
     handle.steer("two", client_message_id="m2")
     assert pump.finish(handle).ending is Ending.COMPLETED
     assert model.shown(1) == [("user", "Go."), ("user", "one" + FRAME), ("user", "two" + FRAME)]
@@ -301,7 +301,7 @@ def test_p3_what_is_done_to_a_lost_turn_does_not_begin_its_writes_again(pumps: P
     for queue in ("brainq.turns", "brainq.tools.local_write"):
         pump.drain(queue)
     assert ran == ["write b"]
-    pump.wiring.client.flushall()
+    pump.wiring.state.redis.flushall()
     if verb == "steer":
         handle.steer("more", client_message_id="m1")
     else:
@@ -448,7 +448,7 @@ def test_p8_a_coordinator_that_dies_while_the_model_reads_the_input(
     handle = pump.submit("s1", "Go.")
     model.meanwhile[1] = lambda: handle.steer("one", client_message_id="m1")
     with monkeypatch.context() as dying:
-        model.meanwhile[2] = lambda: dying.setattr(pump.wiring.turns, "end", _dies)
+        model.meanwhile[2] = lambda: dying.setattr(pump.wiring.state.turns, "end", _dies)
         with pytest.raises(KeyboardInterrupt):
             pump.drain()
     assert handle.receipt("m1").state == "consumed"

@@ -228,7 +228,7 @@ def die_running(pump: Pump, handle: TurnHandle) -> tuple[CallRef, str]:
     """A worker that has given its token away, and dies before it parks."""
     take_call(pump)
     ref = CallRef("s1", handle.turn_id, "c1-0")
-    claim = pump.wiring.calls.claim(ref, 1, "dead")
+    claim = pump.wiring.state.calls.claim(ref, 1, "dead")
     assert isinstance(claim, CallClaim)
     pump.wiring.store.calls.start(
         turn_id=handle.turn_id,
@@ -242,7 +242,7 @@ def die_running(pump: Pump, handle: TurnHandle) -> tuple[CallRef, str]:
         idempotency_key="",
         owner="dead",
     )
-    return ref, pump.wiring.calls.give_token(claim, new_outside_token(ref))
+    return ref, pump.wiring.state.calls.give_token(claim, new_outside_token(ref))
 
 
 def test_a_worker_killed_between_the_return_and_the_parking(pumps: Pumps) -> None:
@@ -270,9 +270,9 @@ def test_whoever_was_told_of_the_first_attempt_may_answer_the_next(pumps: Pumps)
     pump.drain("brainq.turns")
     take_call(pump)
     ref = CallRef("s1", handle.turn_id, "c1-0")
-    claim = pump.wiring.calls.claim(ref, 1, "dead")
+    claim = pump.wiring.state.calls.claim(ref, 1, "dead")
     assert isinstance(claim, CallClaim)
-    token = pump.wiring.calls.give_token(claim, new_outside_token(ref))
+    token = pump.wiring.state.calls.give_token(claim, new_outside_token(ref))
     swept_until(pump, lambda: pump.drain() or outside.tokens, "another worker ran it")
     assert outside.tokens == {"a": token}
     assert pump.client.complete_call(token, "answer") == "settled"
@@ -310,7 +310,7 @@ def test_a_read_whose_worker_was_killed_before_it_parked_asks_again(pumps: Pumps
     pump.drain("brainq.turns")
     take_call(pump)
     ref = CallRef("s1", handle.turn_id, "c1-0")
-    assert not isinstance(pump.wiring.calls.claim(ref, 1, "dead"), Dropped)
+    assert not isinstance(pump.wiring.state.calls.claim(ref, 1, "dead"), Dropped)
     swept_until(pump, lambda: pump.drain() or "a" in outside.tokens, "another worker ran it")
     assert awaits(handle) == "parked outside"
     pump.client.complete_call(outside.tokens["a"], "answer")
@@ -397,8 +397,8 @@ def test_a_parked_write_frees_its_lane_for_its_sessions_next_writes(pumps: Pumps
     """Its function has ended; what follows in its own turn waits all the same."""
     outside = Outside(("job", {"number": "1"}))
     pump, handle = parked(pumps, outside)
-    lanes: Any = pump.wiring.client
-    wait_until(lambda: not lanes.zcard(pump.wiring.keys.lane_leases), "nobody holds a lane")
+    lanes: Any = pump.wiring.state.redis
+    wait_until(lambda: not lanes.zcard(pump.wiring.state.keys.lane_leases), "nobody holds a lane")
     pump.client.complete_call("job-1", "ok")
     pump.finish(handle)
 

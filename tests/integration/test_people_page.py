@@ -72,7 +72,7 @@ def test_a_turn_is_held_steered_and_approved(pump: Pump, capsys: pytest.CaptureF
     assert capsys.readouterr().out == "It is done.\n"
     handle = names["handle"]
     assert handle.session_id == "tuesday"
-    (refund,) = pump.wiring.calls.trace("tuesday", handle.turn_id)
+    (refund,) = pump.wiring.state.calls.trace("tuesday", handle.turn_id)
     assert (refund.tool, refund.status) == ("refund", TraceStatus.COMPLETED)
     kinds = [event.kind for event in pump.client.handle(handle.turn_id).events()]
     assert {"hold.placed", "hold.released", "approval.requested"} <= set(kinds)
@@ -91,7 +91,7 @@ def test_a_web_handler_decides_once(pump: Pump) -> None:
         assert (code, decided["state"]) == (200, "denied")
         assert decide(shown["id"], shown["args_hash"], True, "bob")[0] == 409
         assert handle.result(timeout_s=60).text == "It is done."
-    (refund,) = pump.wiring.calls.trace("monday", handle.turn_id)
+    (refund,) = pump.wiring.state.calls.trace("monday", handle.turn_id)
     assert refund.status is TraceStatus.DENIED
 
 
@@ -101,7 +101,7 @@ def test_what_comes_from_outside_ends_the_call(pump: Pump, capsys: pytest.Captur
         exec(compile(blocks("people.md")[3], "people.md", "exec"), names)
     assert capsys.readouterr().out == "It is done.\n"
     handle = names["handle"]
-    assert pump.wiring.runtime.results("wednesday", handle.turn_id)["c1-0"] == '{"ordered":12}'
+    assert pump.wiring.state.runtime.results("wednesday", handle.turn_id)["c1-0"] == '{"ordered":12}'
 
 
 def test_a_selection_is_given_as_the_page_says() -> None:

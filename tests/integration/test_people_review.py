@@ -35,7 +35,7 @@ def _summary(_: ModelRequest) -> ModelReply:
 
 
 def forget(pump: Pump) -> None:
-    client: Any = pump.wiring.client
+    client: Any = pump.wiring.state.redis
     client.flushall()
 
 

@@ -34,14 +34,14 @@ DOCUMENTED = {
 
 
 def budget_of(pump: Pump, name: str = "b-1") -> TurnBudget:
-    return TurnBudget.create(60.0, 2, state=pump.wiring.budgets, session_id="s1", turn_id=name)
+    return TurnBudget.create(60.0, 2, state=pump.wiring.state.budgets, session_id="s1", turn_id=name)
 
 
 def test_a_budget_is_made_once_and_attached_to_by_id(pump: Pump) -> None:
     budget = budget_of(pump)
     with pytest.raises(SetupError, match="attach"):
         budget_of(pump)
-    other = TurnBudget(pump.wiring.budgets, "s1", "b-1")
+    other = TurnBudget(pump.wiring.state.budgets, "s1", "b-1")
     assert budget.claim_step()
     assert other.snapshot()["steps_used"] == 1
     assert other.snapshot().keys() >= DOCUMENTED
@@ -69,14 +69,14 @@ def test_a_budget_counts_tokens_once_a_spending(pump: Pump) -> None:
 
 
 def test_a_tools_time_never_reaches_past_the_deadline(pump: Pump) -> None:
-    short = TurnBudget.create(2.0, state=pump.wiring.budgets, session_id="s1", turn_id="b-2")
+    short = TurnBudget.create(2.0, state=pump.wiring.state.budgets, session_id="s1", turn_id="b-2")
     assert 0 < short.per_tool_remaining_s(45) <= 2.0
     assert short.per_tool_remaining_s(0.5) == 0.5
     assert 0 < short.tool_deadline(45) - time.monotonic() <= 2.0
     assert 0 < short.tool_deadline(0.5) - time.monotonic() <= 0.5
     assert not short.is_expired
     with pytest.raises(TurnNotFound, match="b-3"):
-        _ = TurnBudget(pump.wiring.budgets, "s1", "b-3").remaining_s
+        _ = TurnBudget(pump.wiring.state.budgets, "s1", "b-3").remaining_s
 
 
 def state_of(pump: Pump, turn_id: str) -> TurnRuntimeState:

@@ -193,7 +193,7 @@ def test_redis_is_waited_for_before_the_model_is_asked(stages: Callable[..., Sta
 
 def test_a_step_that_was_begun_and_whose_answer_was_lost_is_begun_once(stages: Callable[..., Stage]) -> None:
     stage = stages()
-    turns: Any = stage.worker.wiring.turns
+    turns: Any = stage.worker.wiring.state.turns
     begin_step = turns.begin_step
 
     def dropped(*given: Any) -> Any:
@@ -218,8 +218,8 @@ def test_a_turn_that_another_worker_took_meanwhile_is_lost_to_the_first(stages: 
         stage.model.done = lambda: None
         stage.model.at = {}
         proxy.go_away()
-        client: Any = stage.outside.wiring.client
-        key = stage.outside.wiring.keys.turn("s1", stage.model.turn_id)
+        client: Any = stage.outside.wiring.state.redis
+        key = stage.outside.wiring.state.keys.turn("s1", stage.model.turn_id)
         client.hset(key, "lease_until", 1)  # as if the lease had lapsed
         stage.outside.sweep()
         bell = stage.outside.take("brainq.turns")

@@ -17,8 +17,8 @@ SELDOM_S = 15 * 60.0
 
 
 def due_in_s(pump: Pump, handle: TurnHandle) -> float | None:
-    client: Any = pump.wiring.client
-    at_ms = client.zscore(pump.wiring.keys.index, f"{handle.session_id} {handle.turn_id}")
+    client: Any = pump.wiring.state.redis
+    at_ms = client.zscore(pump.wiring.state.keys.index, f"{handle.session_id} {handle.turn_id}")
     return None if at_ms is None else at_ms / 1000 - time.time()
 
 
@@ -53,7 +53,7 @@ def test_a_parked_turn_goes_on_though_its_doorbell_is_lost_and_nobody_asked_for_
     (standing,) = handle.holds()
     # All that whoever released it did: then its process died, and the doorbell was lost with it.
     assert pump.wiring.store.brakes.over("s1", standing.id)
-    assert pump.wiring.holds.release("s1", handle.turn_id, standing.id) == "RELEASED"
+    assert pump.wiring.state.holds.release("s1", handle.turn_id, standing.id) == "RELEASED"
     while pump.take():
         pass
     due_s = due_in_s(pump, handle)
@@ -66,8 +66,8 @@ def test_a_parked_turn_goes_on_though_its_doorbell_is_lost_and_nobody_asked_for_
 def test_a_turn_that_lost_its_place_in_the_index_is_looked_at_again(pumps: Pumps) -> None:
     pump = pumps(brain_of(Watched(WRITE, says("done"))))
     handle = pump.submit("s1", "Go.")
-    client: Any = pump.wiring.client
-    client.delete(pump.wiring.keys.index)
+    client: Any = pump.wiring.state.redis
+    client.delete(pump.wiring.state.keys.index)
     while pump.take():
         pass
     pump.sweep()
@@ -92,14 +92,14 @@ def test_a_turn_that_is_over_is_not_looked_at(pump: Pump) -> None:
 
 
 def test_redis_has_another_epoch_once_it_was_emptied(pump: Pump) -> None:
-    before = pump.wiring.index.epoch()
-    assert pump.wiring.index.epoch() == before
-    pump.wiring.client.flushall()
-    assert pump.wiring.index.epoch() != before
+    before = pump.wiring.state.index.epoch()
+    assert pump.wiring.state.index.epoch() == before
+    pump.wiring.state.redis.flushall()
+    assert pump.wiring.state.index.epoch() != before
 
 
 def test_one_sweeper_compares_until_it_no_longer_asks(pumps: Pumps) -> None:
-    one, other = (pumps(brain_of(Watched(WRITE, says("done")))).wiring.index for _ in range(2))
+    one, other = (pumps(brain_of(Watched(WRITE, says("done")))).wiring.state.index for _ in range(2))
     assert one.take_comparing(0.3)
     assert not other.take_comparing(0.3)
     assert one.take_comparing(0.3)

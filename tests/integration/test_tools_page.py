@@ -57,7 +57,7 @@ def test_each_tool_of_the_page_ends_as_it_says(pumps: Callable[..., Pump], desk:
     result = pump.finish(handle, timeout_s=60.0)
     assert result.text == "done"
 
-    trace = pump.wiring.calls.trace("s1", handle.turn_id)
+    trace = pump.wiring.state.calls.trace("s1", handle.turn_id)
     otherwise = {7: TraceStatus.FAILED, 8: TraceStatus.UNKNOWN}
     for index, entry in enumerate(entry for entry in trace if entry.step == 1):
         assert entry.status is otherwise.get(index, TraceStatus.COMPLETED), entry
@@ -69,7 +69,7 @@ def test_each_tool_of_the_page_ends_as_it_says(pumps: Callable[..., Pump], desk:
     assert lanes["put_in_cart"] == ("cart:s1", "item:tea")
     assert lanes["refund"] == ("session:s1",)
 
-    told = pump.wiring.runtime.results("s1", handle.turn_id)
+    told = pump.wiring.state.runtime.results("s1", handle.turn_id)
     assert told["c1-0"] == "paint the hull"
     assert (told["c1-3"], told["c1-5"]) == ('["boat.md"]', "6")
     assert told["c1-7"] == "There is no note none.md. search_notes finds names."

@@ -16,6 +16,7 @@ from brainq.contracts.recorded import RecordedTurn
 from brainq.finalize.judging import JudgeRunner
 from brainq.finalize.retry import Retried
 from brainq.providers.scripted import ScriptedProvider, calls, says
+from brainq.wiring.finalizer import auxiliary_model, make_recall
 from tests.support.pump import Pump
 
 MESSAGE = "I prefer short answers. Where does the boat lie?"
@@ -95,9 +96,9 @@ def runner_of(pump: Pump, **options: Any) -> JudgeRunner:
     wiring = pump.wiring
     return JudgeRunner(
         own=tuple(wiring.brain.judges.values()),
-        auxiliary=wiring.auxiliary_model,
+        auxiliary=auxiliary_model(wiring.brain),
         rows=wiring.store.judgements,
-        recorded=wiring.recall.recorded,
+        recorded=make_recall(wiring.parts).recorded,
         beats=wiring.judge_beats,
         lease_s=wiring.settings.lease_s,
         redact=wiring.brain.redact_logs,
@@ -119,10 +120,10 @@ def judgements(pump: Pump, handle: TurnHandle) -> dict[str, Any]:
 
 def forget(pump: Pump) -> None:
     """Redis lets everything go."""
-    client: Any = pump.wiring.client
+    client: Any = pump.wiring.state.redis
     client.flushall()
 
 
 def left_in_redis(pump: Pump) -> list[str]:
-    client: Any = pump.wiring.client
+    client: Any = pump.wiring.state.redis
     return client.keys("*")

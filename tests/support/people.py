@@ -91,7 +91,7 @@ def brain_of(
 
 def statuses(pump: Pump, handle: TurnHandle) -> dict[str, str]:
     """Call id -> its status."""
-    trace = pump.wiring.calls.trace(handle.session_id, handle.turn_id)
+    trace = pump.wiring.state.calls.trace(handle.session_id, handle.turn_id)
     return {entry.call_id: entry.status.value for entry in trace}
 
 
@@ -104,8 +104,8 @@ def awaits(handle: TurnHandle) -> str:
 
 def history(pump: Pump, session_id: str = "s1") -> list[Message]:
     """The session's conversation as Redis keeps it."""
-    client: Any = pump.wiring.client
-    kept = client.lrange(pump.wiring.keys.of_session(session_id, "history"), 0, -1)
+    client: Any = pump.wiring.state.redis
+    kept = client.lrange(pump.wiring.state.keys.of_session(session_id, "history"), 0, -1)
     return [Message.model_validate_json(item) for item in kept]
 
 
@@ -115,14 +115,14 @@ def events(handle: TurnHandle, kind: str = "") -> list[TurnEvent]:
 
 
 def turn_field(pump: Pump, handle: TurnHandle, name: str) -> str:
-    client: Any = pump.wiring.client
-    return client.hget(pump.wiring.keys.turn(handle.session_id, handle.turn_id), name) or ""
+    client: Any = pump.wiring.state.redis
+    return client.hget(pump.wiring.state.keys.turn(handle.session_id, handle.turn_id), name) or ""
 
 
 def time_is_up(pump: Pump, handle: TurnHandle) -> None:
     """Whatever the turn waits for has been waited for too long: nobody has to wait for that."""
-    client: Any = pump.wiring.client
-    turn = pump.wiring.keys.turn(handle.session_id, handle.turn_id)
+    client: Any = pump.wiring.state.redis
+    turn = pump.wiring.state.keys.turn(handle.session_id, handle.turn_id)
     held = json.loads(client.hget(turn, "holds") or "{}")
     if held:
         client.hset(turn, "holds", json.dumps({name: hold | {"ends": 1} for name, hold in held.items()}))
@@ -133,15 +133,15 @@ def time_is_up(pump: Pump, handle: TurnHandle) -> None:
 
 def parked_since(pump: Pump, handle: TurnHandle, ago_s: float) -> None:
     """The turn has been parked for so much longer, and its deadline stood still meanwhile."""
-    client: Any = pump.wiring.client
-    turn = pump.wiring.keys.turn(handle.session_id, handle.turn_id)
+    client: Any = pump.wiring.state.redis
+    turn = pump.wiring.state.keys.turn(handle.session_id, handle.turn_id)
     client.hincrby(turn, "parked_at", -int(ago_s * 1000))
     client.hincrby(turn + ":budget", "deadline", -int(ago_s * 1000))
 
 
 def lose_redis(pump: Pump) -> None:
     """Redis lets everything go, and the sweeper compares it with SQL."""
-    client: Any = pump.wiring.client
+    client: Any = pump.wiring.state.redis
     client.flushall()
     assert pump.wiring.sweeper._comparer.compare(0).healed  # pyright: ignore[reportPrivateUsage]
 
@@ -149,7 +149,7 @@ def lose_redis(pump: Pump) -> None:
 def heal_inputs(pump: Pump, monkeypatch: Any) -> None:
     """What the sweeper does with input that has been left half done for a while."""
     monkeypatch.setattr("brainq.people.inputs.SETTLING_S", -1.0)
-    pump.wiring.inputs.heal(0)
+    pump.wiring.people.inputs.heal(0)
 
 
 def take_call(pump: Pump) -> Bell:

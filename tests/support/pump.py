@@ -94,7 +94,7 @@ class Pump:
         """Pop the next doorbell of `queues` (by default of any) without answering it."""
         for queue in queues or names.ALL_QUEUES:
             for key in self._keys(queue):
-                text: Any = self.wiring.client.rpop(key)
+                text: Any = self.wiring.state.redis.rpop(key)
                 if text:
                     return _bell(queue, text)
         return None
@@ -142,8 +142,8 @@ class Pump:
 
     def sweep(self) -> None:
         """One sweep that looks at every turn, due or not."""
-        index = self.wiring.keys.index
-        client: Any = self.wiring.client
+        index = self.wiring.state.keys.index
+        client: Any = self.wiring.state.redis
         for member in client.zrange(index, 0, -1):
             client.zadd(index, {member: 0}, xx=True)
         self.wiring.sweeper.sweep()
@@ -179,7 +179,7 @@ class Pump:
         self.close()
 
     def _list(self, queue: str) -> list[str]:
-        client: Any = self.wiring.client
+        client: Any = self.wiring.state.redis
         return [text for key in reversed(self._keys(queue)) for text in client.lrange(key, 0, -1)]
 
     def _keys(self, queue: str) -> list[str]:

@@ -145,7 +145,7 @@ class Arena:
         kinds = Counter(event.kind for event in events)
         assert (kinds[EventKind.TURN_CLOSING], kinds[EventKind.RESULT]) == (1, 1)
 
-        trace = {entry.call_id: entry.status for entry in self.pump.wiring.calls.trace(sid, tid)}
+        trace = {entry.call_id: entry.status for entry in self.pump.wiring.state.calls.trace(sid, tid)}
         kept = {entry.call_id: entry.status for entry in store.traces.of(tid)}
         assert kept == trace
         assert all(status.is_settled for status in trace.values()), trace
@@ -174,6 +174,6 @@ class Arena:
         return self._messages(session_id, "notices")
 
     def _messages(self, session_id: str, part: str) -> list[Message]:
-        client: Any = self.pump.wiring.client
-        kept = client.lrange(self.pump.wiring.keys.of_session(session_id, part), 0, -1)
+        client: Any = self.pump.wiring.state.redis
+        kept = client.lrange(self.pump.wiring.state.keys.of_session(session_id, part), 0, -1)
         return [Message.model_validate_json(item) for item in kept]

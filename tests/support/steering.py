@@ -104,7 +104,7 @@ def other_process(
 def main() -> None:
     with Client() as client:
         steers = [Steer(**fields) for fields in json.loads(sys.stdin.readline())]
-        client.wiring.client.ping()
+        client.wiring.state.redis.ping()
         _ = client.wiring.store
         print("ready", flush=True)
         sys.stdin.readline()

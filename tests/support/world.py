@@ -130,7 +130,7 @@ class World:
         return int(self.trace(handle)[index].owner.rpartition("-")[2])
 
     def trace(self, handle: TurnHandle) -> tuple[ToolTraceEntry, ...]:
-        return self.wiring.calls.trace(handle.session_id, handle.turn_id)
+        return self.wiring.state.calls.trace(handle.session_id, handle.turn_id)
 
     def status(self, handle: TurnHandle, index: int = 0) -> str:
         found = self.trace(handle)

@@ -10,7 +10,7 @@ from brainq.cli.checks.libraries import check_libraries
 from brainq.cli.checks.redis import check_redis
 from brainq.cli.checks.sql import check_sql
 from brainq.cli.checks.sweeper import check_sweeper
-from brainq.cli.reach import redis_url
+from brainq.devserver.resolve import known_redis
 from brainq.errors import SetupError
 from brainq.preflight.check import Check, fail
 from brainq.preflight.redis import check_broker as check_broker_answer
@@ -30,7 +30,7 @@ def run_checks() -> Iterator[Check]:
     yield from check_brain(settings)
     yield from check_sql(settings)
     try:
-        url = redis_url(settings)
+        url = known_redis(settings)
     except SetupError as error:
         yield fail("redis", str(error).partition(". ")[0], str(error).partition(". ")[2])
         return

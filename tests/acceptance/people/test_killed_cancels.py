@@ -81,7 +81,7 @@ def test_the_coordinator_that_ends_a_cancelled_turn_dies(stormy: World, sid: str
 def reaches_redis(world: World) -> bool:
     """Each connection that was in use fails once: nothing is repeated blindly."""
     try:
-        return all(world.wiring.client.execute_command("EVAL", "return 1", 0) for _ in range(2 * LINES))
+        return all(world.wiring.state.redis.execute_command("EVAL", "return 1", 0) for _ in range(2 * LINES))
     except redis.ConnectionError:
         return False
 

@@ -86,9 +86,9 @@ def test_the_sender_dies_between_sql_and_the_mailbox(
     turn = stormy.client.submit(sid, script([("sign", {"name": "a"})]))
     parked(turn)
     neighbours(stormy).dies(
-        "mailbox.put", ["handle", turn.turn_id], "steer", "and pears", client_message_id="m1"
+        "state.mailbox.put", ["handle", turn.turn_id], "steer", "and pears", client_message_id="m1"
     )
-    told = stormy.wiring.mailbox
+    told = stormy.wiring.state.mailbox
     assert (turn.receipt("m1").state, told.receipt(sid, turn.turn_id, "m1")) == ("accepted", None)
     if ending == "is cancelled":
         turn.cancel()
@@ -129,7 +129,7 @@ def test_the_sender_of_an_interrupt_dies_between_sql_and_redis(
     behind = stormy.client.submit(sid, "behind")
     parked(live)
     neighbours(stormy).dies(
-        "turns.submit", ["client"], "submit", sid, "at once", turn_id=f"t-{sid}", on_busy="interrupt"
+        "state.turns.submit", ["client"], "submit", sid, "at once", turn_id=f"t-{sid}", on_busy="interrupt"
     )
     jumped = stormy.client.handle(f"t-{sid}")
     assert jumped.result(timeout_s=60).text == "heard: at once"

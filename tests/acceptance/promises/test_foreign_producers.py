@@ -30,7 +30,7 @@ def test_kombu_with_three_headers(calm: World, sid: str) -> None:
 
 
 def test_a_text_pushed_by_hand(calm: World, sid: str) -> None:
-    push_by_hand(calm.wiring.client, fields(sid, "by hand"))
+    push_by_hand(calm.wiring.state.redis, fields(sid, "by hand"))
     assert text_of(calm, f"t-{sid}") == "by hand"
 
 

@@ -24,13 +24,13 @@ def freeze(world: World, pool: str, pid: int) -> Worker:
 
 def state_of(world: World, sid: str, turn_id: str) -> tuple[Any, ...]:
     """All that a late writer could change."""
-    client: Any = world.wiring.client
-    turn = world.wiring.keys.turn(sid, turn_id)
+    client: Any = world.wiring.state.redis
+    turn = world.wiring.state.keys.turn(sid, turn_id)
     return (
         client.hgetall(turn),
         client.hgetall(f"{turn}:budget"),
         client.xrange(f"{turn}:events"),
-        client.lrange(world.wiring.keys.of_session(sid, "history"), 0, -1),
+        client.lrange(world.wiring.state.keys.of_session(sid, "history"), 0, -1),
     )
 
 
@@ -69,8 +69,8 @@ def test_a_write_whose_worker_thaws_stays_unknown_and_its_end_is_told(stormy: Wo
         stormy.fleet.kill(frozen, signal.SIGCONT)
     open_gate(f"w-{sid}")
     wait_until(lambda: notes("stop", turn=handle.turn_id), "the write came to its end after all")
-    notices = stormy.wiring.keys.of_session(sid, "notices")
-    wait_until(lambda: stormy.wiring.client.exists(notices), "its end was left for the next turn")
+    notices = stormy.wiring.state.keys.of_session(sid, "notices")
+    wait_until(lambda: stormy.wiring.state.redis.exists(notices), "its end was left for the next turn")
     assert state_of(stormy, sid, handle.turn_id) == before
     assert stormy.status(handle) == TraceStatus.UNKNOWN
     assert len(notes("start", turn=handle.turn_id)) == 1

@@ -107,14 +107,14 @@ def test_approve_against_deny(arena_of: MakeArena, rounds: int, request: pytest.
 
 def wait_for_redis(arena: Arena, ends_ms: int, early_s: float = 0.0) -> None:
     """Wait until Redis' clock says `ends_ms`."""
-    client: Any = arena.pump.wiring.client
+    client: Any = arena.pump.wiring.state.redis
     seconds, micros = client.time()
     threading.Event().wait(max(0.0, ends_ms / 1000 - seconds - micros / 1e6 - early_s))
 
 
 def park_ends_ms(arena: Arena, handle: TurnHandle) -> int:
-    client: Any = arena.pump.wiring.client
-    key = arena.pump.wiring.keys.named("trace", handle.session_id, handle.turn_id)
+    client: Any = arena.pump.wiring.state.redis
+    key = arena.pump.wiring.state.keys.named("trace", handle.session_id, handle.turn_id)
     return int(client.hget(key, f"{CALL}:park_ends"))
 
 
@@ -123,7 +123,7 @@ def expire(arena: Arena, handle: TurnHandle) -> str:
 
     def once() -> str:
         word = arena.right.wiring.sweeper._parks.expire(handle.session_id, handle.turn_id)  # pyright: ignore[reportPrivateUsage]
-        facts = arena.right.wiring.calls.facts(CallRef(handle.session_id, handle.turn_id, CALL))
+        facts = arena.right.wiring.state.calls.facts(CallRef(handle.session_id, handle.turn_id, CALL))
         return word if word != "none" or facts is None or facts[0] != TraceStatus.PARKED else ""
 
     return wait_until(once, "the call waits no more", every_s=0.0002)

@@ -34,7 +34,7 @@ def test_failed_calls_turns_and_steps_are_failed_tasks_named_by_their_tools(
     lost = pump.submit("lost", script([("read", {"name": CANARY})], final=CANARY))
     pump.drain(names.TURNS_QUEUE)
     pump.take(names.READ_ONLY_QUEUE)
-    pump.wiring.calls.claim(CallRef("lost", lost.turn_id, "c1-0"), 1, "nobody")
+    pump.wiring.state.calls.claim(CallRef("lost", lost.turn_id, "c1-0"), 1, "nobody")
     with running(app, concurrency=8, loglevel="INFO"), watching(app) as events:
         calls = pump.submit(
             "calls",

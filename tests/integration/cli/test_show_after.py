@@ -123,7 +123,7 @@ def test_json_has_all_of_it(brainq: Brainq, turn_id: str) -> None:
 def test_the_calls_are_shown_when_redis_has_let_the_turn_go(
     brainq: Brainq, client: Client, turn_id: str
 ) -> None:
-    client.wiring.client.flushall()
+    client.wiring.state.redis.flushall()
 
     page = brainq("show", turn_id).out
     assert "calls, from SQL" in page

@@ -100,7 +100,7 @@ def test_show_says_what_happens_next_and_what_is_left(brainq: Brainq, client: Cl
 def test_show_tells_of_a_turn_that_only_sql_still_knows(brainq: Brainq, client: Client) -> None:
     turn = client.submit("s1", "hello").turn_id
     end_in_sql(client.wiring.store, turn, "s1")
-    client.wiring.client.flushall()
+    client.wiring.state.redis.flushall()
     page = brainq("show", turn)
     assert "Redis has let it go" in page.out
     assert "An answer." in page.out
@@ -136,9 +136,9 @@ def test_a_queued_turn_is_cancelled_at_once_and_a_live_one_asked(brainq: Brainq,
 
 def test_a_tail_resumes_behind_a_number_and_ends_at_the_final_event(brainq: Brainq, client: Client) -> None:
     turn = client.submit("s1", "hello").turn_id
-    key = client.wiring.keys.turn("s1", turn) + ":events"
+    key = client.wiring.state.keys.turn("s1", turn) + ":events"
     data = json.dumps({"ending": "completed", "stop_reason": "answered", "elapsed_ms": 5})
-    client.wiring.client.xadd(key, {"kind": "result", "at": "1", "data": data}, id="2-0")
+    client.wiring.state.redis.xadd(key, {"kind": "result", "at": "1", "data": data}, id="2-0")
     lines = brainq("tail", turn).out.splitlines()
     assert [line.split()[2] for line in lines] == ["active", "completed"]
     resumed = brainq("tail", turn, "--after", "1", "--json").out.splitlines()

@@ -86,14 +86,14 @@ def test_a_submit_whose_answer_was_lost_is_the_same_turn_again(
     pumps: Pumps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pump = pumps(brain_of(Watched(says("done"))))
-    queue = pump.client.wiring.turns.submit
+    queue = pump.client.wiring.state.turns.submit
 
     def answer_lost(*given: Any, **named: Any) -> Any:
         queue(*given, **named)
         raise ConnectionError("reset by peer")
 
     with monkeypatch.context() as cut:
-        cut.setattr(pump.client.wiring.turns, "submit", answer_lost)
+        cut.setattr(pump.client.wiring.state.turns, "submit", answer_lost)
         with pytest.raises(Unreachable) as lost:
             pump.submit("s1", "Go.")
     assert lost.value.request_key in str(lost.value)
@@ -108,14 +108,14 @@ def test_an_input_whose_answer_was_lost_is_the_same_input_again(
 ) -> None:
     pump = pumps(brain_of(Watched(says("done"))))
     handle = pump.submit("s1", "Go.")
-    put = pump.client.wiring.mailbox.put
+    put = pump.client.wiring.state.mailbox.put
 
     def answer_lost(*given: Any, **named: Any) -> Any:
         put(*given, **named)
         raise ConnectionError("reset by peer")
 
     with monkeypatch.context() as cut:
-        cut.setattr(pump.client.wiring.mailbox, "put", answer_lost)
+        cut.setattr(pump.client.wiring.state.mailbox, "put", answer_lost)
         with pytest.raises(Unreachable) as lost:
             handle.steer("more")
     assert handle.steer("more", client_message_id=lost.value.client_message_id).state == "accepted"

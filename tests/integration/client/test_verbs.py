@@ -110,8 +110,8 @@ def test_waiting_turns_are_listed_in_their_places_and_dropped(pump: Pump, client
 def test_a_turn_that_redis_does_not_know_yet_is_dropped_and_held_too(pump: Pump, client: Client) -> None:
     live = pump.submit("s1", "one")
     unknown = pump.submit("s1", "two", turn_id="known-to-sql")
-    pump.wiring.client.delete(*pump.wiring.client.keys("bq:{s1}:t:known-to-sql*"))
-    pump.wiring.client.delete("bq:{s1}:waiting")
+    pump.wiring.state.redis.delete(*pump.wiring.state.redis.keys("bq:{s1}:t:known-to-sql*"))
+    pump.wiring.state.redis.delete("bq:{s1}:waiting")
     assert [hold.id for hold in unknown.holds()] == []
     placed = unknown.hold("wait")
     assert [hold.id for hold in unknown.holds()] == [placed.id]
@@ -232,7 +232,7 @@ def test_a_readiness_flag_holds_the_turn_that_takes_it(pump: Pump, client: Clien
 
 def test_a_session_keeps_a_bounded_number_of_flags(pump: Pump, client: Client) -> None:
     for number in range(MOST_FLAGS):
-        pump.wiring.holds.add_flag("s1", HoldSpec(id=f"flag-{number}"))
+        pump.wiring.state.holds.add_flag("s1", HoldSpec(id=f"flag-{number}"))
     with pytest.raises(InvalidInput, match="release some"):
         client.session("s1").readiness()
 
@@ -311,7 +311,7 @@ def test_a_late_result_is_kept_as_evidence(pump: Pump, client: Client) -> None:
     assert client.complete_call("job of s1", "sent") == "late"
     (intent,) = pump.wiring.store.calls.of(handle.turn_id)
     assert (intent.outcome_kind, intent.late) == ("success", True)
-    notices: Any = pump.wiring.client.lrange(pump.wiring.keys.of_session("s1", "notices"), 0, -1)
+    notices: Any = pump.wiring.state.redis.lrange(pump.wiring.state.keys.of_session("s1", "notices"), 0, -1)
     assert "sent" in json.loads(notices[0])["content"]
 
 

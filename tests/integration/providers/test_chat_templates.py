@@ -138,8 +138,8 @@ def test_every_request_is_one_that_the_template_takes(
     ]
     assert pump.finish(first).text == "On shelf 3."
     late.set()
-    notices = pump.wiring.keys.of_session("s1", "notices")
-    wait_until(lambda: pump.wiring.client.exists(notices), "the late write left a notice")
+    notices = pump.wiring.state.keys.of_session("s1", "notices")
+    wait_until(lambda: pump.wiring.state.redis.exists(notices), "the late write left a notice")
 
     # Cancelled while its calls stand open: the next turn begins behind results that nobody answered.
     second = pump.submit("s1", "And the wick?")

@@ -96,9 +96,10 @@ def test_every_turn_of_a_weak_model_ends(
             )
         assert result.input_tokens > 100
         assert {spend.model for spend in result.spends} <= {MODEL, "small"}
-        client: Any = pump.wiring.client
+        client: Any = pump.wiring.state.redis
         history = [
-            json.loads(text) for text in client.lrange(pump.wiring.keys.of_session("s1", "history"), 0, -1)
+            json.loads(text)
+            for text in client.lrange(pump.wiring.state.keys.of_session("s1", "history"), 0, -1)
         ]
         asked = [call["id"] for entry in history for call in entry.get("calls", ())]
         answered = [entry["call_id"] for entry in history if entry["role"] == "tool"]

@@ -1,0 +1,86 @@
+"""Builds what works after the answer: finalizer steps, judgements, and their retries by hand."""
+
+from __future__ import annotations
+
+from brainq.beats import Beats
+from brainq.brain import Brain
+from brainq.errors import BrainqError
+from brainq.finalize.finalizer import TurnFinalizer
+from brainq.finalize.judging import JudgeRunner
+from brainq.finalize.parts import final_parts
+from brainq.finalize.recall import Recall
+from brainq.finalize.retry import StepRetrier
+from brainq.observe.logs import logger
+from brainq.providers.auxiliary import AuxiliaryModel
+from brainq.providers.resolve import resolve_model
+from brainq.store.records import SqlRecords
+from brainq.wiring.before import Before
+from brainq.wiring.parts import Parts
+
+log = logger("brainq.wiring")
+
+
+def make_finalizer(parts: Parts) -> TurnFinalizer:
+    return TurnFinalizer(
+        owner=parts.owner,
+        brain=parts.brain,
+        order=parts.order,
+        chain=parts.state.finals,
+        records=SqlRecords(parts.store),
+        beats=parts.beats,
+        parts=final_parts(parts.brain, auxiliary_model(parts.brain)),
+        parents=parts.people.children,
+    )
+
+
+def make_judge_runner(parts: Parts, beats: Beats) -> JudgeRunner:
+    """
+    beats   renews the judgements' leases, which are in SQL
+    """
+    return JudgeRunner(
+        own=tuple(parts.brain.judges.values()),
+        auxiliary=auxiliary_model(parts.brain),
+        rows=parts.store.judgements,
+        recorded=make_recall(parts).recorded,
+        beats=beats,
+        lease_s=parts.settings.lease_s,
+        places=max(1, parts.settings.concurrency.finalizer // 2),
+        redact=parts.brain.redact_logs,
+    )
+
+
+def make_retrier(parts: Parts, judges: JudgeRunner) -> StepRetrier:
+    return StepRetrier(
+        brain=parts.brain,
+        order=parts.order,
+        chain=parts.state.finals,
+        records=SqlRecords(parts.store),
+        steps=parts.store.steps.of,
+        judgements=parts.store.judgements,
+        recall=make_recall(parts),
+        judges=judges,
+        parts=final_parts(parts.brain, auxiliary_model(parts.brain)),
+        parents=parts.people.children,
+    )
+
+
+def make_recall(parts: Parts) -> Recall:
+    store = parts.store
+    return Recall(
+        parts.state.finals,
+        store.turns,
+        store.transcripts.of,
+        store.traces.of,
+        store.decisions.get,
+        Before(parts.brain, store.turns),
+    )
+
+
+def auxiliary_model(brain: Brain) -> AuxiliaryModel | None:
+    """The model beside the steps of a turn that is over; None: what would ask it goes by rules."""
+    try:
+        return AuxiliaryModel(*resolve_model(brain.auxiliary_model or brain.model))
+    except BrainqError as failure:
+        # A finalizer that does not know the model must still finish turns.
+        log.warning("no model to extract and judge with", why=str(failure))
+        return None

@@ -1,0 +1,45 @@
+"""Builds what runs calls."""
+
+from __future__ import annotations
+
+from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.run import CallRunner
+from brainq.contracts.memory import MemoryRetriever
+from brainq.wiring.parts import Parts
+
+SHARE_OF_GRACE = 0.75  # of a cancelled turn's: a function may use so much of it
+
+
+def make_runner(parts: Parts) -> CallRunner:
+    settings, state, people = parts.settings, parts.state, parts.people
+    return CallRunner(
+        owner=parts.owner,
+        brain=parts.brain,
+        calls=state.calls,
+        lanes=state.lanes,
+        intents=parts.store.calls,
+        budgets=state.budgets,
+        beats=parts.beats,
+        executor=BoundedToolExecutor(
+            brain_ref=settings.app,
+            # The rest is for hearing of the cancel, and for recording how the call ended.
+            cancel_grace_s=settings.cancel_grace_s * SHARE_OF_GRACE,
+        ),
+        retriever=_retriever(parts),
+        stops=state.stops,
+        holds=state.holds,
+        outside=state.outside,
+        children=people.children,
+        brakes=people.brakes,
+    )
+
+
+def _retriever(parts: Parts) -> MemoryRetriever | None:
+    memory = parts.brain.memory
+    if memory is None:
+        return None
+    if memory.retriever == "sql":
+        from brainq.store.retriever import SqlMemoryRetriever
+
+        return SqlMemoryRetriever(parts.store.memories, memory.scope_of)
+    return memory.retriever

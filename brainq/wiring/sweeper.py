@@ -1,0 +1,32 @@
+"""Builds what finds what others lost."""
+
+from __future__ import annotations
+
+from brainq.finalize.finalizer import TurnFinalizer
+from brainq.turn.advance import Coordinator
+from brainq.upkeep.compare import Comparer
+from brainq.upkeep.judges import JudgeBells
+from brainq.upkeep.parks import Parks
+from brainq.upkeep.rescue import Rescuer
+from brainq.upkeep.sweeper import Sweeper
+from brainq.wiring.parts import Parts
+
+
+def make_sweeper(parts: Parts, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
+    settings, state, store, people = parts.settings, parts.state, parts.store, parts.people
+    return Sweeper(
+        every_s=settings.sweep_s,
+        index=state.index,
+        lanes=state.lanes,
+        rescuer=Rescuer(calls=state.calls, intents=store.calls, max_attempts=settings.max_attempts),
+        comparer=Comparer(index=state.index, accepted=store.turns, admission=people.admission),
+        judges=JudgeBells(store.judgements, state.finals),
+        advance=coordinator.advance,
+        deliver=finalizer.deliver,
+        auxiliary=state.auxiliary,
+        parks=Parks(calls=state.calls, cancel=state.turns.cancel),
+        children=people.children,
+        heal_inputs=people.inputs.heal,
+        brakes=people.brakes,
+        heal_approvals=people.approvals.heal,
+    )

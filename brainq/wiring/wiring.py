@@ -1,0 +1,184 @@
+"""The process: its settings and brain, and what is built of them, each when first used.
+
+    parts         Redis (`state`), SQL (`store`), and the machines behind people's verbs (`people`)
+    the machines  `coordinator`, `runner`, `finalizer`, `judge_runner`, `retrier`, `sweeper`, each of the parts
+
+Each is built by one function of a file of its own, which says what it is built from. A producer needs no machine but
+`people`, and a worker few, so their modules are imported when they are built.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from brainq.beats import Beats
+from brainq.brain import Brain
+from brainq.contracts.effect import Effect
+from brainq.errors import SetupError, Unreachable
+from brainq.finalize.order import StepOrder
+from brainq.finalize.steps import steps_of
+from brainq.observe.urls import without_password
+from brainq.settings import Settings
+from brainq.state.connection import AWAY
+from brainq.store.store import Store
+from brainq.wiring.parts import Parts
+from brainq.wiring.people import People, make_people
+from brainq.wiring.state import State, make_state
+
+if TYPE_CHECKING:
+    from brainq.calls.run import CallRunner
+    from brainq.finalize.finalizer import TurnFinalizer
+    from brainq.finalize.judging import JudgeRunner
+    from brainq.finalize.retry import StepRetrier
+    from brainq.turn.advance import Coordinator
+    from brainq.upkeep.sweeper import Sweeper
+    from brainq.wiring.alone import AloneProcesses
+
+
+class Wiring:
+    """
+    redis_url   where Redis is; by default as the settings say, else the server that `brainq dev` runs
+    owner       this process's name in leases
+    serves      the effects of the calls that run in this process; a doorbell of any other is dropped
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        brain: Brain,
+        *,
+        redis_url: str = "",
+        owner: str = "",
+        serves: Iterable[Effect] = Effect,
+    ) -> None:
+        self.settings = settings
+        self.brain = brain
+        self.serves = frozenset(serves)
+        self.owner = owner or f"{socket.gethostname()}-{os.getpid()}"
+        self.beats = Beats(settings.beat_s)
+        # Judgements' leases are in SQL: a slow database must not keep those in Redis from being renewed.
+        self.judge_beats = Beats(settings.beat_s)
+        self._redis_url = redis_url
+
+    @cached_property
+    def redis_url(self) -> str:
+        """Raises SetupError when there is no Redis."""
+        if self._redis_url:
+            return self._redis_url
+        from brainq.devserver.resolve import known_redis
+
+        return known_redis(self.settings)
+
+    @cached_property
+    def order(self) -> StepOrder:
+        return StepOrder(steps_of(self.brain, self.brain.final_steps))
+
+    @cached_property
+    def state(self) -> State:
+        return make_state(
+            self.settings,
+            self.redis_url,
+            serves=self.serves,
+            first_step=self.order.first,
+            complete=self.brain.complete,
+            on_gap=self.beats.beat_now,
+        )
+
+    @cached_property
+    def store(self) -> Store:
+        return Store.open(self.settings.sql_url.get_secret_value())
+
+    @cached_property
+    def people(self) -> People:
+        return make_people(self.brain, self.state, self.store)
+
+    @cached_property
+    def parts(self) -> Parts:
+        return Parts(
+            settings=self.settings,
+            brain=self.brain,
+            owner=self.owner,
+            order=self.order,
+            beats=self.beats,
+            state=self.state,
+            store=self.store,
+            people=self.people,
+        )
+
+    @cached_property
+    def alone(self) -> AloneProcesses:
+        """The children in which turns go on that may be what kills their workers."""
+        from brainq.wiring.alone import AloneProcesses
+
+        return AloneProcesses(self.settings, self.redis_url, self.state.turns)
+
+    @cached_property
+    def coordinator(self) -> Coordinator:
+        from brainq.wiring.coordinator import make_coordinator
+
+        return make_coordinator(self.parts, self.alone.advance)
+
+    @cached_property
+    def runner(self) -> CallRunner:
+        from brainq.wiring.runner import make_runner
+
+        return make_runner(self.parts)
+
+    @cached_property
+    def finalizer(self) -> TurnFinalizer:
+        from brainq.wiring.finalizer import make_finalizer
+
+        return make_finalizer(self.parts)
+
+    @cached_property
+    def judge_runner(self) -> JudgeRunner:
+        from brainq.wiring.finalizer import make_judge_runner
+
+        return make_judge_runner(self.parts, self.judge_beats)
+
+    @cached_property
+    def retrier(self) -> StepRetrier:
+        from brainq.wiring.finalizer import make_retrier
+
+        return make_retrier(self.parts, self.judge_runner)
+
+    @cached_property
+    def sweeper(self) -> Sweeper:
+        from brainq.wiring.sweeper import make_sweeper
+
+        return make_sweeper(self.parts, self.coordinator, self.finalizer)
+
+    def warm_up(self) -> None:
+        """Open Redis and SQL now, so that the first turn does not wait for it and a wrong URL shows at start.
+
+        Raises Unreachable when one of them does not answer, SetupError for what is wrong.
+        """
+        self.look(sql=False)
+        if self.state.redis.info("cluster").get("cluster_enabled"):
+            raise SetupError(
+                "Redis is a Cluster, which brainq does not work on; put one primary into BRAINQ_REDIS_URL"
+            )
+        _ = self.store
+
+    def look(self, *, sql: bool) -> None:
+        """Raise when Redis does not answer, or SQL where `sql` asks for it."""
+        try:
+            self.state.redis.ping()
+        except AWAY as error:
+            where = without_password(self.redis_url)
+            raise Unreachable(f"Redis at {where} does not answer ({type(error).__name__})") from error
+        if sql:
+            self.store.ping()
+
+    def close(self) -> None:
+        """Stop beating and close what was opened."""
+        built = self.__dict__
+        self.beats.stop()
+        self.judge_beats.stop()
+        for name in ("runner", "alone", "store", "state"):
+            if name in built:
+                built[name].close()
