@@ -140,6 +140,17 @@ class Executor:
             context.record_change("a.md", "before", f"after {ref.holder}")
         return ToolSuccess(value="done") if roll < 0.9 else ToolFailure(error="it failed")
 
+    def run_apart(
+        self, tool: Any, arguments: dict[str, Any], context: RunContext, token: DeadlineToken
+    ) -> Ended:
+        """In a process where nothing else runs: what is cut off there is killed, and never ends late."""
+        ref = CallRef(context.session_id, context.turn_id, context.call_id)
+        function = self._functions.start(ref, context.attempt, arguments, self._process)
+        for _ in range(self._rng.randint(1, 3)):
+            self._give_way()
+        self._functions.end(function)
+        return ToolTimeout(after_ms=1) if token.is_cancelled else ToolSuccess(value="done")
+
     def _token(self, ref: CallRef, context: RunContext) -> str:
         """As `context.outside_token()`, but drawn from the seed; or a name of the tool's own making."""
         token = make_token(self._rng, ref)
