@@ -46,11 +46,9 @@ def approvals(
 
     wanted = checks.approval_state(state)
     with observer() as seen:
-        if seen.client is None:
-            say(f"Redis is away, this is what SQL knows: {seen.why}", style="yellow")
-            found = [row.approval for row in seen.store.approvals.list(session, wanted, limit)]
-        else:
-            found = list(seen.client.approvals(session, wanted, limit))
+        if seen.why_away:
+            say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
+        found = seen.approvals(session, wanted, limit)
     if as_json:
         print_json([approval.model_dump(mode="json") for approval in found])
     elif not found:

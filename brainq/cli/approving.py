@@ -6,7 +6,7 @@ import getpass
 from typing import Any
 
 from brainq.cli.output import print_json, say
-from brainq.cli.reach import find_turn, operator, producer
+from brainq.cli.reach import operator, producer
 from brainq.cli.style import short
 from brainq.client.client import Client
 from brainq.contracts.approval import Approval, approval_id
@@ -41,7 +41,7 @@ def _whole_id(client: Client, sought: str) -> str:
         raise InvalidInput(
             "ID", f"{sought!r} is not an approval; write TURN.CALL, as `brainq approvals` shows it"
         )
-    return approval_id(find_turn(client.wiring.store, turn).turn_id, call)
+    return approval_id(client.find(turn).turn_id, call)
 
 
 def _login() -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from brainq.cli.options import App, AsJson, TurnArgument
+
+if TYPE_CHECKING:
+    from brainq.client.handle import TurnHandle
 
 
 def cancel(
@@ -26,30 +29,33 @@ def cancel(
       brainq cancel order-4711 --reason "the customer changed her mind"
     """
     from brainq.cli.output import print_json, say
-    from brainq.cli.reach import find_turn, producer
-    from brainq.errors import TurnRejected
+    from brainq.cli.reach import producer
 
     with producer() as client:
-        row = find_turn(client.wiring.store, turn)
-        if row.state == "rejected":
-            raise TurnRejected(f"turn {row.turn_id} was rejected and never ran: {row.reject_reason}")
-        word = client.cancel(row.session_id, row.turn_id, reason)
-        ended = row.ending.value if row.ending else ""
-        if (
-            word == "ended"
-            and not ended
-            and not client.wiring.state.events.known(row.session_id, row.turn_id)
-        ):
+        handle = client.find(turn)
+        word: str = handle.cancel(reason)
+        ended = _ending(handle) if word == "ended" else ""
+        if word == "ended" and not ended and handle.snapshot() is None:
             word = "unknown"
     if as_json:
-        print_json({"turn_id": row.turn_id, "session_id": row.session_id, "cancel": word})
+        print_json({"turn_id": handle.turn_id, "session_id": handle.session_id, "cancel": word})
         return
     say(
         {
-            "cancelled": f"turn {row.turn_id} is cancelled; it had not begun",
-            "requested": f"turn {row.turn_id} will be cancelled; `brainq show {row.turn_id}` says when it is",
-            "ended": f"turn {row.turn_id} has ended already{f' as {ended}' if ended else ''}; nothing to cancel",
-            "unknown": f"turn {row.turn_id} is accepted but not in Redis yet; try again in a few seconds",
+            "cancelled": f"turn {handle.turn_id} is cancelled; it had not begun",
+            "requested": f"turn {handle.turn_id} will be cancelled; `brainq show {handle.turn_id}` says when it is",
+            "ended": f"turn {handle.turn_id} has ended already{f' as {ended}' if ended else ''}; nothing to cancel",
+            "unknown": f"turn {handle.turn_id} is accepted but not in Redis yet; try again in a few seconds",
         }[word],
         style="green" if word in ("cancelled", "requested") else "yellow",
     )
+
+
+def _ending(handle: TurnHandle) -> str:
+    """ "" while its result is not out. Raises TurnRejected for a turn that never ran."""
+    from brainq.errors import ResultTimeout
+
+    try:
+        return handle.result(timeout_s=0).ending.value
+    except ResultTimeout:
+        return ""

@@ -43,16 +43,18 @@ def retry(
       brainq finalize retry 01k7x2 judge:relevance     one judgement
       brainq finalize retry 01k7x2 judges              every dead judgement
     """
+    from brainq.brain import load_brain
     from brainq.cli.codes import Exit
     from brainq.cli.output import print_json, say
-    from brainq.cli.reach import find_turn, producer
     from brainq.cli.style import clean
+    from brainq.operator.operator import Operator
+    from brainq.settings import load_settings
 
     failed = False
-    with producer() as client:
-        row = find_turn(client.wiring.store, turn)
-        retrier = client.wiring.retrier
-        wanted = retrier.wanted(row.turn_id, step or None)
+    settings = load_settings()
+    with Operator(settings, load_brain(settings.app)) as operator:
+        row = operator.find(turn)
+        wanted = operator.given_up(row.turn_id, step)
         if not wanted and as_json:
             print_json([])
         elif not wanted:
@@ -60,7 +62,7 @@ def retry(
         for name in wanted:
             if not as_json:
                 say(f"{name}: running ...", style="dim")
-            again = retrier.run(row.session_id, row.turn_id, name)
+            again = operator.retry(row.turn_id, name)
             failed = failed or again.word == "failed"
             if as_json:
                 print_json(

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 
 from brainq.cli.output import print_json, stdout
 from brainq.cli.timeline import Timeline
-from brainq.client.client import Client
+from brainq.client.handle import POLL_S, TurnHandle
 from brainq.contracts.event import TurnEvent
 from brainq.errors import ResultTimeout
-
-POLL_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -24,23 +22,17 @@ class Followed:
 
 
 def follow(
-    client: Client,
-    session_id: str,
-    turn_id: str,
-    *,
-    after: int = 0,
-    as_json: bool = False,
-    timeout_s: float | None = None,
+    handle: TurnHandle, *, after: int = 0, as_json: bool = False, timeout_s: float | None = None
 ) -> Followed:
     """Print events as they come. Raises ResultTimeout when `timeout_s` is up before the final one."""
     timeline = Timeline(stdout())
     if after:
-        snapshot = client.wiring.state.snapshots.of(session_id, turn_id)
+        snapshot = handle.snapshot()
         for entry in snapshot.trace if snapshot else ():
             timeline.knows(entry.call_id, entry.tool, entry.effect)
     final = False
     try:
-        for event in _events(client, session_id, turn_id, after, timeout_s):
+        for event in _events(handle, after, timeout_s):
             if as_json:
                 print_json(event.model_dump(mode="json"))
             else:
@@ -52,22 +44,13 @@ def follow(
     return Followed(final, timeline.text)
 
 
-def _events(
-    client: Client, session_id: str, turn_id: str, after: int, timeout_s: float | None
-) -> Iterator[TurnEvent]:
+def _events(handle: TurnHandle, after: int, timeout_s: float | None) -> Iterator[TurnEvent]:
     until = None if timeout_s is None else time.monotonic() + timeout_s
-    while True:
+    over = False
+    while not over:
         left = POLL_S if until is None else until - time.monotonic()
         if left <= 0:
-            raise ResultTimeout(f"turn {turn_id} has not ended after {timeout_s:g} s; it goes on")
-        batch = client.wiring.state.events.read(session_id, turn_id, after, min(POLL_S, left))
-        for event in batch:
-            yield event
-            if event.is_final:
-                return
-        if batch:
-            after = batch[-1].seq
-        elif not client.wiring.state.events.known(session_id, turn_id):
-            row = client.wiring.store.turns.get(turn_id)
-            if row is None or row.ended_at is not None:
-                return
+            raise ResultTimeout(f"turn {handle.turn_id} has not ended after {timeout_s:g} s; it goes on")
+        batch, over = handle.next_events(after, min(POLL_S, left))
+        yield from batch
+        after = batch[-1].seq if batch else after

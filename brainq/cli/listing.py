@@ -34,13 +34,14 @@ def list_turns(
     """
     from brainq.cli.output import print_json, say, stdout
     from brainq.cli.reach import observer
-    from brainq.cli.turn_rows import as_table, checked_state, collect
+    from brainq.cli.turn_rows import as_table
+    from brainq.operator.listed import checked_state
 
-    wanted = checked_state(state)
+    checked_state(state)
     with observer() as seen:
-        rows = collect(seen, session, wanted, limit)
-        if seen.why:
-            say(f"Redis is away, this is what SQL knows: {seen.why}", style="yellow")
+        rows = seen.turns(session, state, limit)
+        if seen.why_away:
+            say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
     if as_json:
         print_json([row.as_json() for row in rows])
     elif not rows:

@@ -46,7 +46,7 @@ def pause(session_id: SessionArgument, as_json: AsJson = False, app: App = "") -
 
     with operator() as client:
         changed = client.session(session_id).pause()
-        known = bool(client.wiring.store.turns.list(session_id, None, 1))
+        known = bool(client.session(session_id).history(1))
     if as_json:
         print_json({"session_id": session_id, "paused": True, "changed": changed})
     else:

@@ -56,15 +56,16 @@ def collect_session(client: Client, session_id: str) -> SessionFacts:
     """Raises InvalidInput for what is not a session's id."""
     session = client.session(session_id)
     live = session.live()
+    running = client.handle(live) if live else None
     return SessionFacts(
         session_id=session_id,
-        live=client.wiring.state.snapshots.of(session_id, live) if live else None,
+        live=running.snapshot() if running else None,
         paused=session.is_paused,
         waiting=session.waiting(),
         flags=session.unread_flags(),
-        holds=client.wiring.state.holds.of(session_id, live) if live else (),
+        holds=running.holds() if running else (),
         approvals=client.approvals(session_id)[::-1],
-        known=bool(client.wiring.store.turns.list(session_id, None, 1)),
+        known=bool(session.history(1)),
     )
 
 

@@ -66,17 +66,17 @@ def drop(turn: TurnArgument, as_json: AsJson = False, app: App = "") -> None:
     """
     from brainq.cli.codes import Exit
     from brainq.cli.output import print_json, say
-    from brainq.cli.reach import find_turn, operator
+    from brainq.cli.reach import operator
 
     with operator() as client:
-        row = find_turn(client.wiring.store, turn)
-        dropped = client.session(row.session_id).drop(row.turn_id)
+        found = client.find(turn)
+        dropped = client.session(found.session_id).drop(found.turn_id)
     if as_json:
-        print_json({"turn_id": row.turn_id, "session_id": row.session_id, "dropped": dropped})
+        print_json({"turn_id": found.turn_id, "session_id": found.session_id, "dropped": dropped})
     elif dropped:
-        say(f"turn {row.turn_id} is dropped; it had not begun", style="green")
+        say(f"turn {found.turn_id} is dropped; it had not begun", style="green")
     else:
-        say(f"turn {row.turn_id} does not wait; `brainq cancel {row.turn_id}` stops a live one", "yellow")
+        say(f"turn {found.turn_id} does not wait; `brainq cancel {found.turn_id}` stops a live one", "yellow")
     if not dropped:
         raise typer.Exit(Exit.REFUSED)
 

@@ -22,11 +22,10 @@ def show(turn: TurnArgument, as_json: AsJson = False, app: App = "") -> None:
     """
     from brainq.cli.output import print_json, stdout
     from brainq.cli.reach import observer
-    from brainq.cli.turn_facts import collect_facts
     from brainq.cli.turn_page import print_page
 
     with observer() as seen:
-        facts = collect_facts(seen, turn)
+        facts = seen.facts(turn)
     if as_json:
         print_json(facts.as_json())
     else:

@@ -46,15 +46,14 @@ def steer(
     import sys
 
     from brainq.cli.output import print_json, say
-    from brainq.cli.reach import find_turn, producer
+    from brainq.cli.reach import producer
     from brainq.cli.turn_people import receipt_in_words
 
     if text == "-":
         text = sys.stdin.read()
     with producer() as client:
-        row = find_turn(client.wiring.store, turn)
-        expected = None if expect is None else find_turn(client.wiring.store, expect).turn_id
-        receipt = client.handle(row.turn_id).steer(
+        expected = None if expect is None else client.find(expect).turn_id
+        receipt = client.find(turn).steer(
             text, client_message_id=message_id, readiness=ready, expected_turn_id=expected
         )
     if as_json:
@@ -96,12 +95,11 @@ def hold(
     from typing import cast
 
     from brainq.cli.output import print_json, say
-    from brainq.cli.reach import find_turn, producer
+    from brainq.cli.reach import producer
     from brainq.contracts.hold import HoldPolicy
 
     with producer() as client:
-        row = find_turn(client.wiring.store, turn)
-        placed = client.handle(row.turn_id).hold(reason, timeout_s, cast("HoldPolicy", on_timeout))
+        placed = client.find(turn).hold(reason, timeout_s, cast("HoldPolicy", on_timeout))
     if as_json:
         print_json({"turn_id": placed.turn_id, "session_id": placed.session_id, "hold": placed.id})
         return
@@ -128,13 +126,12 @@ def release(
     """
     from brainq.cli.codes import Exit
     from brainq.cli.output import print_json, say
-    from brainq.cli.reach import find_turn, operator
+    from brainq.cli.reach import operator
     from brainq.cli.style import short
     from brainq.errors import InvalidInput
 
     with operator() as client:
-        row = find_turn(client.wiring.store, turn)
-        handle = client.handle(row.turn_id)
+        handle = client.find(turn)
         standing = [found.id for found in handle.holds()]
         meant = [found for found in standing if hold_id == "all" or found.startswith(hold_id)]
         if hold_id in standing:
@@ -146,14 +143,14 @@ def release(
         released = [found for found in meant if handle.release(found)]
         left = len(handle.holds())
     if as_json:
-        print_json({"turn_id": row.turn_id, "released": released, "left": left})
+        print_json({"turn_id": handle.turn_id, "released": released, "left": left})
     elif released:
         stands = f"; {left} more {'stands' if left == 1 else 'stand'}" if left else ""
         say(f"released {', '.join(released)}{stands}", "yellow" if left else "green")
     elif hold_id == "all":
-        say(f"no hold stands on turn {row.turn_id}", "yellow")
+        say(f"no hold stands on turn {handle.turn_id}", "yellow")
     else:
         here = f"it has {', '.join(standing)}" if standing else "none stands on it"
-        say(f"turn {row.turn_id} has no such hold as {short(hold_id, 60)!r}, or no more; {here}", "red")
+        say(f"turn {handle.turn_id} has no such hold as {short(hold_id, 60)!r}, or no more; {here}", "red")
     if not released and hold_id != "all":
         raise typer.Exit(Exit.NOT_FOUND)

@@ -56,9 +56,7 @@ def submit_and_wait(
         shown = ""
         try:
             if follow:
-                followed = follow_events(
-                    client, handle.session_id, handle.turn_id, as_json=as_json, timeout_s=timeout_s
-                )
+                followed = follow_events(handle, as_json=as_json, timeout_s=timeout_s)
                 shown = followed.text
                 result = handle.result(None if timeout_s is None else 0)
             else:

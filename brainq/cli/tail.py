@@ -25,17 +25,15 @@ def tail(
     """
     from brainq.cli.follow import follow
     from brainq.cli.output import say
-    from brainq.cli.reach import find_turn, observer
-    from brainq.errors import SetupError
+    from brainq.cli.reach import observer
 
     with observer() as seen:
-        row = find_turn(seen.store, turn)
-        if seen.client is None:
-            raise SetupError(seen.why)
+        row = seen.find(turn)
+        client = seen.client
         if row.state == "rejected":
             say(f"turn {row.turn_id} was rejected: {row.reject_reason}", style="yellow")
             return
-        if not follow(seen.client, row.session_id, row.turn_id, after=after, as_json=as_json).final:
+        if not follow(client.handle(row.turn_id), after=after, as_json=as_json).final:
             say(
                 f"the events of turn {row.turn_id} are no longer in Redis; `brainq show` tells what SQL kept",
                 style="yellow",

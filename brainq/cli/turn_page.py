@@ -16,12 +16,12 @@ from brainq.cli.turn_after import (
     step_section,
 )
 from brainq.cli.turn_calls import call_section
-from brainq.cli.turn_facts import TurnFacts
 from brainq.cli.turn_people import approval_section, awaited_lines, hold_section, input_section, waits_for
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
 from brainq.contracts.status import Awaits, Ending, TurnState
 from brainq.contracts.trace import ToolTraceEntry
+from brainq.operator.facts import TurnFacts
 
 NAME_WIDTH = 9
 BAR_WIDTH = 20

@@ -38,6 +38,10 @@ class AsyncClient:
         """See `Client.handle`."""
         return AsyncTurnHandle(await asyncio.to_thread(self._client.handle, turn_id))
 
+    async def find(self, sought: str) -> AsyncTurnHandle:
+        """See `Client.find`."""
+        return AsyncTurnHandle(await asyncio.to_thread(self._client.find, sought))
+
     def session(self, session_id: str) -> AsyncSession:
         """See `Client.session`."""
         return AsyncSession(self._client.session(session_id))
@@ -75,6 +79,10 @@ class AsyncClient:
     async def cancel(self, session_id: str, turn_id: str, reason: str = "") -> Cancelled:
         """See `Client.cancel`."""
         return await asyncio.to_thread(self._client.cancel, session_id, turn_id, reason)
+
+    async def ping(self) -> None:
+        """See `Client.ping`."""
+        await asyncio.to_thread(self._client.ping)
 
     async def close(self) -> None:
         """See `Client.close`."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, cast
 from brainq.admission import read_request
 from brainq.brain import Brain, load_brain
 from brainq.client import checks
+from brainq.client.finding import find_turn
 from brainq.client.handle import TurnHandle
 from brainq.client.options import Cancelled
 from brainq.client.reach import says_what_is_away, told_as_ours
@@ -131,6 +132,14 @@ class Client:
             raise TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
         return TurnHandle(self, row.session_id, turn_id)
 
+    def find(self, sought: str) -> TurnHandle:
+        """The handle of the turn with this id or request key, or of the one whose id begins so, as people write it.
+
+        Raises TurnNotFound, or InvalidInput when several begin so.
+        """
+        row = find_turn(self.wiring.store, sought)
+        return TurnHandle(self, row.session_id, row.turn_id)
+
     def session(self, session_id: str) -> Session:
         """A session, to look at its queue, pause it, or speak into whatever is live. Raises InvalidInput."""
         return Session(self, check_id("session_id", session_id))
@@ -243,6 +252,10 @@ class Client:
             traces=self.wiring.state.calls,
             budgets=self.wiring.state.budgets,
         )
+
+    def ping(self) -> None:
+        """Raise Unreachable where Redis does not answer, and SetupError where there is none."""
+        self.wiring.look(sql=False)
 
     def close(self) -> None:
         """Close the connections to Redis and SQL."""

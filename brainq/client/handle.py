@@ -88,9 +88,9 @@ class TurnHandle:
             elif timeout_s is not None and time.monotonic() - quiet_since >= timeout_s:
                 raise ResultTimeout(f"turn {self.turn_id!r}: no event for {timeout_s:g} s")
 
-    def next_events(self, after: int) -> tuple[list[TurnEvent], bool]:
-        """The events above `after` that there are, waiting up to 2 s for the first; and whether that is all."""
-        batch = self._client.wiring.state.events.read(self.session_id, self.turn_id, after, POLL_S)
+    def next_events(self, after: int, wait_s: float = POLL_S) -> tuple[list[TurnEvent], bool]:
+        """The events above `after` that there are, waiting up to `wait_s` for the first; and whether that is all."""
+        batch = self._client.wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
         if batch:
             return batch, batch[-1].is_final
         known = self._client.wiring.state.events.known(self.session_id, self.turn_id)

@@ -20,12 +20,15 @@ def transcript(wiring: Wiring, session_id: str, turn_id: str) -> tuple[Message, 
         # SQL has what a compaction took out of Redis, and may have what Redis still holds if that one was cut off.
         living = wiring.state.finals.details(session_id, turn_id).messages
         return (*kept, *(message for message in living if message not in kept))
-    if not kept and wiring.store.transcripts.is_redacted(turn_id):
+    if kept:
+        return kept
+    if wiring.store.transcripts.is_redacted(turn_id):
         raise ContentNotKept(
             f"turn {turn_id!r} has ended, and its brain keeps content out of SQL (redact_logs); "
             "its messages can be read while it is live"
         )
-    return kept
+    # The finalizer has not written them to SQL yet.
+    return wiring.state.finals.details(session_id, turn_id).messages
 
 
 def turns_of(wiring: Wiring, session_id: str, limit: int, before: str | None) -> tuple[HistoryTurn, ...]:

@@ -9,11 +9,12 @@ from rich.console import Console
 
 from brainq.cli.table import PageTable, fact, fit, key, words
 from brainq.cli.turn_people import approvals_as_table
-from brainq.cli.turn_rows import Listed, as_table
+from brainq.cli.turn_rows import as_table
 from brainq.contracts.approval import Approval
 from brainq.contracts.effect import Effect
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Ending, StopReason
+from brainq.operator.listed import ListedTurn
 
 TURN = "01m81hbqp43xwy47dkkxt49y9b"
 NOW = datetime.now(UTC)
@@ -42,7 +43,7 @@ def test_a_column_without_content_is_left_out_and_keys_are_folded_before_they_ar
     assert fit((key("a"), key("b")), (60, 30), 80) == [48, 30]
 
 
-def turn(session: str = "monday", state: str = "completed", error: str = "") -> Listed:
+def turn(session: str = "monday", state: str = "completed", error: str = "") -> ListedTurn:
     row = TurnRow(
         row=1,
         turn_number=None,
@@ -57,7 +58,7 @@ def turn(session: str = "monday", state: str = "completed", error: str = "") -> 
         accepted_at=NOW - timedelta(minutes=4, seconds=5),
         ended_at=NOW,
     )
-    return Listed(row, None)
+    return ListedTurn(row, None)
 
 
 @pytest.mark.parametrize("width", [80, 120, 10_000])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import typer
 
+import brainq.cli
 from brainq.cli.main import app
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
@@ -20,6 +23,7 @@ NONE = "none: "
 VERBS: dict[str, str] = {
     "Client.submit": "submit",
     "Client.handle": NONE + "commands take a turn's id",
+    "Client.find": NONE + "commands find the turn that an argument means by it",
     "Client.session": "session",
     "Client.approvals": "approvals",
     "Client.approval": NONE + "`approvals --json` and `show` have each one whole",
@@ -33,6 +37,7 @@ VERBS: dict[str, str] = {
     "Client.queue_again": NONE + "sweepers do it; the client does where it must",
     "Client.release_hold": "release",
     "Client.state": NONE + "`show` has it, for people and as JSON",
+    "Client.ping": "doctor",
     "Client.close": NONE + "a command ends",
     "TurnHandle.result": "submit",
     "TurnHandle.events": "tail",
@@ -76,6 +81,16 @@ def test_every_verb_of_the_client_has_a_command_or_a_reason() -> None:
     main: Any = typer.main.get_command(app)
     commands = {said for said in VERBS.values() if not said.startswith(NONE)}
     assert commands <= set(main.commands)
+
+
+def test_commands_reach_nothing_behind_the_client_and_the_operator() -> None:
+    reached = [
+        f"{path.name}:{node.lineno}"
+        for path in Path(brainq.cli.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and (node.attr == "wiring" or node.attr.startswith("_client"))
+    ]
+    assert reached == []
 
 
 def test_the_shell_completes_commands() -> None:

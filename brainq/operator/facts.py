@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from brainq.cli.reach import Observed, find_turn
-from brainq.cli.turn_calls import read_messages
+from brainq.client.client import Client
+from brainq.client.handle import TurnHandle
 from brainq.contracts.approval import Approval
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.hold import StandingHold
@@ -17,6 +17,9 @@ from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
+from brainq.errors import ContentNotKept, ResultTimeout
+from brainq.settings import Settings
+from brainq.store.store import Store
 from brainq.turn.explain import explain
 
 
@@ -87,42 +90,68 @@ class TurnFacts:
         }
 
 
-def collect_facts(seen: Observed, sought: str) -> TurnFacts:
-    """Raises TurnNotFound, or InvalidInput when several turns begin like this."""
-    row = find_turn(seen.store, sought)
-    snapshot = seen.client.wiring.state.snapshots.of(row.session_id, row.turn_id) if seen.client else None
-    result = seen.store.turns.result(row.turn_id)
-    if result is None and seen.client is not None:
-        body = seen.client.wiring.state.events.result(row.session_id, row.turn_id)
-        result = None if body is None else TurnResult.model_validate_json(body)
-    messages, no_messages = read_messages(seen, row, snapshot)
+def collect_facts(
+    row: TurnRow, settings: Settings, store: Store, client: Client | None, why_away: str
+) -> TurnFacts:
+    """Of `row`'s turn; from SQL alone where there is no client, and `why_away` says why."""
+    turn_id = row.turn_id
+    handle = None if client is None or row.state == "rejected" else client.handle(turn_id)
+    snapshot = None if handle is None else handle.snapshot()
+    result = _result(handle) or store.turns.result(turn_id)
+    messages, no_messages = _messages(row, store, handle)
     return TurnFacts(
         row=row,
-        request=seen.store.turns.request(row.turn_id),
+        request=store.turns.request(turn_id),
         snapshot=snapshot,
         result=result,
-        steps=seen.store.steps.of(row.turn_id),
-        intents=seen.store.calls.of(row.turn_id),
-        trace=seen.store.traces.of(row.turn_id),
-        spends=seen.store.spends.of(row.turn_id) or list(result.spends if result else ()),
-        judgements=seen.store.judgements.of(row.turn_id),
-        memories=seen.store.memories.of_turn(row.turn_id),
-        observations=seen.store.observations.of_turn(row.turn_id),
-        approvals=_approvals(seen, row.turn_id),
-        holds=_holds(seen, snapshot),
-        inputs=_inputs(seen, row),
+        steps=store.steps.of(turn_id),
+        intents=store.calls.of(turn_id),
+        trace=store.traces.of(turn_id),
+        spends=store.spends.of(turn_id) or list(result.spends if result else ()),
+        judgements=store.judgements.of(turn_id),
+        memories=store.memories.of_turn(turn_id),
+        observations=store.observations.of_turn(turn_id),
+        approvals=store.approvals.of(turn_id) if handle is None else list(handle.approvals()),
+        holds=_holds(handle, snapshot),
+        inputs=[
+            (sent, sent.receipt if handle is None else handle.receipt(sent.client_message_id))
+            for sent in store.inputs.of(turn_id)
+        ],
         messages=messages,
         no_messages=no_messages,
-        retries=_retries(seen, row),
-        next=_next(seen, row, snapshot),
+        retries=_retries(handle),
+        next=_next(row, snapshot, settings, why_away),
     )
 
 
-def _retries(seen: Observed, row: TurnRow) -> list[TurnEvent]:
+def _result(handle: TurnHandle | None) -> TurnResult | None:
+    if handle is None:
+        return None
+    try:
+        return handle.result(timeout_s=0)
+    except ResultTimeout:
+        return None
+
+
+def _messages(row: TurnRow, store: Store, handle: TurnHandle | None) -> tuple[tuple[Message, ...], str]:
+    """The turn's messages, from Redis while it lives and from SQL later; and why there are none."""
+    if row.state == "rejected":
+        return (), ""
+    if handle is None:
+        kept = store.transcripts.of(row.turn_id)
+        redacted = not kept and store.transcripts.is_redacted(row.turn_id)
+        return kept, "its brain keeps content out of SQL (redact_logs)" if redacted else ""
+    try:
+        return handle.transcript(), ""
+    except ContentNotKept:
+        return (), "the turn has ended, and its brain keeps content out of SQL (redact_logs)"
+
+
+def _retries(handle: TurnHandle | None) -> list[TurnEvent]:
     found: list[TurnEvent] = []
-    after = 0
-    while seen.client is not None:
-        batch = seen.client.wiring.state.events.read(row.session_id, row.turn_id, after, 0)
+    after, over = 0, handle is None
+    while handle is not None and not over:
+        batch, over = handle.next_events(after, wait_s=0)
         if not batch:
             break
         found += [event for event in batch if event.kind is EventKind.STEP_RETRIED]
@@ -130,44 +159,21 @@ def _retries(seen: Observed, row: TurnRow) -> list[TurnEvent]:
     return found
 
 
-def _approvals(seen: Observed, turn_id: str) -> list[Approval]:
-    if seen.client is None:
-        return seen.store.approvals.of(turn_id)
-    return list(seen.client.wiring.people.approvals.of(turn_id))
-
-
-def _holds(seen: Observed, snapshot: TurnSnapshot | None) -> list[StandingHold]:
+def _holds(handle: TurnHandle | None, snapshot: TurnSnapshot | None) -> list[StandingHold]:
     """None of a turn that is over: there is nothing left to let go."""
-    if seen.client is None or snapshot is None or snapshot.ending is not None:
+    if handle is None or snapshot is None or snapshot.ending is not None:
         return []
-    return list(seen.client.wiring.state.holds.of(snapshot.session_id, snapshot.turn_id))
+    return list(handle.holds())
 
 
-def _inputs(seen: Observed, row: TurnRow) -> list[tuple[InputRow, Receipt]]:
-    """Redis knows first what was consumed; SQL is told at the turn's end."""
-    rows = seen.store.inputs.of(row.turn_id)
-    told: dict[str, str] = {}
-    if rows and seen.client is not None:
-        told = seen.client.wiring.state.mailbox.receipts(row.session_id, row.turn_id)
-    found: list[tuple[InputRow, Receipt]] = []
-    for sent in rows:
-        receipt = sent.receipt
-        word, _, step = told.get(sent.client_message_id, "").partition(" ")
-        if receipt.state == "accepted" and word == "consumed":
-            receipt = receipt.model_copy(update={"state": "consumed", "step": int(step)})
-        found.append((sent, receipt))
-    return found
-
-
-def _next(seen: Observed, row: TurnRow, snapshot: TurnSnapshot | None) -> str:
-    settings = seen.settings
+def _next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, why_away: str) -> str:
     if snapshot is not None:
         return explain(snapshot, sweep_s=settings.sweep_s, rering_s=settings.rering_s)
     if row.state == "rejected":
         return "rejected when it was submitted; it never ran"
     if row.ended_at is not None:
-        where = "Redis is away" if seen.client is None else "Redis has let it go"
+        where = "Redis is away" if why_away else "Redis has let it go"
         return f"ended as {row.state}; nothing more happens, {where} and SQL keeps what is below"
-    if seen.client is None:
-        return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {seen.why}"
+    if why_away:
+        return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {why_away}"
     return "accepted in SQL and not in Redis: a sweeper puts it there within seconds, if a coordinator runs"

@@ -1,0 +1,131 @@
+"""Operator: looks at turns, from SQL and, if it is there, Redis; and mends what was given up."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from brainq.brain import Brain
+from brainq.client import checks
+from brainq.client.client import Client
+from brainq.client.finding import find_turn
+from brainq.contracts.approval import Approval
+from brainq.contracts.rows import TurnRow
+from brainq.errors import SetupError
+from brainq.finalize.retry import Retried
+from brainq.operator.facts import TurnFacts, collect_facts
+from brainq.operator.listed import LIVE_STATES, ListedTurn, checked_state
+from brainq.operator.reach import reached, require_database
+from brainq.settings import Settings, load_settings
+from brainq.store.store import Store
+
+
+class Operator:
+    """Looks at any turn: the brain's code need not be here, and SQL alone is enough.
+
+        with Operator() as operator:
+            for turn in operator.turns(state="failed"):
+                print(turn.row.turn_id, turn.note)
+
+    brain   needed by `retry` alone, which runs its steps here
+
+    Raises SetupError when there is no Redis and no database either.
+    """
+
+    def __init__(self, settings: Settings | None = None, brain: Brain | None = None) -> None:
+        self.settings = settings or load_settings()
+        self.why_away = ""
+        """Why Redis cannot be asked; "" while it can."""
+        self._client: Client | None = None
+        try:
+            # Looking at turns asks nothing of a brain, so any will do.
+            self._client = reached(self.settings, brain or Brain("operator", "offline:rules"))
+        except SetupError as away:
+            require_database(self.settings, away)
+            self.why_away = str(away)
+        if self._client is None:
+            self._store = Store.open(self.settings.sql_url.get_secret_value())
+        else:
+            self._store = self._client.wiring.store
+
+    @property
+    def client(self) -> Client:
+        """For what is done to turns. Raises SetupError while Redis is away."""
+        if self._client is None:
+            raise SetupError(self.why_away)
+        return self._client
+
+    def find(self, sought: str) -> TurnRow:
+        """As `Client.find`, and what SQL knows of it."""
+        return find_turn(self._store, sought)
+
+    def turns(
+        self, session: str | None = None, state: str | None = None, limit: int = 50
+    ) -> list[ListedTurn]:
+        """The newest turns first.
+
+        state   queued, active, parked, closing; accepted (any of these); rejected; an ending; None: any
+
+        Raises InvalidInput.
+        """
+        most = checks.limit(limit)
+        if checked_state(state) not in LIVE_STATES:
+            return [self._listed(row) for row in self._store.turns.list(session, state, most)]
+        # Only Redis knows: it is looked for among all that have not ended.
+        found: list[ListedTurn] = []
+        for row in self._store.turns.list(session, "accepted", checks.MAX_LISTED):
+            listed = self._listed(row)
+            if listed.state == state:
+                found.append(listed)
+            if len(found) == most:
+                break
+        return found
+
+    def facts(self, sought: str) -> TurnFacts:
+        """All that Redis and SQL know of a turn. Raises as `find`."""
+        return collect_facts(self.find(sought), self.settings, self._store, self._client, self.why_away)
+
+    def approvals(
+        self, session: str | None = None, state: str | None = "pending", limit: int = 50
+    ) -> tuple[Approval, ...]:
+        """As `Client.approvals`; while Redis is away, what SQL knows."""
+        if self._client is not None:
+            return self._client.approvals(session, state, limit)
+        rows = self._store.approvals.list(session, checks.approval_state(state), checks.limit(limit))
+        return tuple(row.approval for row in rows)
+
+    def given_up(self, turn_id: str, step: str = "") -> list[str]:
+        """What `retry` may run: every dead finalizer step and judgement of the turn, or what `step` names.
+
+        step   a step; `judge:NAME`; `judges`
+
+        Raises InvalidInput for what is not known, or needs no retry.
+        """
+        return self.client.wiring.retrier.wanted(turn_id, step or None)
+
+    def retry(self, turn_id: str, step: str) -> Retried:
+        """Run one of them here. What it writes to SQL is written once, whoever else tries.
+
+        Raises TurnNotFound, and InvalidInput when the turn's content is nowhere any more.
+        """
+        return self.client.wiring.retrier.run(self.find(turn_id).session_id, turn_id, step)
+
+    def close(self) -> None:
+        """Close the connections to Redis and SQL."""
+        if self._client is not None:
+            self._client.close()
+        else:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _listed(self, row: TurnRow) -> ListedTurn:
+        if row.ended_at is not None or self._client is None:
+            return ListedTurn(row, None)
+        return ListedTurn(row, self._client.handle(row.turn_id).snapshot())
