@@ -95,7 +95,7 @@ class _Server:
             budget=None if budget is None else BudgetSnapshot.model_validate(budget),
             is_ready=self._ask_ready,
         )
-        attempt = Attempt(context, token, None)
+        attempt = Attempt(context)
         try:
             value = self._call(tool, request["arguments"], context)
         except BaseException as error:

@@ -1,22 +1,21 @@
-"""Runs a tool's function, and comes back at the deadline whatever the function does."""
+"""Runs a tool's function, and says how its call ended at the deadline at the latest, whatever the function does."""
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
+import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from brainq.calls.attempt import COOPERATIVE_GRACE_S, GRACE_S, Attempt, OnLate
+from brainq.calls.attempt import COOPERATIVE_GRACE_S, Attempt, OnCut, OnLate
 from brainq.calls.ended import Ended
 from brainq.calls.grace import Grace
 from brainq.calls.isolation import ToolProcesses
-from brainq.calls.loop import tool_loop
-from brainq.calls.threads import ToolThreads
+from brainq.calls.on_loop import LoopCall
+from brainq.calls.watchdog import Watch, Watchdog
 from brainq.contracts.outcome import ToolTimeout
 from brainq.tools.context import RunContext
-from brainq.tools.deadline import DeadlineToken
 from brainq.tools.tool import Tool
 
 
@@ -28,8 +27,8 @@ class BoundedToolExecutor:
     """
 
     def __init__(self, *, brain_ref: str = "", cancel_grace_s: float = COOPERATIVE_GRACE_S) -> None:
-        self._threads = ToolThreads()
         self._grace = Grace(cancel_grace_s)
+        self._watchdog = Watchdog()
         self._processes = ToolProcesses(brain_ref, self._grace)
 
     def run(
@@ -37,101 +36,56 @@ class BoundedToolExecutor:
         tool: Tool,
         arguments: Mapping[str, Any],
         context: RunContext,
-        token: DeadlineToken,
         *,
+        on_cut: OnCut,
         on_late: OnLate | None = None,
-    ) -> Ended:
+    ) -> Ended | None:
         """Call the tool and say how it ended; never raises for what the tool does.
 
-        token     the one in `context`: the call ends when it expires or is cancelled. A tool that takes a
-                  RunContext has 0.25 s more to return what it has, another one 0.05 s
-        on_late   called once, in the function's thread, with how an abandoned function ended in the end
+        The call ends when the context's token expires or is cancelled. A tool that takes a RunContext has 0.25 s more
+        to return what it has, another one 0.05 s. A function may also return `Pending` or `ChildTurn`: then its call is
+        to wait for somebody outside.
 
-        A function may also return `Pending` or `ChildTurn`: then its call is to wait for somebody outside.
+        A plain function runs in the caller's thread. One that is cut off keeps that thread until it ends: then how the
+        call ended is told to `on_cut`, from another thread, and this returns None when the function has ended.
+
+        on_late   called once, after the cut, with how an abandoned function ended in the end
+
         A ToolTimeout after 0 ms says that it never started; `still_running`, that it was abandoned: its lanes must
-        stay taken until `on_late`. What it left in `context` is complete when this returns; nothing is added later.
+        stay taken until `on_late`. What it left in `context` is complete once it has ended; nothing is added later.
         """
-        if token.is_expired:
+        token = context.token
+        left_s = token.remaining_s
+        if left_s <= 0:
             return ToolTimeout(after_ms=0)
         if tool.spec.isolation == "process":
-            return self.run_apart(tool, arguments, context, token)
-        attempt = Attempt(context, token, on_late)
-        stop_listening = token.on_cancel(attempt.wake)
-        try:
-            if tool.is_async:
-                return self._run_async(tool, arguments, context, attempt)
-            return self._run_plain(tool, arguments, context, attempt)
-        finally:
-            stop_listening()
+            return self.run_apart(tool, arguments, context)
+        if tool.is_async:
+            return LoopCall(tool, arguments, context, partial(self._grace.of, tool, token), on_late).run()
+        attempt = Attempt(context, on_late)
+        watch = Watch(time.monotonic() + left_s + self._grace.of(tool, token), partial(attempt.cut, on_cut))
 
-    def run_apart(
-        self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken
-    ) -> Ended:
+        def hasten() -> None:
+            watch.due = min(watch.due, time.monotonic() + self._grace.of(tool, token))
+            self._watchdog.add(watch)
+
+        self._watchdog.add(watch)
+        token.on_cancel(hasten)
+        try:
+            # In a copy of the caller's context variables: its spans hang under the call's, and what it sets is gone.
+            value = contextvars.copy_context().run(tool.function, **tool.keywords(arguments, context))
+        except BaseException as error:  # SystemExit, too: it must not end the caller's thread
+            return attempt.raised(error)
+        else:
+            return attempt.returned(value)
+        finally:
+            watch.act = None
+
+    def run_apart(self, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Ended:
         """Like `run`, in a process where nothing else runs: what kills it ends this call, and no other."""
-        return self._processes.run(tool, arguments, context, token)
+        return self._processes.run(tool, arguments, context, context.token)
 
     def close(self) -> None:
-        """End the idle threads and every child process. Abandoned functions go on until they end."""
-        self._threads.close()
+        """End the watchdog and every child process. Abandoned functions go on until they end."""
+        self._watchdog.close()
         self._processes.close()
-
-    def _run_plain(
-        self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, attempt: Attempt
-    ) -> Ended:
-        def work() -> None:
-            try:
-                value = tool.function(**tool.keywords(arguments, context))
-            except BaseException as error:  # SystemExit, too: it must not end a pooled thread
-                attempt.raised(error)
-            else:
-                attempt.returned(value)
-
-        try:
-            # The caller's context variables go along, so that a tool's spans hang under the call's.
-            self._threads.start(partial(contextvars.copy_context().run, work))
-        except RuntimeError as error:  # the system gives no more threads
-            attempt.raised(error)
-        return (
-            attempt.wait_until_expiry()
-            or attempt.wait_at_most(self._grace.of(tool, context.token))
-            or attempt.cut()
-        )
-
-    def _run_async(
-        self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, attempt: Attempt
-    ) -> Ended:
-        loop = tool_loop()
-        variables = contextvars.copy_context()
-        tasks: list[asyncio.Task[Any]] = []
-
-        def begin() -> None:
-            if context.token.is_expired:  # another tool blocked the loop until now
-                attempt.never_started()
-                return
-            try:
-                coroutine = variables.run(lambda: tool.function(**tool.keywords(arguments, context)))
-            except Exception as error:  # arguments that do not fit the annotations
-                attempt.raised(error)
-                return
-            task = loop.create_task(coroutine, context=variables)
-            tasks.append(task)
-            # Not a try around the await: a task that is cancelled before its first step never gets there.
-            task.add_done_callback(lambda done: _report(done, attempt))
-
-        loop.call_soon_threadsafe(begin)
-        outcome = attempt.wait_until_expiry()
-        if outcome is None and (grace_s := self._grace.of(tool, context.token)) > GRACE_S:
-            outcome = attempt.wait_at_most(grace_s)
-        if outcome is None:
-            loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
-            outcome = attempt.wait_at_most(GRACE_S)
-        return outcome or attempt.cut()
-
-
-def _report(task: asyncio.Task[Any], attempt: Attempt) -> None:
-    if task.cancelled():
-        attempt.raised(asyncio.CancelledError("cancelled"))
-    elif (error := task.exception()) is not None:
-        attempt.raised(error)
-    else:
-        attempt.returned(task.result())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from brainq.calls.report import changes_of, sources_of
 from brainq.calls.values import one_line
 from brainq.contracts.child_turn import ChildTurn
@@ -16,6 +18,7 @@ from brainq.tools.context import SideOutputs
 from brainq.tools.pending import Pending
 
 
+@dataclass(frozen=True, slots=True)
 class Parker:
     """Parks calls. A worker that lacks what a tool asks for says so in the call's result.
 
@@ -23,10 +26,9 @@ class Parker:
     children   needed for child turns
     """
 
-    def __init__(self, calls: Calls, outside: Outside | None, children: ChildTurns | None) -> None:
-        self._calls = calls
-        self._outside = outside
-        self._children = children
+    calls: Calls
+    outside: Outside | None
+    children: ChildTurns | None
 
     def park(
         self, claim: CallClaim, wish: Pending | ChildTurn, outputs: SideOutputs
@@ -47,14 +49,14 @@ class Parker:
         ref = CallRef(claim.session_id, claim.turn_id, claim.call_id)
         named = ref_of_token(pending.token)
         if named is None:
-            if self._outside is None:
+            if self.outside is None:
                 return _missing("a place to keep tokens of a tool's own; return Pending(ctx.outside_token())")
             # Before the call parks: whoever sees it parked can complete it.
-            if not self._outside.register(pending.token, ref, pending.timeout_s):
+            if not self.outside.register(pending.token, ref, pending.timeout_s):
                 return _token_in_use()
         elif named != ref:
             return _token_in_use()
-        return self._calls.park(
+        return self.calls.park(
             claim,
             park="outside",
             token=pending.token,
@@ -67,10 +69,10 @@ class Parker:
     def _for_child(
         self, claim: CallClaim, child: ChildTurn, outputs: SideOutputs
     ) -> SettleReply | ToolFailure:
-        if self._children is None:
+        if self.children is None:
             return _missing("the means to start child turns")
         try:
-            word, detail = self._children.start(claim, child)
+            word, detail = self.children.start(claim, child)
         except (
             ValueError,
             SubmitConflict,
@@ -78,7 +80,7 @@ class Parker:
             word, detail = "REFUSED", one_line(refusal)
         if word != "STARTED":
             return ToolFailure(error=f"the child turn was refused: {detail}", error_type="ChildRefused")
-        reply = self._calls.park(
+        reply = self.calls.park(
             claim,
             park="child",
             token=detail,
@@ -89,7 +91,7 @@ class Parker:
         )
         # LOST is another attempt's call, and its child the same one.
         if reply.word == "LATE":
-            self._children.stop(claim, detail)
+            self.children.stop(claim, detail)
         return reply
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Literal
 
 from brainq.brain import Brain
@@ -23,22 +24,22 @@ left     somebody else goes on with it: its lanes are the next attempt's, or wer
 """
 
 
+@dataclass(frozen=True, slots=True)
 class Starts:
     """Starts such calls, once an attempt at most, and writes down how they ended."""
 
-    def __init__(self, *, brain: Brain, calls: Calls, intents: CallRows, brakes: Brakes | None) -> None:
-        self._brain = brain
-        self._calls = calls
-        self._intents = intents
-        self._brakes = brakes
+    brain: Brain
+    calls: Calls
+    intents: CallRows
+    brakes: Brakes | None
 
     def start(self, claim: CallClaim) -> Word:
         """Only after `started` may its function be called."""
         if not self._intend(claim):
             log.warning("call did not start", turn_id=claim.turn_id, call_id=claim.call_id)
-            return _without(self._calls.beat(claim))
+            return _without(self.calls.beat(claim))
         try:
-            word = self._calls.start(claim)
+            word = self.calls.start(claim)
         except Exception:
             # Redis is away. The intent stands, and only we know that nothing came of it: a rescue reads that.
             self.record(claim, NEVER_STARTED, late=False)
@@ -49,10 +50,9 @@ class Starts:
         return _without(word)
 
     def record(self, claim: CallClaim, outcome: ToolOutcome, *, late: bool) -> None:
-        if claim.effect.is_read:
-            return
+        """How a call of those ended; `late`: after it was settled as something else."""
         try:
-            self._intents.record_outcome(claim.turn_id, claim.call_id, claim.attempt, outcome, late)
+            self.intents.record_outcome(claim.turn_id, claim.call_id, claim.attempt, outcome, late)
         except Exception as failure:
             # The effect has happened; Redis still gets its result. Only the evidence in SQL is thinner.
             log.error(
@@ -70,16 +70,16 @@ class Starts:
             tool=claim.tool,
             effect=claim.effect,
             args_hash=claim.args_hash,
-            args_json=None if self._brain.redact_logs else json.dumps(claim.arguments),
+            args_json=None if self.brain.redact_logs else json.dumps(claim.arguments),
             idempotency_key=claim.idempotency_key,
             owner=claim.owner,
         )
-        if self._brakes is None:
-            return self._intents.start(**intent)
-        if self._intents.start_unless_braked(**intent):
+        if self.brakes is None:
+            return self.intents.start(**intent)
+        if self.intents.start_unless_braked(**intent):
             return True
         # What Redis knows of, it has judged when the call was claimed, by its own clock.
-        return not self._brakes.restore(claim.session_id, claim.turn_id) and self._intents.start(**intent)
+        return not self.brakes.restore(claim.session_id, claim.turn_id) and self.intents.start(**intent)
 
 
 def _without(word: str) -> Word:

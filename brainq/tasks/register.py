@@ -17,6 +17,7 @@ from brainq.contracts.did import Did, Failed
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput
 from brainq.observe.logs import logger
+from brainq.tasks.abandon import current_task
 from brainq.tasks.events import TaskEvents
 from brainq.tasks.failed import WorkFailed, show
 from brainq.wiring import Wiring
@@ -57,7 +58,7 @@ def call_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
 
     @app.task(name=names.CALL_RUN, **_OPTIONS)
     def run(session_id: str, turn_id: str, call_id: str, attempt: int) -> None:
-        show(wiring().runner.run(session_id, turn_id, call_id, attempt))
+        show(wiring().runner.run(session_id, turn_id, call_id, attempt, current_task()))
 
     return lambda: wiring().runner
 

@@ -40,6 +40,10 @@ class DeadlineToken:
         """A token for one call of a tool whose own limit is `cap_s` seconds."""
         return cls(budget.per_tool_remaining_s(cap_s))
 
+    def end_within(self, remaining_s: float) -> None:
+        """Let it expire in `remaining_s` seconds from now, if it would not before."""
+        self._ends_at = min(self._ends_at, time.monotonic() + remaining_s)
+
     @property
     def is_expired(self) -> bool:
         """True once the moment has passed or the token was cancelled; never False again."""

@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, cast
@@ -26,6 +27,7 @@ from brainq.providers.base import ModelChunk, ModelRequest
 from brainq.providers.scripted import calls, says
 from brainq.settings import load_settings
 from brainq.wiring import Wiring
+from ops.bench.pump import no_cut
 from ops.bench.stage import forget_settings, open_client
 
 HOME = str(Path(brainq.__file__).parent)
@@ -110,6 +112,11 @@ def _drive(wiring: Wiring, walk: Walk) -> tuple[list[str], list[str]]:
     walk.met.clear()
     parts: list[list[str]] = []
     settle = wiring.state.calls.settle
+    answers: dict[str, Callable[..., object]] = {
+        names.TURN_ADVANCE: wiring.coordinator.advance,
+        names.CALL_RUN: partial(wiring.runner.run, abandon=no_cut),
+        names.FINALIZE_STEP: wiring.finalizer.run,
+    }
 
     def settled(*args: Any, **given: Any) -> Any:
         try:
@@ -120,9 +127,9 @@ def _drive(wiring: Wiring, walk: Walk) -> tuple[list[str], list[str]]:
     wiring.state.calls.settle = settled
     try:
         while (bell := _take(wiring)) is not None:
-            answer, args = bell
-            walk.is_on = answer == wiring.runner.run
-            answer(*args)
+            task, args = bell
+            walk.is_on = task == names.CALL_RUN
+            answers[task](*args)
             walk.is_on = False
             if walk.met:
                 parts.append(walk.functions)
@@ -133,18 +140,14 @@ def _drive(wiring: Wiring, walk: Walk) -> tuple[list[str], list[str]]:
     return coordinator, worker
 
 
-def _take(wiring: Wiring) -> tuple[Callable[..., object], Sequence[Any]] | None:
-    tasks: dict[str, Callable[..., object]] = {
-        names.TURN_ADVANCE: wiring.coordinator.advance,
-        names.CALL_RUN: wiring.runner.run,
-        names.FINALIZE_STEP: wiring.finalizer.run,
-    }
+def _take(wiring: Wiring) -> tuple[str, Sequence[Any]] | None:
+    """The next doorbell's task and arguments."""
     for queue in names.ALL_QUEUES:
         for key in names.queue_keys(wiring.settings, queue):
             text = cast("str | None", wiring.state.redis.rpop(key))
             if text is not None:
                 message = json.loads(text)
-                return tasks[message["headers"]["task"]], json.loads(message["body"])[0]
+                return message["headers"]["task"], json.loads(message["body"])[0]
     return None
 
 

@@ -295,7 +295,7 @@ BUGS = (
     Bug(
         "SQL has the arguments while a redacted turn lives",
         "brainq/calls/start.py",
-        "args_json=None if self._brain.redact_logs else json.dumps(claim.arguments)",
+        "args_json=None if self.brain.redact_logs else json.dumps(claim.arguments)",
         "args_json=json.dumps(claim.arguments)",
         START,
     ),

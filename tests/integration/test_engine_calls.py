@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -289,9 +290,10 @@ def test_p7_a_thawed_attempt_does_not_free_the_lane_of_the_next_one(pumps: Pumps
     other = pump.submit("s2", script([("idem", {"name": "x"})]))
     tool = pump.wiring.brain.tools.get("idem")
     assert tool is not None
-    runner, token = frozen.wiring.runner, DeadlineToken(5)
-    context = runner._context(claimed, tool, token)  # pyright: ignore[reportPrivateUsage]
-    runner._run(claimed, tool, token, context)  # pyright: ignore[reportPrivateUsage]
+    runner: Any = frozen.wiring.runner
+    with ExitStack() as held:
+        thawed = runner._call(claimed, tool, DeadlineToken(5), held, abandon=None)
+        assert thawed.run(runner._executor) == "lost"
     (holder,) = pump.wiring.state.lanes.line("session:s1")
     assert holder == ref(handle)
     pump.finish(handle)

@@ -9,13 +9,12 @@ from typing import Any, cast
 
 import redis
 
-from brainq.calls.attempt import OnLate
+from brainq.calls.attempt import OnCut, OnLate
 from brainq.calls.ended import Ended
 from brainq.contracts.claim import CallRef
 from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout
 from brainq.contracts.outside_token import ref_of_token
 from brainq.tools.context import RunContext
-from brainq.tools.deadline import DeadlineToken
 from brainq.tools.pending import Pending
 from tests.support.model.rules import require
 from tests.support.model.tokens import make_token
@@ -114,8 +113,8 @@ class Executor:
         tool: Any,
         arguments: dict[str, Any],
         context: RunContext,
-        token: DeadlineToken,
         *,
+        on_cut: OnCut,
         on_late: OnLate,
     ) -> Ended:
         ref = CallRef(context.session_id, context.turn_id, context.call_id)
@@ -130,7 +129,7 @@ class Executor:
         for _ in range(self._rng.randint(1, 6 if outside else 3)):
             self._give_way()
         roll = self._rng.random()
-        if roll < 0.2 or token.is_cancelled:
+        if roll < 0.2 or context.token.is_cancelled:
             self._spawn(f"late {ref.holder}", lambda: self._end_late(function, on_late))
             return ToolTimeout(after_ms=1, still_running=True)
         self._functions.end(function)
@@ -140,16 +139,14 @@ class Executor:
             context.record_change("a.md", "before", f"after {ref.holder}")
         return ToolSuccess(value="done") if roll < 0.9 else ToolFailure(error="it failed")
 
-    def run_apart(
-        self, tool: Any, arguments: dict[str, Any], context: RunContext, token: DeadlineToken
-    ) -> Ended:
+    def run_apart(self, tool: Any, arguments: dict[str, Any], context: RunContext) -> Ended:
         """In a process where nothing else runs: what is cut off there is killed, and never ends late."""
         ref = CallRef(context.session_id, context.turn_id, context.call_id)
         function = self._functions.start(ref, context.attempt, arguments, self._process)
         for _ in range(self._rng.randint(1, 3)):
             self._give_way()
         self._functions.end(function)
-        return ToolTimeout(after_ms=1) if token.is_cancelled else ToolSuccess(value="done")
+        return ToolTimeout(after_ms=1) if context.token.is_cancelled else ToolSuccess(value="done")
 
     def _token(self, ref: CallRef, context: RunContext) -> str:
         """As `context.outside_token()`, but drawn from the seed; or a name of the tool's own making."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -158,7 +159,7 @@ class Schedule:
         process = self.rng.choice(self.processes)
         machine: Mapping[str, Callable[..., str]] = {
             "brainq.turn.advance": process.coordinator.advance,
-            "brainq.call.run": process.runner.run,
+            "brainq.call.run": partial(process.runner.run, abandon=_never),
             "brainq.finalize.step": process.finalizer.run,
         }
         self.spawn(f"{task[7:]} {args[1:]}", process, lambda: machine[task](*args))
@@ -298,3 +299,7 @@ class Schedule:
         """Leave no greenlet behind."""
         for process in {id(task.process): task.process for task in self.tasks.alive}.values():
             self.tasks.kill_of(process)
+
+
+def _never(_: object) -> None:
+    raise AssertionError("the model's functions keep no thread")

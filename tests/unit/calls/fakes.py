@@ -11,6 +11,7 @@ from typing import Any
 from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.own_thread import Abandon
 from brainq.calls.run import CallRunner
 from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, CallDropped, CallRef, Dropped, SettleReply
@@ -193,7 +194,7 @@ class Rig:
         self.calls.claimed = claim
         return claim
 
-    def run(self) -> str:
+    def run(self, abandon: Abandon | None = None) -> str:
         runner = CallRunner(
             owner="worker",
             brain=self.brain,
@@ -208,7 +209,7 @@ class Rig:
             outside=stand_in(self.outside),
             children=stand_in(self.children),
         )
-        return runner.run(REF.session_id, REF.turn_id, REF.call_id, 1)
+        return runner.run(REF.session_id, REF.turn_id, REF.call_id, 1, abandon)
 
     @property
     def status(self) -> TraceStatus:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from brainq.calls.attempt import OnLate
@@ -35,8 +38,27 @@ def run(
     limit_s: float = 30.0,
     on_late: OnLate | None = None,
 ) -> Ended:
-    token = DeadlineToken(limit_s)
-    return executor.run(tool, arguments or {}, context_for(token), token, on_late=on_late)
+    return run_in(executor, tool, context_for(DeadlineToken(limit_s)), arguments, on_late=on_late)
+
+
+def run_in(
+    executor: BoundedToolExecutor,
+    tool: Tool,
+    context: RunContext,
+    arguments: dict[str, Any] | None = None,
+    *,
+    on_late: OnLate | None = None,
+) -> Ended:
+    """How the call ended, from a thread that a function may keep."""
+    answered: SimpleQueue[Ended] = SimpleQueue()
+
+    def work() -> None:
+        ended = executor.run(tool, arguments or {}, context, on_cut=answered.put, on_late=on_late)
+        if ended is not None:
+            answered.put(ended)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True).start()
+    return answered.get(timeout=60)
 
 
 def is_running(pid: int) -> bool:

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.outcome import ToolFailure, ToolSuccess
+from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout
 from brainq.observe.raises import TRACEBACK
 from brainq.tools.context import RunContext
+from brainq.tools.deadline import DeadlineToken
 from brainq.tools.errors import ToolError
 from brainq.tools.tool import make_tool
-from tests.support.wait import wait_until
-from tests.unit.calls.support import run
+from tests.unit.calls.support import context_for, run
 
 
 class UnavailableError(Exception):
@@ -49,13 +49,29 @@ def test_an_async_function_runs_on_one_shared_loop(executor: BoundedToolExecutor
     assert "brainq-tool-loop" in str(values)
 
 
-def test_threads_are_used_again(executor: BoundedToolExecutor) -> None:
+def test_a_plain_function_runs_in_the_caller_s_thread(executor: BoundedToolExecutor) -> None:
     def who() -> int:
         return threading.get_ident()
 
-    tool = make_tool(who)
-    run(executor, tool)
-    wait_until(lambda: run(executor, tool) == run(executor, tool), "calls one after another share a thread")
+    context = context_for(DeadlineToken(30.0))
+    cut: list[ToolTimeout] = []
+    outcome = executor.run(make_tool(who), {}, context, on_cut=cut.append)
+    assert isinstance(outcome, ToolSuccess)
+    assert outcome.value == threading.get_ident()
+    assert cut == []
+
+
+def test_what_a_function_sets_in_its_context_variables_is_gone_after_it(
+    executor: BoundedToolExecutor,
+) -> None:
+    variable = contextvars.ContextVar("variable", default="unset")
+
+    def change() -> None:
+        variable.set("the tool's")
+
+    context = context_for(DeadlineToken(30.0))
+    assert isinstance(executor.run(make_tool(change), {}, context, on_cut=bool), ToolSuccess)
+    assert variable.get() == "unset"
 
 
 def test_calls_run_side_by_side(executor: BoundedToolExecutor) -> None:

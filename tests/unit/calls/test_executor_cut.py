@@ -15,7 +15,7 @@ from brainq.tools.deadline import DeadlineToken
 from brainq.tools.partial import Partial
 from brainq.tools.tool import make_tool
 from tests.support.wait import wait_until
-from tests.unit.calls.support import context_for, run
+from tests.unit.calls.support import context_for, run, run_in
 
 
 def test_a_function_past_its_limit_is_abandoned_and_its_late_end_told_once(
@@ -46,7 +46,7 @@ def test_a_function_past_its_limit_is_abandoned_and_its_late_end_told_once(
     [(ended, thread)] = late
     assert isinstance(ended, ToolSuccess)
     assert ended.value == f"at last, in {thread}"
-    assert run(executor, make_tool(slow)), "the thread serves again"
+    assert run(executor, make_tool(slow))
     assert len(late) == 1
 
 
@@ -81,7 +81,7 @@ def test_nothing_late_enters_the_context(executor: BoundedToolExecutor, release:
 
     token = DeadlineToken(0.05)
     context = context_for(token)
-    outcome = executor.run(make_tool(slow), {}, context, token, on_late=late.append)
+    outcome = run_in(executor, make_tool(slow), context, on_late=late.append)
     assert isinstance(outcome, ToolTimeout)
 
     release.set()
@@ -226,7 +226,7 @@ def test_cancelling_the_token_cuts_at_once(executor: BoundedToolExecutor, releas
         token.cancel("the user said stop")
 
     threading.Thread(target=cancel).start()
-    outcome = executor.run(make_tool(slow), {}, context_for(token), token)
+    outcome = run_in(executor, make_tool(slow), context_for(token))
 
     assert isinstance(outcome, ToolTimeout)
     assert outcome.still_running

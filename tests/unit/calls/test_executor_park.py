@@ -22,7 +22,7 @@ from brainq.tools.pending import Pending
 from brainq.tools.tool import Tool, make_tool
 from tests.support.wait import wait_until
 from tests.unit.calls.process_brain import brain
-from tests.unit.calls.support import context_for, run
+from tests.unit.calls.support import context_for, run, run_in
 
 CHILD = ChildTurn(
     "Sum it up.", session_id="other", timeout_s=5.0, options={"limits": Limits(max_steps=2), "tags": ("a",)}
@@ -144,7 +144,7 @@ def test_a_process_that_is_not_up_in_time_never_started_the_call() -> None:
 def test_changes_come_out_of_a_process(processes: BoundedToolExecutor) -> None:
     token = DeadlineToken(30.0)
     context = context_for(token)
-    processes.run(brain.tools["change"], {}, context, token)
+    run_in(processes, brain.tools["change"], context)
     outputs = context.outputs()
     assert outputs.changes[:3] == (
         Change("a.txt", None, "new"),
@@ -157,17 +157,15 @@ def test_changes_come_out_of_a_process(processes: BoundedToolExecutor) -> None:
 def test_a_tool_in_a_process_waits_until_its_turn_is_ready(processes: BoundedToolExecutor) -> None:
     answers = [False, False, True]
     token = DeadlineToken(30.0)
-    ended = processes.run(
-        brain.tools["wait_until_ready"], {}, context_for(token, lambda: answers.pop(0)), token
-    )
+    context = context_for(token, lambda: answers.pop(0))
+    ended = run_in(processes, brain.tools["wait_until_ready"], context)
     assert isinstance(ended, ToolSuccess)
     assert (ended.value, answers) == (True, [])
 
 
 def test_a_tool_in_a_process_that_is_never_ready_stops_asking(processes: BoundedToolExecutor) -> None:
     token = DeadlineToken(30.0)
-    ended = processes.run(
-        brain.tools["wait_until_ready"], {"timeout_s": 0.05}, context_for(token, lambda: False), token
-    )
+    context = context_for(token, lambda: False)
+    ended = run_in(processes, brain.tools["wait_until_ready"], context, {"timeout_s": 0.05})
     assert isinstance(ended, ToolSuccess)
     assert ended.value is False

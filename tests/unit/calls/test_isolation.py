@@ -22,7 +22,7 @@ from brainq.tools.context import SideOutputs
 from brainq.tools.deadline import DeadlineToken
 from tests.support.wait import wait_until
 from tests.unit.calls.process_brain import brain
-from tests.unit.calls.support import context_for, is_running, run
+from tests.unit.calls.support import context_for, is_running, run, run_in
 
 REFERENCE = "tests.unit.calls.process_brain:brain"
 
@@ -82,7 +82,7 @@ def test_the_context_goes_in_and_its_outputs_come_back(executor: BoundedToolExec
     token = DeadlineToken(30.0)
     context = context_for(token)
 
-    outcome = executor.run(brain.tools["cite"], {}, context, token)
+    outcome = run_in(executor, brain.tools["cite"], context)
 
     assert value_of(outcome) == ["s", "turn", "c1-0", "turn:c1-0", "2", "/work"]
     assert getattr(outcome, "block_tool", None) is True
@@ -128,7 +128,7 @@ def test_a_child_that_holds_the_interpreter_lock_is_killed_when_cancelled(
     cancelling = threading.Thread(target=cancel_once_it_runs)
     cancelling.start()
     arguments = {"pid_file": str(tmp_path / "pids")}
-    outcome = executor.run(brain.tools["block_in_c"], arguments, context_for(token), token)
+    outcome = run_in(executor, brain.tools["block_in_c"], context_for(token), arguments)
     cancelling.join()
 
     assert isinstance(outcome, ToolTimeout)
@@ -169,7 +169,7 @@ def test_a_cancel_reaches_the_tool_and_not_the_call_after_it(executor: BoundedTo
     timer = threading.Timer(0.05, token.cancel, args=("the user said stop",))
     timer.start()
 
-    outcome = executor.run(brain.tools["cooperate"], {}, context_for(token), token)
+    outcome = run_in(executor, brain.tools["cooperate"], context_for(token))
     timer.join()
 
     assert value_of(outcome) == "the user said stop"

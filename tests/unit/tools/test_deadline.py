@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 
@@ -73,6 +74,24 @@ def test_cancel_from_another_thread_wakes_a_waiting_task() -> None:
 def test_wait_async_ends_at_the_deadline() -> None:
     assert asyncio.run(DeadlineToken(0.01).wait_async(60.0))
     assert not asyncio.run(DeadlineToken(60.0).wait_async(0.001))
+
+
+def test_it_can_be_made_to_end_earlier_and_never_later() -> None:
+    token = DeadlineToken(math.inf)
+    assert not token.is_expired
+    token.end_within(60.0)
+    assert 59.0 < token.remaining_s <= 60.0
+    token.end_within(90.0)
+    assert token.remaining_s <= 60.0
+    token.end_within(0.0)
+    assert token.is_expired
+
+
+def test_a_cancel_before_its_end_is_known_stands() -> None:
+    token = DeadlineToken(math.inf)
+    token.cancel("stop")
+    token.end_within(60.0)
+    assert (token.is_expired, token.reason) == (True, "stop")
 
 
 def test_listeners_are_called_once_and_can_be_taken_away() -> None:
