@@ -100,7 +100,8 @@ CallDropped = Dropped[TraceStatus | Literal["gone", "stale", "unserved", "closed
 @dataclass(frozen=True, slots=True)
 class StepClaim:
     """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text;
-    `sent` says that the result went out before."""
+    `sent` says that the result went out before; `lost` counts the workers that took the step before and told no end
+    of it."""
 
     session_id: str
     turn_id: str
@@ -110,6 +111,7 @@ class StepClaim:
     tries: int
     revision: int = 0
     sent: bool = False
+    lost: int = 0
 
     @property
     def step_key(self) -> str:

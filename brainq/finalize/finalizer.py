@@ -14,6 +14,7 @@ from typing import Any
 from brainq.beats import Beats
 from brainq.contracts.claim import Dropped, StepClaim
 from brainq.contracts.did import Did, Failed
+from brainq.finalize.alone import MOST_LOST, RunAlone, error_type_of
 from brainq.finalize.ended import EndedTurns
 from brainq.finalize.order import StepOrder
 from brainq.finalize.parts import FinalParts
@@ -43,7 +44,10 @@ def retry_after_s(tries: int, chance: float) -> float:
 
 
 class TurnFinalizer:
-    """Runs finalizer steps. Holds no state of its own: any process may run any step of any turn."""
+    """Runs finalizer steps. Holds no state of its own: any process may run any step of any turn.
+
+    alone   runs steps that lost their worker again and again, each in a process where nothing else runs
+    """
 
     def __init__(
         self,
@@ -56,6 +60,7 @@ class TurnFinalizer:
         beats: Beats,
         parts: FinalParts | None = None,
         parents: ChildTurns | None = None,
+        alone: RunAlone | None = None,
         max_tries: int = MAX_TRIES,
         visit_s: float = VISIT_S,
         chance: Callable[[], float] = random.random,
@@ -70,6 +75,7 @@ class TurnFinalizer:
         self._visit_s = visit_s
         self._parts = parts
         self._parents = parents
+        self._alone = alone
         self._chance = chance
         self._read = EndedTurns(chain)
 
@@ -123,8 +129,24 @@ class TurnFinalizer:
             self._note_done(claim)
         return self._go_on(claim, until)
 
+    def run_claimed(self, claim: StepClaim) -> None:
+        """Run a step that somebody else has claimed, limits, and will settle. Raises what the step raises."""
+        step = self._order.get(claim.step)
+        if step is None:
+            raise LookupError(f"step {claim.step!r} is not known here")
+        step.run(self._context(claim))
+
     def _run(self, step: FinalStep, claim: StepClaim) -> None:
-        context = StepContext(
+        limit_s: float | None = getattr(step, "limit_s", LIMIT_S)
+        if claim.lost >= MOST_LOST and self._alone is not None:
+            self._alone(claim, limit_s)
+        elif limit_s is None:
+            step.run(self._context(claim))
+        else:
+            within(limit_s, f"step {step.name!r}", lambda: step.run(self._context(claim)))
+
+    def _context(self, claim: StepClaim) -> StepContext:
+        return StepContext(
             claim,
             lambda: self._read.turn(claim),
             self._chain,
@@ -133,11 +155,6 @@ class TurnFinalizer:
             self._parts,
             self._parents,
         )
-        limit_s: float | None = getattr(step, "limit_s", LIMIT_S)
-        if limit_s is None:
-            step.run(context)
-        else:
-            within(limit_s, f"step {step.name!r}", lambda: step.run(context))
 
     def deliver(self, session_id: str, turn_id: str) -> str:
         """Send the result out though the chain has not come to it: its steps fail, or nobody runs them."""
@@ -149,11 +166,11 @@ class TurnFinalizer:
         return self._chain.publish(result).lower()
 
     def _failed(self, claim: StepClaim, failure: Exception, until: float) -> tuple[str, StepClaim | None]:
-        error = f"{claim.step}: {type(failure).__name__}"
+        error_type = error_type_of(failure)
         dead = claim.tries >= self._max_tries and claim.step not in NEVER_DEAD
         log.error("step failed", failure=failure, turn_id=claim.turn_id, step=claim.step, tries=claim.tries)
         redact = bool(getattr(self._brain, "redact_logs", False))
-        said = type(failure).__name__ if redact else f"{type(failure).__name__}: {failure}"[:2000]
+        said = error_type if redact else f"{error_type}: {failure}"[:2000]
         try:
             self._records.note_failure(claim, said, dead)
         except Exception as worse:
@@ -163,11 +180,11 @@ class TurnFinalizer:
             log.warning(
                 "failure not recorded", turn_id=claim.turn_id, step=claim.step, why=type(worse).__name__
             )
-        seen = Failed.STEP_FAILED, type(failure).__name__
+        seen = Failed.STEP_FAILED, error_type
         if dead:
             did, following = self._go_on(claim, until)
             return Did(did, *seen), following
-        self._chain.retry(claim, retry_after_s(claim.tries, self._chance()), error)
+        self._chain.retry(claim, retry_after_s(claim.tries, self._chance()), f"{claim.step}: {error_type}")
         return Did("failed", *seen), None
 
     def _note_done(self, claim: StepClaim) -> None:

@@ -53,7 +53,7 @@ class RedisFinals:
         if isinstance(reply, FinalizeClaimDrop):
             return Dropped(reply.why)
         return StepClaim(
-            session_id, turn_id, step, owner, reply.fence, reply.tries, reply.revision, reply.sent
+            session_id, turn_id, step, owner, reply.fence, reply.tries, reply.revision, reply.sent, reply.lost
         )
 
     def beat(self, claim: StepClaim) -> Literal["OK", "LOST"]:

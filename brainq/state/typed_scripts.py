@@ -36,7 +36,7 @@ HEADERS = {
     "call_start": "f73fcec88a",
     "call_token": "34d16420a5",
     "finalize_beat": "3fd54e7e4c",
-    "finalize_claim": "ee4d21a921",
+    "finalize_claim": "f3c778cb87",
     "finalize_finish": "845aa8a557",
     "finalize_retry": "6cc1421779",
     "finalize_settle": "3a6bb2061e",
@@ -171,6 +171,7 @@ class FinalizeClaimGo:
     tries: int
     revision: int
     sent: bool
+    lost: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -772,7 +773,11 @@ class Scripts(LoadedScripts):
         reply = self.run("finalize_claim", [turn], [owner, step, lease_ms])
         if reply[0] == "GO":
             return FinalizeClaimGo(
-                fence=int(reply[1]), tries=int(reply[2]), revision=int(reply[3]), sent=reply[4] == "1"
+                fence=int(reply[1]),
+                tries=int(reply[2]),
+                revision=int(reply[3]),
+                sent=reply[4] == "1",
+                lost=int(reply[5]),
             )
         return FinalizeClaimDrop(why=_closed("finalize_claim", reply[1], ("gone", "stale", "held", "later")))
 

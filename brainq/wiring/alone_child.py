@@ -1,24 +1,28 @@
-"""The main of a process that works on one turn at a time, and on nothing else. See `brainq.wiring.alone`."""
+"""The main of a process that works on one turn, or finalizer step, at a time. See `brainq.wiring.alone`."""
 
 from __future__ import annotations
 
 import os
 import signal
 import socket
+from typing import Any
 
 from brainq.brain import load_brain
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame
+from brainq.contracts.claim import StepClaim
+from brainq.finalize.finalizer import TurnFinalizer
 from brainq.observe.logs import configure_logs, logger
 from brainq.settings import load_settings
 from brainq.turn.advance import Coordinator
 from brainq.wiring.coordinator import make_coordinator, warm_up_model
+from brainq.wiring.finalizer import make_finalizer
 from brainq.wiring.wiring import Wiring
 
 log = logger("brainq.turn")
 
 
 def main(descriptor: int) -> None:
-    """Answer the doorbells that come through the socket until the worker hangs up."""
+    """Answer what comes through the socket, `{"turn": doorbell}` or `{"step": claim}`, until the worker hangs up."""
     # A worker that stops warmly lets its turns finish; it ends this process, or the guard does.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -32,22 +36,33 @@ def main(descriptor: int) -> None:
         wiring.warm_up()
         warm_up_model(brain)
         coordinator = make_coordinator(wiring.parts, alone=None)
+        finalizer = make_finalizer(wiring.parts, alone=None)
     except BaseException as error:
         send_frame(sock, {"error": f"{type(error).__name__}: {error}"})
         return
     send_frame(sock, {"ready": os.getpid()})
     try:
         while True:
-            doorbell = receive_frame(sock)["doorbell"]
-            send_frame(sock, {"did": _answer(coordinator, doorbell)})
+            asked = receive_frame(sock)
+            said = _advance(coordinator, asked["turn"]) if "turn" in asked else _run(finalizer, asked["step"])
+            send_frame(sock, said)
     except (FrameLostError, OSError):
         os._exit(0)
 
 
-def _answer(coordinator: Coordinator, doorbell: list[object]) -> str:
+def _advance(coordinator: Coordinator, doorbell: list[object]) -> dict[str, str]:
     session_id, turn_id, fence = doorbell
     try:
-        return coordinator.advance(str(session_id), str(turn_id), int(str(fence)))
+        return {"did": coordinator.advance(str(session_id), str(turn_id), int(str(fence)))}
     except Exception as failure:
         log.error("advance failed", failure=failure, turn_id=turn_id)
-        return "failed"
+        return {"did": "failed"}
+
+
+def _run(finalizer: TurnFinalizer, claimed: dict[str, Any]) -> dict[str, str]:
+    """The worker holds the claim, beats for it, and settles it."""
+    try:
+        finalizer.run_claimed(StepClaim(**claimed))
+    except Exception as failure:
+        return {"failed": type(failure).__name__, "text": str(failure)}
+    return {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.errors import BrainqError
+from brainq.finalize.alone import RunAlone
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.judging import JudgeRunner
 from brainq.finalize.parts import final_parts
@@ -20,7 +21,10 @@ from brainq.wiring.parts import Parts
 log = logger("brainq.wiring")
 
 
-def make_finalizer(parts: Parts) -> TurnFinalizer:
+def make_finalizer(parts: Parts, alone: RunAlone | None) -> TurnFinalizer:
+    """
+    alone   where steps run that may be what kills their workers; None: in this very process
+    """
     return TurnFinalizer(
         owner=parts.owner,
         brain=parts.brain,
@@ -30,6 +34,7 @@ def make_finalizer(parts: Parts) -> TurnFinalizer:
         beats=parts.beats,
         parts=final_parts(parts.brain, auxiliary_model(parts.brain)),
         parents=parts.people.children,
+        alone=alone,
     )
 
 

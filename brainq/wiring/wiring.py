@@ -111,7 +111,7 @@ class Wiring:
 
     @cached_property
     def alone(self) -> AloneProcesses:
-        """The children in which turns go on that may be what kills their workers."""
+        """The children in which turns and finalizer steps go on that may be what kills their workers."""
         from brainq.wiring.alone import AloneProcesses
 
         return AloneProcesses(self.settings, self.redis_url, self.state.turns)
@@ -132,7 +132,7 @@ class Wiring:
     def finalizer(self) -> TurnFinalizer:
         from brainq.wiring.finalizer import make_finalizer
 
-        return make_finalizer(self.parts)
+        return make_finalizer(self.parts, self.alone.run_step)
 
     @cached_property
     def judge_runner(self) -> JudgeRunner:

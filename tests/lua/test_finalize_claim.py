@@ -19,3 +19,21 @@ def test_wrong_doorbells_are_dropped(rig: Rig) -> None:
     assert rig.run("finalize_claim", step="result") == ["DROP", "stale"]
     rig.run("finalize_retry")
     assert rig.run("finalize_claim", step="log") == ["DROP", "later"]
+
+
+def test_workers_that_took_it_and_told_no_end_are_counted(rig: Rig) -> None:
+    """A failure that was told is none of them, and the next step begins anew."""
+    rig.closing()
+    assert rig.run("finalize_claim", step="log")[5] == 0
+    rig.pass_ms(LEASE_MS)
+    assert rig.run("finalize_claim", step="log")[5] == 1
+    assert rig.run("finalize_retry", fence=2) == ["WAIT"]
+    rig.pass_ms(500)
+    assert rig.run("finalize_claim", step="log")[5] == 1
+    rig.pass_ms(LEASE_MS)
+    assert rig.run("finalize_claim", step="log")[5] == 2
+    rig.run("finalize_settle", step="log", fence=4)
+    rig.pass_ms(LEASE_MS)
+    assert rig.run("finalize_claim", step="result")[5] == 1
+    rig.run("finalize_settle", step="result", next_step="decision", owner="", fence=6)
+    assert rig.run("finalize_claim", step="decision")[5] == 0

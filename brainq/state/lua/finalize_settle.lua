@@ -13,11 +13,11 @@ if tonumber(held[1] or -1) ~= fence or held[2] == '' or held[3] ~= step then ret
 local sent = held[4]
 if owner ~= '' and (not sent or nobody_waits('finalize')) then
   redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', owner, 'fin_fence', fence + 1, 'fin_tries', 1,
-    'fin_lease', now + lease_ms, 'fin_rung', now, 'fin_retry_at', 0, 'fin_failing_since', 0)
+    'fin_lease', now + lease_ms, 'fin_rung', now, 'fin_retry_at', 0, 'fin_failing_since', 0, 'fin_lost', 1)
   return {'GO', fence + 1, 1, held[5] or '0', sent and '1' or '0'}
 end
 redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', '', 'fin_tries', 0, 'fin_rung', now,
-  'fin_retry_at', 0, 'fin_failing_since', 0)
+  'fin_retry_at', 0, 'fin_failing_since', 0, 'fin_lost', 0)
 -- What comes after the result goes behind what leads to other turns' results.
 ring(sent and 'finalize_later' or 'finalize', sid, tid, 'final.' .. next_step .. '.' .. fence,
   {sid, tid, next_step}, tid)

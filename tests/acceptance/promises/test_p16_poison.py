@@ -88,3 +88,19 @@ def test_a_read_that_kills_fails_and_its_neighbours_go_on(world: World) -> None:
     assert "exited with status 13" in (end.text or "")
     assert len(notes("kill", turn=poison.turn_id)) == 3
     assert died == ["parallel"] * 2
+
+
+def test_a_finalizer_step_that_kills_runs_alone_and_its_neighbours_end(world: World) -> None:
+    with supervised(world) as died:
+        innocents = [submit(world, f"ends{n}", own={"gate": "own"}) for n in range(3)]
+        poison = submit(world, "poison-own", own={"gate": "own", "kills": 4})
+        for handle in (*innocents, poison):
+            wait_until(lambda h=handle: notes("own", turn=h.turn_id), "all are at work", 60)
+        open_gate("own")
+        for handle in (*innocents, poison):
+            wait_until(lambda h=handle: notes("own done", turn=h.turn_id), "all have ended", 110)
+            world.done(handle)
+    assert died == ["finalizer"] * 2
+    assert len(notes("kill", turn=poison.turn_id)) == 4, "two of them were nobody else's end"
+    (row,) = (row for row in world.wiring.store.steps.of(poison.turn_id) if row.step == "own")
+    assert (row.state, row.tries) == ("done", 5)

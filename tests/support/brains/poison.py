@@ -1,4 +1,4 @@
-"""A brain with turns that kill the process that works on them, and a read that does."""
+"""A brain with turns that kill the process that works on them, and a read and a finalizer step that do."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 from brainq import Brain, Effect, RunContext, ScriptedProvider
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.finalize.step import StepContext
 from brainq.providers.scripted import calls, says
 from tests.support.brains import diary
 
@@ -31,7 +32,26 @@ def obey(request: ModelRequest) -> ModelReply:
     return says(" ".join(["well", *told]))
 
 
-brain = Brain("poison", ScriptedProvider(rules=obey), system_prompt)
+class Own:
+    """A finalizer step of the brain's own; it kills its process as often as it is told to."""
+
+    name = "own"
+
+    def is_configured(self, brain: Brain) -> bool:
+        return True
+
+    def run(self, context: StepContext) -> None:
+        turn = context.claim.turn_id
+        orders = json.loads(context.turn.request.user_message).get("own", {})
+        diary.note("own", turn=turn, tries=context.claim.tries)
+        diary.pass_gate(orders.get("gate", ""))
+        if len(diary.notes("kill", turn=turn)) < orders.get("kills", 0):
+            diary.note("kill", turn=turn)
+            os.kill(os.getpid(), signal.SIGKILL)
+        diary.note("own done", turn=turn)
+
+
+brain = Brain("poison", ScriptedProvider(rules=obey), system_prompt, final_steps=[Own()])
 
 
 @brain.tool(effect=Effect.READ_ONLY)
