@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -126,9 +127,15 @@ class Fleet:
 
     def start(self, timeout_s: float = 60.0) -> None:
         """Start every worker and wait until all consume. Raises SetupError with the end of a log if not."""
+        # What a signal's handler raises, it raises in the main thread. In the midst of a launch nobody would know
+        # the process that was just started: it would outlive `stop`.
+        with ThreadPoolExecutor(1) as launches:
+            launches.submit(self._launch_all).result()
+        self.wait_ready(timeout_s)
+
+    def _launch_all(self) -> None:
         for worker in self.workers:
             self.launch(worker)
-        self.wait_ready(timeout_s)
 
     def wait_ready(self, timeout_s: float = 60.0) -> None:
         end = time.monotonic() + timeout_s

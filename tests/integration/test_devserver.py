@@ -218,3 +218,33 @@ def test_a_fleet_told_twice_kills_what_would_not_stop(tmp_path: Path) -> None:
     assert worker.process is not None
     assert worker.process.returncode == -signal.SIGKILL
     assert len(asked) == 4
+
+
+def test_a_signal_while_workers_start_loses_none_of_them(tmp_path: Path) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    def spawn(
+        celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
+    ) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=log)
+        started.append(process)
+        if len(started) == 1:
+            os.kill(os.getpid(), signal.SIGUSR1)
+        return process
+
+    fleet = Fleet(tmp_path, {}, pools=["serial", "parallel"], spawn=spawn)
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fleet.start()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        fleet.stop()
+        for process in started:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait()
+    assert [worker.process for worker in fleet.workers] == started
