@@ -9,19 +9,16 @@ TurnKey = tuple[str, str]  # session, turn
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at a turn found: `LOOK`, `ENDED` or `GONE`, and what is to be done beyond Redis."""
+    """What one look at a turn found that is to be done beyond Redis; `fence` is the turn's."""
 
-    word: str
-    after_ms: int = 0
     fence: int = 0
     actions: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Turns to be looked at: (session, turn), and the mark they were taken with. `stepped` looks were brought nearer,
-    because the clock has stepped back since they were put off."""
+    """Turns to be looked at. `stepped` looks were brought nearer, because the clock has stepped back since they were
+    put off."""
 
     turns: tuple[TurnKey, ...] = ()
-    mark: str = ""
     stepped: int = 0

@@ -15,7 +15,6 @@ from brainq.state.outbox import Outbox
 from brainq.state.typed_scripts import Scripts, TurnSweepLook
 
 DAY_MS = 86_400_000
-NEVER = "-1"
 _RUN_ID = re.compile(r"run_id:(\w+)")
 
 
@@ -48,25 +47,19 @@ class RedisIndex:
         """Up to `most` turns that are due; no other sweeper gets them for `hold_s`."""
         reply = self._run.index_take(most=most, hold_ms=int(hold_s * 1000))
         members = tuple(cast(TurnKey, tuple(member.split(" "))) for member in reply.members)
-        return Due(members, reply.mark, reply.stepped)
+        return Due(members, reply.stepped)
 
     def look(self, turns: Sequence[TurnKey]) -> list[Look | Exception]:
-        """Look at turns; in place of a look what kept it from being made. Lost bells are rung again by the script."""
+        """Look at turns; in place of a look what kept it from being made. The script rings for lost bells again, and
+        says when the turn is looked at next."""
         found = self._run.together([partial(self._look, turn=turn) for turn in turns])
         for session_id in {session_id for session_id, _ in turns}:
             self._outbox.flush(session_id)
         return list(found)
 
-    def looked(self, mark: str, again_ms: Iterable[tuple[TurnKey, int | None]]) -> None:
-        """The turns were looked at, and are again after so long, those with None not again; but sooner where somebody
-        asked for that since they were taken with `mark`."""
-        words = [
-            word
-            for turn, after_ms in again_ms
-            for word in (_member(turn), NEVER if after_ms is None else str(after_ms))
-        ]
-        if words:
-            self._run.index_looked(mark=mark, looked=words)
+    def drop(self, turn: TurnKey) -> None:
+        """A turn that Redis does not know is looked at no more."""
+        self._run.index_drop(*turn)
 
     def standing(self, turns: Sequence[TurnKey]) -> list[str]:
         """Of each turn: `unknown` to Redis, `unlisted` (nobody would ever look at it), or `known`."""
@@ -112,8 +105,8 @@ class RedisIndex:
             longest_lease_ms=self._longest_lease_ms,
         )
         if isinstance(reply, TurnSweepLook):
-            return Look("LOOK", reply.after_ms, reply.fence, reply.actions)
-        return Look(reply)
+            return Look(reply.fence, reply.actions)
+        return Look(actions=(("readmit",),) if reply == "GONE" else ())
 
 
 def _member(turn: TurnKey) -> str:

@@ -46,9 +46,9 @@ HEADERS = {
     "history_compact": "7ab42c332e",
     "hold_place": "ebc924017a",
     "hold_release": "5bcb0bf1a5",
+    "index_drop": "56d01d0bde",
     "index_hasten": "0de3d0961e",
-    "index_looked": "1aac0f206d",
-    "index_take": "0a581d4993",
+    "index_take": "eecbf64bb7",
     "judge_ring": "4e4dd35003",
     "lane_beat": "b04951a83c",
     "lane_check": "90de2cd4a3",
@@ -72,7 +72,7 @@ HEADERS = {
     "turn_open": "97f7c55730",
     "turn_release": "38a02c25dd",
     "turn_submit": "f7f2cf9813",
-    "turn_sweep": "ecc976d08d",
+    "turn_sweep": "0cb8ec79a3",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
 
@@ -199,7 +199,6 @@ class HoldPlaceEnded:
 
 @dataclass(frozen=True, slots=True)
 class IndexTakeDue:
-    mark: str
     stepped: int
     members: tuple[str, ...]
 
@@ -294,7 +293,6 @@ class TurnSubmitBusy:
 
 @dataclass(frozen=True, slots=True)
 class TurnSweepLook:
-    after_ms: int
     fence: int
     actions: tuple[tuple[str, ...], ...]
 
@@ -966,22 +964,22 @@ class Scripts(LoadedScripts):
         )
         return reply[0]
 
+    def index_drop(self, session_id: str, turn_id: str) -> Literal["DROPPED", "KNOWN"]:
+        """A turn that Redis does not know, and for whose end nobody waits, is looked at no more."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("index_drop", [turn], [session_id, turn_id])
+        return reply[0]
+
     def index_hasten(self, *, after_ms: int, members: Sequence[str]) -> Literal["OK"]:
         """Have turns looked at in `after_ms` at the latest."""
         reply = self.run("index_hasten", [self.keys.index], [after_ms, *members])
         return reply[0]
 
-    def index_looked(self, *, mark: str, looked: Sequence[str]) -> Literal["OK"]:
-        """Turns were looked at: each is looked at again in the ms given with it, or not again when
-        that is -1."""
-        reply = self.run("index_looked", [self.keys.index], [mark, *looked])
-        return reply[0]
-
     def index_take(self, *, most: int, hold_ms: int) -> IndexTakeDue:
-        """Take up to `most` turns that are due to be looked at, pushed back to `mark` so that
+        """Take up to `most` turns that are due to be looked at, pushed back by `hold_ms` so that
         sweepers share the work."""
         reply = self.run("index_take", [self.keys.index, self.keys.swept], [most, hold_ms])
-        return IndexTakeDue(mark=reply[1], stepped=int(reply[2]), members=tuple(reply[3:]))
+        return IndexTakeDue(stepped=int(reply[1]), members=tuple(reply[2:]))
 
     def judge_ring(
         self, session_id: str, turn_id: str, *, rung: str, judge: str, hold_ms: int
@@ -1538,8 +1536,9 @@ class Scripts(LoadedScripts):
         grace_ms: int,
         longest_lease_ms: int,
     ) -> TurnSweepLook | Literal["ENDED", "GONE"]:
-        """Look at one turn and heal what a script alone can heal: ring again for bells that were
-        lost."""
+        """Look at one turn, heal what a script alone can heal (bells that were lost are rung
+        again), and say when it is looked at next: here, where nobody can change what that depends
+        on."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "turn_sweep",
@@ -1548,8 +1547,6 @@ class Scripts(LoadedScripts):
         )
         if reply[0] == "LOOK":
             return TurnSweepLook(
-                after_ms=int(reply[1]),
-                fence=int(reply[2]),
-                actions=tuple(tuple(row.split()) for row in reply[3].split(",") if row),
+                fence=int(reply[1]), actions=tuple(tuple(row.split()) for row in reply[2].split(",") if row)
             )
         return reply[0]

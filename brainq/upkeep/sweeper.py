@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from brainq.contracts.claim import CallRef
 from brainq.contracts.healed import HealedPage
-from brainq.contracts.sweep import Due, Look, TurnKey
+from brainq.contracts.sweep import Look, TurnKey
 from brainq.observe.logs import logger
 from brainq.observe.outage import Outage
 from brainq.ports.auxiliary import Auxiliary
@@ -133,7 +133,7 @@ class Sweeper:
                 log.warning(
                     "Redis' clock stepped back: looks that it had put off are made now", turns=due.stepped
                 )
-            self._look(due)
+            self._look(due.turns)
             if len(due.turns) < TURNS_AT_ONCE:
                 return
 
@@ -145,22 +145,17 @@ class Sweeper:
             except Exception as failure:
                 log.error("lane not checked", failure=failure, turn_id=ref.turn_id, call_id=ref.call_id)
 
-    def _look(self, due: Due) -> None:
-        """Look at turns together, say when each is looked at next, and only then act: all of it may be done again."""
-        if not due.turns:
-            return
+    def _look(self, turns: Sequence[TurnKey]) -> None:
+        """Look at turns together, and do what that asks for: all of it may be done again."""
         seen: list[tuple[TurnKey, Look]] = []
         failures: list[Exception] = []
-        for turn, look in zip(due.turns, self._index.look(due.turns), strict=True):
+        for turn, look in zip(turns, self._index.look(turns), strict=True):
             if isinstance(look, Exception):
                 # A turn that cannot be looked at must not hide the others; but it may be all of them.
                 failures.append(look)
                 log.error("look failed", failure=look, turn_id=turn[1])
-            elif look.word != "GONE" or not self._comparer.readmit(turn[1]):
+            else:
                 seen.append((turn, look))
-        self._index.looked(
-            due.mark, [(turn, look.after_ms if look.word == "LOOK" else None) for turn, look in seen]
-        )
         for (session_id, turn_id), look in seen:
             for action in look.actions:
                 try:
@@ -185,6 +180,9 @@ class Sweeper:
                 self._parks.expire(session_id, turn_id)
             case ("parent", *parent):
                 self._children.check_parent(session_id, turn_id, CallRef(*parent))
+            case ("readmit",):
+                if not self._comparer.readmit(turn_id):
+                    self._index.drop((session_id, turn_id))
             case ("deliver",):
                 self._deliver(session_id, turn_id)
             case _:

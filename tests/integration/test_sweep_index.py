@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
+
 from brainq.client.handle import TurnHandle
 from brainq.providers.scripted import calls, says
 from tests.support.brains.obedient import script
@@ -61,6 +63,29 @@ def test_a_parked_turn_goes_on_though_its_doorbell_is_lost_and_nobody_asked_for_
     assert due_s < 1
     ends_by_what_is_due(pump, handle)
     assert ran
+
+
+def test_a_look_asked_for_while_the_turn_was_looked_at_is_not_put_off(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the sweeper keeps the turn from others for less long than the look is away."""
+    pump = pumps(brain_of(Watched(WRITE, says("done"))))
+    handle, _ = parked(pump)
+    index: Any = pump.wiring.state.index
+    index.list_again([(handle.session_id, handle.turn_id)])
+    look, placed = index.look, list[Any]()
+
+    def meanwhile(_: Any, turns: Any) -> Any:
+        found = look(turns)
+        placed.append(handle.hold(timeout_s=30))
+        return found
+
+    monkeypatch.setattr(type(index), "look", meanwhile)
+    pump.wiring.sweeper.sweep()
+    assert placed
+    due_s = due_in_s(pump, handle)
+    assert due_s is not None
+    assert due_s < 31, "nobody would look when the hold ends"
 
 
 def test_a_turn_that_lost_its_place_in_the_index_is_looked_at_again(pumps: Pumps) -> None:

@@ -29,6 +29,7 @@ RENEWS = frozenset(
         "lane_beat",
         "call_start",
         "index_take",
+        "turn_sweep",
     }
 )
 
@@ -237,6 +238,11 @@ class Rig:
 
     def turn(self, tid: str = TID) -> dict[str, str]:
         return cast(dict[str, str], self.client.hgetall(self.names(tid)["turn"]))
+
+    def look_in_ms(self, tid: str = TID, sid: str = SID) -> float | None:
+        """In how long the sweeper looks at a turn; None when it does not."""
+        at_ms = cast("float | None", self.client.zscore(self.keys.index, f"{sid} {tid}"))
+        return None if at_ms is None else at_ms - self.now_ms
 
     def status(self, call: str = "c1-0", tid: str = TID, sid: str = SID) -> str | None:
         return cast("str | None", self.client.hget(self.names(tid, sid)["trace"], f"{call}:status"))

@@ -18,7 +18,7 @@ def test_open_calls_time_out_and_the_first_step_is_rung(rig: Rig) -> None:
     rig.run("call_settle", call="c0-0")
     rig.run("call_claim", call="c0-1", lease_ms=60_000)
     rig.pass_ms(10_000)
-    assert rig.run("turn_sweep")[3] == "skip"
+    assert rig.run("turn_sweep")[2] == "skip"
     assert rig.run("opening_skip") == ["SKIPPED"]
     assert [rig.status("c0-0"), rig.status("c0-1")] == ["completed", "timed_out"]
     assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
@@ -40,4 +40,4 @@ def test_a_turn_past_it_is_left_alone(rig: Rig) -> None:
     rig.committed({})
     rig.pass_ms(20_000)
     assert rig.run("opening_skip") == ["ALREADY"]
-    assert "skip" not in rig.run("turn_sweep")[3]
+    assert "skip" not in rig.run("turn_sweep")[2]

@@ -67,6 +67,6 @@ def test_a_later_hold_that_denies_does_not_wait_for_the_one_that_parked_the_call
     rig.pass_ms(999)
     assert rig.run("park_expire") == ["NONE"]
     rig.pass_ms(1)
-    assert rig.run("turn_sweep")[3] == "expire"
+    assert rig.run("turn_sweep")[2] == "expire"
     assert rig.run("park_expire") == ["EXPIRED"]
     assert rig.status() == "denied"

@@ -1,10 +1,10 @@
 --[[
-Take up to `most` turns that are due to be looked at, pushed back to `mark` so that sweepers share the work. `swept` is when
-this was done last: where Redis' clock stepped back since, all looks are brought as much nearer.
+Take up to `most` turns that are due to be looked at, pushed back by `hold_ms` so that sweepers share the work. `swept` is
+when this was done last: where Redis' clock stepped back since, all looks are brought as much nearer.
 
 KEYS   index swept
 ARGV   most:n hold_ms:n
-REPLY  DUE mark stepped:n members...
+REPLY  DUE stepped:n members...
 ]]
 -- @include lib/now
 local ROOM_MS, DAY_MS = 1000, 86400000
@@ -14,10 +14,10 @@ if back_ms > ROOM_MS then stepped = redis.call('ZRANGEBYSCORE', index, '(' .. no
 for i = 1, #stepped, 2 do redis.call('ZINCRBY', index, -back_ms, stepped[i]) end
 redis.call('SET', swept, now, 'PX', DAY_MS)
 local due = redis.call('ZRANGEBYSCORE', index, '-inf', now, 'LIMIT', 0, most)
-local mark, marked = string.format('%.0f', now + hold_ms), {}
+local held = {}
 for _, member in ipairs(due) do
-  marked[#marked + 1] = mark
-  marked[#marked + 1] = member
+  held[#held + 1] = now + hold_ms
+  held[#held + 1] = member
 end
-if #due > 0 then redis.call('ZADD', index, unpack(marked)) end
-return {'DUE', mark, #stepped / 2, unpack(due)}
+if #due > 0 then redis.call('ZADD', index, unpack(held)) end
+return {'DUE', #stepped / 2, unpack(due)}

@@ -1,10 +1,11 @@
 --[[
-Look at one turn and heal what a script alone can heal: ring again for bells that were lost. What needs more
-than Redis comes back as actions: `end`, `skip`, `expire`, `rescue call attempt`, `deliver`, `parent`.
+Look at one turn, heal what a script alone can heal (bells that were lost are rung again), and say when it is looked at next:
+here, where nobody can change what that depends on. What needs more than Redis comes back as actions: `end`, `skip`, `expire`,
+`rescue call attempt`, `deliver`, `parent`; if they fail, the next look finds them again. A turn that is GONE keeps its place.
 
 KEYS   turn budget trace
 ARGV   sid tid rering_ms:n failing_ms:n unserved_ms:n grace_ms:n longest_lease_ms:n
-REPLY  LOOK after_ms:n fence:n actions:rows | ENDED | GONE
+REPLY  LOOK fence:n actions:rows | ENDED | GONE
 ]]
 -- @include lib/event
 -- @include lib/ring
@@ -68,11 +69,12 @@ elseif state == 'active' then
     end
   end
 else
-  if sweep_final() then return {'ENDED'} end
+  if sweep_final() then look_no_more(sid, tid) return {'ENDED'} end
 end
 if #actions > 0 then soon(now + rering_ms) end
 if held[13] and held[13] ~= '' and (state == 'queued' or state == 'active' or state == 'parked') then
   actions[#actions + 1] = 'parent ' .. held[13]
   soon(now + rering_ms * 6)
 end
-return {'LOOK', after, fence, table.concat(actions, ',')}
+look_next(sid, tid, after)
+return {'LOOK', fence, table.concat(actions, ',')}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,14 +26,13 @@ class Index:
         self.broken: set[str] = set()
         self.stepped = 0
         self.seen: list[str] = []
-        self.words: dict[str, str] = {}
         self.actions: dict[str, tuple[tuple[str, ...], ...]] = {}
-        self.again_ms: dict[str, int | None] = {}
+        self.dropped: list[str] = []
         self.epochs: Iterator[str] = itertools.repeat("1")
 
     def due(self, most: int, hold_s: float) -> Due:
         taken, self.turns = self.turns[:most], self.turns[most:]
-        return Due(tuple(("s", turn) for turn in taken), "m", self.stepped)
+        return Due(tuple(("s", turn) for turn in taken), self.stepped)
 
     def look(self, turns: Sequence[tuple[str, str]]) -> list[Look | Exception]:
         return [self._look(turn_id) for _, turn_id in turns]
@@ -42,11 +41,10 @@ class Index:
         if turn_id in self.broken:
             return ValueError("it cannot be read")
         self.seen.append(turn_id)
-        return Look(self.words.get(turn_id, "LOOK"), 5000, 1, self.actions.get(turn_id, ()))
+        return Look(1, self.actions.get(turn_id, ()))
 
-    def looked(self, mark: str, again_ms: Iterable[tuple[tuple[str, str], int | None]]) -> None:
-        assert mark == "m"
-        self.again_ms |= {turn_id: after_ms for (_, turn_id), after_ms in again_ms}
+    def drop(self, turn: tuple[str, str]) -> None:
+        self.dropped.append(turn[1])
 
     def take_comparing(self, for_s: float) -> bool:
         return True
@@ -143,17 +141,25 @@ def test_a_part_that_fails_keeps_no_other_from_being_done(
 def test_a_turn_that_cannot_be_looked_at_hides_no_other(done: Done) -> None:
     index = Index(["t1", "t2", "t3"])
     index.broken = {"t1", "t2"}
+    index.actions = {"t3": (("deliver",),)}
     sweeper(index, done).sweep()
     assert index.seen == ["t3"]
-    assert index.again_ms == {"t3": 5000}
+    assert "deliver" in done.did
 
 
-def test_a_turn_that_is_over_or_unknown_is_looked_at_no_more(done: Done) -> None:
-    index = Index(["t1", "t2", "t3"])
-    index.words = {"t1": "ENDED", "t2": "GONE"}
+def test_a_turn_that_neither_redis_nor_sql_knows_is_looked_at_no_more(done: Done) -> None:
+    index = Index(["t1", "t2"])
+    index.actions = {"t1": (("readmit",),)}
     sweeper(index, done).sweep()
-    assert index.again_ms == {"t1": None, "t2": None, "t3": 5000}
-    assert done.did.count("readmit") == 1
+    assert index.dropped == ["t1"]
+
+
+def test_while_sql_cannot_say_whether_it_knows_a_turn_that_is_looked_at_again(done: Done) -> None:
+    index = Index(["t1"])
+    index.actions = {"t1": (("readmit",),)}
+    done.broken = {"readmit"}
+    sweeper(index, done).sweep()
+    assert not index.dropped
 
 
 def test_all_rows_are_compared_again_when_redis_may_have_lost_data(done: Done) -> None:

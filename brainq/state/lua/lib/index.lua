@@ -10,3 +10,8 @@ local function seldom_ms() return math.floor(SELDOM_MS / 2 * (1 + clock[2] / 100
 local function look_within(sid, tid, after_ms)
   redis.call('ZADD', INDEX_KEY, 'LT', now + after_ms, sid .. ' ' .. tid)
 end
+
+-- For the script that has looked at the whole turn: whatever was asked for before, it knows better. Others use look_within.
+local function look_next(sid, tid, after_ms) redis.call('ZADD', INDEX_KEY, now + after_ms, sid .. ' ' .. tid) end
+
+local function look_no_more(sid, tid) redis.call('ZREM', INDEX_KEY, sid .. ' ' .. tid) end
