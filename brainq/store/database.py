@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, NoReturn, cast
@@ -14,7 +14,8 @@ from sqlalchemy.exc import DBAPIError
 from brainq.store.prepared import Prepared, Record
 
 Parameters = Mapping[str, object]
-Dialects = Mapping[str, Executable]
+Dialects = Callable[[str], Executable]
+"""From a dialect's name to the statement in it."""
 
 MOST_PREPARED = 500  # more than there are; some are made anew for each call
 
@@ -105,7 +106,7 @@ class Database:
 
     def pick(self, statements: Dialects) -> Executable:
         """The statement of this database's dialect."""
-        return statements[self.dialect]
+        return statements(self.dialect)
 
     def write(self, statement: Executable, parameters: Parameters) -> int:
         """Run one writing statement in its own transaction; the number of rows it touched."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -26,13 +25,14 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    literal_column,
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.numbering import POSITION
+from brainq.store.statements import upsert
 from brainq.store.store import Store
 from brainq.store.tables import (
     approvals,
@@ -128,6 +128,16 @@ _NUMBER = (
     )
     .values(turn_number=POSITION)
 )
+# The newest pruned turn of a session; a newer one noted before stays.
+_MARK = upsert(
+    pruned_sessions,
+    ["session_id"],
+    copied=(),
+    changed={
+        name: greater_of(pruned_sessions.c[name], literal_column(f"excluded.{name}"))
+        for name in ("turn_row", "turn_number")
+    },
+)
 
 
 def prune(
@@ -158,7 +168,7 @@ class _Pruning:
         self._dry_run = dry_run
         self._told = told
         self._counts: Counter[str] = Counter()
-        self._mark = database.pick({"sqlite": _mark(sqlite), "postgresql": _mark(postgresql)})
+        self._mark = database.pick(_MARK)
 
     def run(self, knowledge: bool) -> Counts:
         self._counts.update({table.name: 0 for table in (turns, *OF_TURNS)})
@@ -242,13 +252,3 @@ def _newest_numbered(rows: Sequence[Record]) -> dict[str, Record]:
         if row["turn_number"] is not None:
             newest[row["session_id"]] = row
     return newest
-
-
-def _mark(dialect: Any) -> Any:
-    """Note the newest pruned turn of a session; a newer one noted before stays."""
-    insert = dialect.insert(pruned_sessions).inline()
-    columns = pruned_sessions.c
-    return insert.on_conflict_do_update(
-        index_elements=["session_id"],
-        set_={name: greater_of(columns[name], insert.excluded[name]) for name in ("turn_row", "turn_number")},
-    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Boolean, Select, Table, bindparam, column, func, literal_column, or_, table
-from sqlalchemy.dialects.postgresql import TSVECTOR
+from sqlalchemy import Boolean, Executable, Select, Table, bindparam, column, func, literal_column, or_, table
 
 from brainq.store.database import Dialects
 from brainq.store.terms import scope_term
@@ -17,26 +16,40 @@ def search_statement(rows: Table, shown: Select[Any]) -> Dialects:
 
     SQLite ranks by bm25; Postgres by ts_rank over the length, which does not know how rare a word is.
     """
-    ours = rows.c.scope == bindparam("scope")
-    of_kind = or_(bindparam("any_kind", type_=Boolean()), rows.c.kind.in_(bindparam("kinds", expanding=True)))
-    ties = (rows.c.times_seen.desc(), rows.c.row.desc())
 
+    def statement(dialect: str) -> Executable:
+        found = _in_fts5(rows, shown) if dialect == "sqlite" else _in_tsvector(rows, shown)
+        of_kind = or_(
+            bindparam("any_kind", type_=Boolean()), rows.c.kind.in_(bindparam("kinds", expanding=True))
+        )
+        return (
+            found.where(rows.c.scope == bindparam("scope"), of_kind)
+            .order_by(rows.c.times_seen.desc(), rows.c.row.desc())
+            .limit(bindparam("limit"))
+        )
+
+    return statement
+
+
+def _in_fts5(rows: Table, shown: Select[Any]) -> Select[Any]:
     fts = table(f"{rows.name}_fts", column("rowid"))
     # The scope's own column leads to its rows and counts nothing for the rank.
     rank = literal_column(f"bm25({fts.name}, 0.0, 1.0)")
-    lite = (
+    return (
         shown.join(fts, fts.c.rowid == rows.c.row)
-        .where(literal_column(fts.name).op("MATCH")(bindparam("match")), ours, of_kind)
-        .order_by(rank, *ties)
+        .where(literal_column(fts.name).op("MATCH")(bindparam("match")))
+        .order_by(rank)
     )
+
+
+def _in_tsvector(rows: Table, shown: Select[Any]) -> Select[Any]:
+    from sqlalchemy.dialects.postgresql import TSVECTOR
 
     search = literal_column(f"{rows.name}.search", TSVECTOR())
     query = func.to_tsquery(literal_column("'english'"), bindparam("match"))
-    post = shown.where(search.op("@@")(query), ours, of_kind).order_by(
-        func.ts_rank(search, query, literal_column("1")).desc(), *ties
+    return shown.where(search.op("@@")(query)).order_by(
+        func.ts_rank(search, query, literal_column("1")).desc()
     )
-    most = bindparam("limit")
-    return {"sqlite": lite.limit(most), "postgresql": post.limit(most)}
 
 
 def match_of(dialect: str, scope: str, terms: Sequence[str]) -> str:

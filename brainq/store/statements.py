@@ -1,17 +1,27 @@
-"""Inserts that may meet an existing row, built once per dialect so that SQLAlchemy's cache finds them."""
+"""Inserts that may meet an existing row, built once a dialect so that SQLAlchemy's cache finds them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, bindparam, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Executable, Table, bindparam, select
 
 from brainq.store.database import Dialects, Transaction
 from brainq.store.tables.types import SafeText
 from brainq.store.text import sql_text
+
+
+def insert_into(dialect: str, table: Table) -> Any:
+    """The dialect's own INSERT, which has `on_conflict_...`."""
+    # The dialect of a database that is not used is not imported: Postgres' takes a tenth of a second of CPU.
+    if dialect == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert
+    else:
+        from sqlalchemy.dialects.postgresql import insert
+    return insert(table)
 
 
 def insert_or_ignore(
@@ -21,23 +31,27 @@ def insert_or_ignore(
 
     `fixed` columns get an expression, the others the values given at each run.
     """
-    lite = sqlite.insert(table).on_conflict_do_nothing()
-    post = postgresql.insert(table).on_conflict_do_nothing()
-    if fixed is not None:
-        lite, post = lite.values(dict(fixed)), post.values(dict(fixed))
-    if returning is not None:
-        column = table.c[returning]
-        return {"sqlite": lite.returning(column), "postgresql": post.returning(column)}
-    # inline: nobody asks for the new row's key, so Postgres need not return it
-    return {"sqlite": lite.inline(), "postgresql": post.inline()}
+
+    @cache
+    def statement(dialect: str) -> Executable:
+        insert = insert_into(dialect, table).on_conflict_do_nothing()
+        if fixed is not None:
+            insert = insert.values(dict(fixed))
+        # inline: nobody asks for the new row's key, so Postgres need not return it
+        return insert.inline() if returning is None else insert.returning(table.c[returning])
+
+    return statement
 
 
 def insert_unless(table: Table, names: Sequence[str], stands: ColumnElement[bool]) -> Dialects:
     """INSERT these columns' values, given at each run, ON CONFLICT DO NOTHING; 0 rows also where `stands` holds."""
-    values = select(*(bindparam(name, type_=table.c[name].type) for name in names)).where(~stands)
-    lite = sqlite.insert(table).from_select(list(names), values).on_conflict_do_nothing()
-    post = postgresql.insert(table).from_select(list(names), values).on_conflict_do_nothing()
-    return {"sqlite": lite.inline(), "postgresql": post.inline()}
+
+    @cache
+    def statement(dialect: str) -> Executable:
+        values = select(*(bindparam(name, type_=table.c[name].type) for name in names)).where(~stands)
+        return insert_into(dialect, table).from_select(list(names), values).on_conflict_do_nothing().inline()
+
+    return statement
 
 
 class ManyRows:
@@ -93,19 +107,16 @@ def upsert(
     `copied` columns take the values meant for the new row, `changed` ones an expression. `fixed` columns of the
     new row get an expression, the others the values given at each run.
     """
-    lite = sqlite.insert(table).inline()
-    post = postgresql.insert(table).inline()
-    if fixed is not None:
-        lite, post = lite.values(dict(fixed)), post.values(dict(fixed))
-    return {
-        "sqlite": lite.on_conflict_do_update(
+
+    @cache
+    def statement(dialect: str) -> Executable:
+        insert = insert_into(dialect, table).inline()
+        if fixed is not None:
+            insert = insert.values(dict(fixed))
+        return insert.on_conflict_do_update(
             index_elements=keys,
-            set_={name: lite.excluded[name] for name in copied} | dict(changed),
+            set_={name: insert.excluded[name] for name in copied} | dict(changed),
             where=where,
-        ),
-        "postgresql": post.on_conflict_do_update(
-            index_elements=keys,
-            set_={name: post.excluded[name] for name in copied} | dict(changed),
-            where=where,
-        ),
-    }
+        )
+
+    return statement

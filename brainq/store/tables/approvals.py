@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, Index, Table, UniqueConstraint, false
 
-from brainq.store.tables.base import metadata
+from brainq.store.tables.base import metadata, partial_index
 from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, row_column, utc_now
 
 approvals = Table(
@@ -32,9 +32,4 @@ approvals = Table(
 Index(None, approvals.c.session_id, approvals.c.row)
 
 # What people are shown: it holds open approvals only, however many were decided.
-Index(
-    "ix_approvals_pending",
-    approvals.c.row,
-    sqlite_where=approvals.c.state == "pending",
-    postgresql_where=approvals.c.state == "pending",
-)
+partial_index("ix_approvals_pending", approvals.c.row, where="state = 'pending'")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, Index, Table, UniqueConstraint
 
-from brainq.store.tables.base import metadata
+from brainq.store.tables.base import metadata, partial_index
 from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, row_column, utc_now
 
 brakes = Table(
@@ -27,10 +27,4 @@ brakes = Table(
 Index(None, brakes.c.turn_id)
 
 # Read with every submit, and before every call that changes something: it holds what stands only.
-Index(
-    "ix_brakes_standing",
-    brakes.c.session_id,
-    brakes.c.row,
-    sqlite_where=brakes.c.over_at.is_(None),
-    postgresql_where=brakes.c.over_at.is_(None),
-)
+partial_index("ix_brakes_standing", brakes.c.session_id, brakes.c.row, where="over_at IS NULL")

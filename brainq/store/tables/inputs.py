@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, Index, Integer, Table, UniqueConstraint
 
-from brainq.store.tables.base import metadata
+from brainq.store.tables.base import metadata, partial_index
 from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, row_column, utc_now
 
 inputs = Table(
@@ -29,9 +29,4 @@ inputs = Table(
 Index(None, inputs.c.turn_id)
 
 # What the sweeper reads: it holds open inputs only, however many are settled.
-Index(
-    "ix_inputs_accepted",
-    inputs.c.row,
-    sqlite_where=inputs.c.state == "accepted",
-    postgresql_where=inputs.c.state == "accepted",
-)
+partial_index("ix_inputs_accepted", inputs.c.row, where="state = 'accepted'")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Float, Index, Integer, PrimaryKeyConstraint, Table
+from sqlalchemy import BigInteger, Column, Float, Integer, PrimaryKeyConstraint, Table
 
-from brainq.store.tables.base import metadata
+from brainq.store.tables.base import metadata, partial_index
 from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, utc_now
 
 judgements = Table(
@@ -31,9 +31,4 @@ judgements = Table(
 )
 
 # What the sweeper reads: it holds open judgements only, however many are settled.
-Index(
-    "ix_judgements_pending",
-    judgements.c.due_at,
-    sqlite_where=judgements.c.state == "pending",
-    postgresql_where=judgements.c.state == "pending",
-)
+partial_index("ix_judgements_pending", judgements.c.due_at, where="state = 'pending'")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Index, Integer, Table, UniqueConstraint
 
-from brainq.store.tables.base import metadata
+from brainq.store.tables.base import metadata, partial_index
 from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, row_column, utc_now
 
 turns = Table(
@@ -32,9 +32,4 @@ turns = Table(
 Index(None, turns.c.session_id, turns.c.row)
 
 # The sweeper reads this every second: it holds live turns only, however many have ended.
-Index(
-    "ix_turns_unended",
-    turns.c.row,
-    sqlite_where=turns.c.ended_at.is_(None),
-    postgresql_where=turns.c.ended_at.is_(None),
-)
+partial_index("ix_turns_unended", turns.c.row, where="ended_at IS NULL")

@@ -123,6 +123,18 @@ def test_an_upgrade_that_is_not_needed_does_not_load_alembic(tmp_path: Path) -> 
     subprocess.run([sys.executable, "-c", code, url], check=True, capture_output=True)
 
 
+def test_a_sqlite_store_loads_no_other_databases_dialect(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'brainq.db'}"
+    Store.open(url).close()
+    code = (
+        "import sys; import brainq.store.prune; from brainq.store.store import Store;"
+        "Store.open(sys.argv[1]).close();"
+        "print([name for name in sys.modules if name.startswith('sqlalchemy.dialects.postgresql')])"
+    )
+    said = subprocess.run([sys.executable, "-c", code, url], check=True, capture_output=True, text=True)
+    assert said.stdout.strip() == "[]"
+
+
 def _tables(engine: Engine) -> list[str]:
     """Without those that keep SQLite's full-text index."""
     return [name for name in inspect(engine).get_table_names() if "_fts" not in name]

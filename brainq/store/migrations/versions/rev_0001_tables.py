@@ -36,7 +36,9 @@ def upgrade() -> None:
         return [sa.Column(name, instant, nullable=False, server_default=now) for name in names]
 
     def index_where(name: str, table: str, columns: list[str], where: str) -> None:
-        op.create_index(name, table, columns, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
+        # A dialect that is named is imported.
+        condition: dict[str, Any] = {f"{op.get_bind().dialect.name}_where": sa.text(where)}
+        op.create_index(name, table, columns, **condition)
 
     op.create_table(
         "turns",
