@@ -30,7 +30,7 @@ def parked_turns(directory: Path, *, scale: float = 1.0) -> dict[str, Any]:
     with stage(directory) as on:
         warm_up(on, few)
         idle = scenario(on, few, per_s=ARRIVING_PER_S)
-        turns, flags = _park(on, many)
+        turns, flags = park(on, many, PARKS_WITHIN_S)
         before, begin = read_counters(on), time.monotonic()
         time.sleep(WATCHED_S * min(1.0, scale))
         used = read_counters(on).since(before)
@@ -49,8 +49,11 @@ def parked_turns(directory: Path, *, scale: float = 1.0) -> dict[str, Any]:
         }
 
 
-def _park(on: Stage, count: int) -> tuple[tuple[Submitted, ...], list[Flag]]:
-    """Turns whose session is not ready: each reads its notes, and parks before it writes."""
+def park(on: Stage, count: int, within_s: float) -> tuple[tuple[Submitted, ...], list[Flag]]:
+    """Turns whose session is not ready: each reads its notes, and parks before it writes.
+
+    Raises BenchFailure when they are not all parked `within_s` after the last submit.
+    """
     turns: list[Submitted] = []
     flags: list[Flag] = []
     for _ in range(count):
@@ -59,12 +62,12 @@ def _park(on: Stage, count: int) -> tuple[tuple[Submitted, ...], list[Flag]]:
         flags.append(on.client.session(session_id).readiness("bench"))
         on.client.submit(session_id, "Make one note of the first three days.", turn_id=turn_id)
         turns.append(Submitted(session_id, turn_id, time.time() * 1000))
-    until = time.monotonic() + PARKS_WITHIN_S
-    waiting = list(turns)
-    while waiting := [turn for turn in waiting if not _is_parked(on, turn)]:
-        if time.monotonic() > until:
-            raise BenchFailure(f"{len(waiting)} of {count} turns are not parked after {PARKS_WITHIN_S:g} s")
-        time.sleep(0.2)
+    until = time.monotonic() + within_s
+    for turn in turns:
+        while not _is_parked(on, turn):
+            if time.monotonic() > until:
+                raise BenchFailure(f"turn {turn.turn_id} is not parked after {within_s:g} s")
+            time.sleep(0.2)
     return tuple(turns), flags
 
 

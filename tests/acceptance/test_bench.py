@@ -6,6 +6,7 @@ No time is asserted: that is what `make bench` is for, on a machine that does no
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -109,3 +110,20 @@ def test_a_percentile_is_a_value_that_was_measured() -> None:
     assert percentile(values, 50) == 30
     assert percentile(values, 99) == 60
     assert percentile([7.0], 99) == 7
+
+
+@pytest.mark.full
+def test_standing_turns_are_parked_and_watched(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "ops.bench.standing", "--turns", "3", "--first", "0.5", "--settled", "0.5"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    figures = json.loads(ran.stdout)
+    assert (figures["turns"], figures["first"]["late_looks"], figures["settled"]["late_looks"]) == (3, 0, 0)
+    assert set(figures["settled"]["cores"]) == CPU_OF - {"producer"}
