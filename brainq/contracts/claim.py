@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from brainq.contracts.approval import ApprovalAsk
 from brainq.contracts.effect import Effect
+from brainq.contracts.hold import HoldSpec
+from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus, TurnState
 
 Why = TypeVar("Why")
@@ -21,17 +23,65 @@ class Dropped(Generic[Why]):
 
 @dataclass(frozen=True, slots=True)
 class TurnClaim:
-    """The ownership of a turn for one advance. Every write carries `owner` and `fence`."""
+    """The ownership of a turn for one advance. Every write carries `owner` and `fence`.
+
+    seen   what was read of the turn with the claim; `Turns.look` makes the view of it
+    """
 
     session_id: str
     turn_id: str
     owner: str
     fence: int
     now_ms: int
+    seen: object = field(default=None, compare=False, repr=False)
 
 
 TurnDropped = Dropped[TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits"]]
 """`suspect`: the turn lost its worker too often to be worked on beside others; `awaits`: its calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStart:
+    """What a turn begins with: it enters the history, once.
+
+    messages      the user's is the last; before it what SQL kept of a session whose history Redis has let go
+    prompt_hash   of the system prompt
+    earlier       turns of the session that only SQL still counts
+    """
+
+    messages: tuple[Message, ...]
+    prompt_hash: str
+    earlier: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepStart:
+    """What an attempt at a step is begun with.
+
+    estimate    tokens of its input, as they are compared with the bill later
+    most_tokens, most_usd   what the step is thought to take at most, its reply included where that is bounded
+    shown       names of the tools chosen for this turn; the first choice stands
+    drained     so many of the mailbox's oldest inputs are consumed by this step
+    inputs      the messages they become in the history
+    readiness   the newest word of theirs about it: `ready`, a hold, or "" for none
+    full        how much of the context it fills, in per cent, where that is worth a warning; else 0
+    turn        what the turn begins with, if it has not begun
+    """
+
+    estimate: int
+    most_tokens: int
+    most_usd: float | None
+    shown: tuple[str, ...] = ()
+    drained: int = 0
+    inputs: tuple[Message, ...] = ()
+    readiness: HoldSpec | str = ""
+    full: int = 0
+    turn: TurnStart | None = None
+
+    @property
+    def again(self) -> StepStart:
+        """Another attempt at it: what the first one brought is there."""
+        return replace(self, drained=0, inputs=(), readiness="", turn=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +97,13 @@ class StepSpent:
     """In place of it: the budget does not allow the step."""
 
     what: Literal["steps", "tokens", "cost"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallsRefused:
+    """In place of a commit: these calls are over the budget. The others are paid for."""
+
+    calls: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from brainq.contracts.claim import (
+    CallsRefused,
     CancelWord,
     PlannedCall,
     StepBegun,
     StepSpent,
+    StepStart,
     TurnClaim,
     TurnDropped,
     TurnEnded,
+    TurnStart,
 )
-from brainq.contracts.hold import HoldSpec
 from brainq.contracts.kept import Kept
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
@@ -46,21 +48,9 @@ class Turns(Protocol):
     def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]: ...
     def mark(self, claim: TurnClaim) -> str: ...
     def look(self, claim: TurnClaim) -> TurnView: ...
-    def begin(
-        self, claim: TurnClaim, messages: Sequence[Message], prompt_hash: str, earlier: int = ...
-    ) -> bool: ...
+    def begin(self, claim: TurnClaim, start: TurnStart) -> bool: ...
     def begin_step(
-        self,
-        claim: TurnClaim,
-        estimate_tokens: int,
-        tokens: int,
-        estimate_usd: float | None,
-        shown: Sequence[str] = ...,
-        drain: int = ...,
-        inputs: Sequence[Message] = ...,
-        readiness: HoldSpec | str = ...,
-        mark: str = ...,
-        full: int = ...,
+        self, claim: TurnClaim, step: StepStart, mark: str
     ) -> StepBegun | StepSpent | Literal["LOST"]: ...
     def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str, mark: str = ...) -> bool: ...
     def tell_retry(self, claim: TurnClaim, step: int, attempt: int, kind: str, wait_s: float) -> bool: ...
@@ -75,7 +65,7 @@ class Turns(Protocol):
         block_tools: Sequence[str] = ...,
         problem: str = ...,
         notes: Sequence[Message] = ...,
-    ) -> bool: ...
+    ) -> CallsRefused | Literal["COMMITTED", "LOST"]: ...
     def end(
         self,
         claim: TurnClaim,

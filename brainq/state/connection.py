@@ -28,6 +28,9 @@ AWAY = (redis.ConnectionError, redis.TimeoutError, OSError)  # what is raised wh
 
 LINES = 8  # connections for scripts a process has
 
+Command = tuple[str | int, ...]
+"""A plain command: its name and its arguments."""
+
 _SCRIPT_COMMANDS = frozenset({"EVALSHA", "EVAL"})
 
 

@@ -15,14 +15,12 @@ from typing import cast
 
 from brainq.contracts.conversation import EMPTY, Conversation
 from brainq.contracts.message import Message
-from brainq.state.connection import Client
+from brainq.state.connection import Client, Command
 from brainq.text.estimate import with_sizes
 
 MOST_READ = 2000  # newest messages a step looks at; what fits the window of a model is chosen from them
 MOST_KEPT_BYTES = 64_000_000  # of all histories a process keeps, about
 BYTES_A_MESSAGE = 1_500  # that a parsed message takes beside its text
-
-Command = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any, Self, TypeVar, cast
 from redis.exceptions import NoScriptError, ResponseError
 
 from brainq.errors import ScriptError
-from brainq.state.connection import Client
+from brainq.state.connection import Client, Command
 from brainq.state.headers import HEADER, signature
 from brainq.state.keys import Keys
 
@@ -165,6 +164,39 @@ class LoadedScripts:
     def run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
         return self._scripts[name].run(keys, args)
 
+    def with_reads(self, call: Callable[[Self], T], reads: Sequence[Command]) -> tuple[T, list[Any]]:
+        """Run the script that `call` calls, then these plain commands, all in one trip: what it returns, and the
+        commands' raw replies, in place of one what Redis refused."""
+        replies: list[Any] = []
+
+        def run(name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
+            reply, replies[:] = self.send_with((name, keys, args), reads)
+            return reply
+
+        return call(self._running(run)), replies
+
+    def send_with(self, asked: Asked, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
+        """Send a script and plain commands in one go: its reply, and theirs."""
+        name, keys, args = asked
+        script = self._scripts[name]
+        reply, *replies = self.client.replies([("EVALSHA", script.sha, len(keys), *keys, *args), *reads])
+        if isinstance(reply, NoScriptError):
+            return self.run(*asked), self.client.replies(reads)
+        if isinstance(reply, ResponseError):
+            raise reply
+        return script.checked(reply), replies
+
+    def after(self, first: Callable[[Self], object], call: Callable[[Self], T]) -> T:
+        """Run the script that `first` calls, then that of `call`, in one trip: what the second returns.
+
+        Raises what Redis refused of either. Each is called twice, as by `together`.
+        """
+        replies = self.together([first, call])
+        for reply in replies:
+            if isinstance(reply, ResponseError):
+                raise reply
+        return cast(T, replies[1])
+
     def together(self, calls: Sequence[Callable[[Self], T]]) -> list[T | ResponseError]:
         """Run a script for each of `calls`, all in one trip; in place of what a call returns what Redis refused.
 
@@ -198,6 +230,6 @@ class LoadedScripts:
 
     def _running(self, run: Callable[[str, Sequence[str], Sequence[Any]], list[Any]]) -> Self:
         """These scripts, but by `run`."""
-        other = copy(self)
-        vars(other)["run"] = run
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), run=run)
         return other

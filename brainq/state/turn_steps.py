@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
-from brainq.contracts.claim import PlannedCall, StepBegun, StepSpent, TurnClaim
-from brainq.contracts.hold import HoldSpec
+from brainq.contracts.claim import (
+    CallsRefused,
+    PlannedCall,
+    StepBegun,
+    StepSpent,
+    StepStart,
+    TurnClaim,
+    TurnStart,
+)
 from brainq.contracts.message import Message
 from brainq.contracts.usage import Spend
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import plan_json, ready_word
 from brainq.state.script_values import used as _used
-from brainq.state.typed_scripts import Scripts, StepBeginGo, StepBeginSpent
+from brainq.state.typed_scripts import Scripts, StepBeginGo, StepBeginSpent, StepCommitBudget
 
 
 class TurnSteps:
@@ -31,60 +38,20 @@ class TurnSteps:
         """A word that no other request of this turn's owners has."""
         return f"{claim.fence}:{next(self._numbers)}"
 
-    def begin(
-        self, claim: TurnClaim, messages: Sequence[Message], prompt_hash: str, earlier: int = 0
-    ) -> bool:
-        """Put the user's message (the last one given) into the session's history; False: the turn was lost."""
-        reply = self._run.turn_begin(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            prompt_hash=prompt_hash,
-            earlier=earlier,
-            items=_json(messages),
-        )
-        return reply != "LOST"
+    def begin(self, claim: TurnClaim, start: TurnStart) -> bool:
+        """Put the user's message into the session's history; False: the turn was lost. Beginning twice is beginning
+        once."""
+        return _begin(claim, start)(self._run) != "LOST"
 
     def begin_step(
-        self,
-        claim: TurnClaim,
-        estimate_tokens: int,
-        tokens: int,
-        estimate_usd: float | None,
-        shown: Sequence[str] = (),
-        drain: int = 0,
-        inputs: Sequence[Message] = (),
-        readiness: HoldSpec | str = "",
-        mark: str = "",
-        full: int = 0,
+        self, claim: TurnClaim, step: StepStart, mark: str
     ) -> StepBegun | StepSpent | Literal["LOST"]:
-        """Begin a step, or an attempt at it.
+        """Begin a step, or an attempt at it, and the turn with it, if it has not begun.
 
-        estimate_tokens  input, as it is compared with the bill later
-        tokens           the most the step is thought to take, its reply included where that is bounded
-        shown            names of the tools chosen for this turn; the first choice stands
-        drain            so many of the mailbox's oldest inputs are consumed by this step, with GO
-        inputs           the messages they become in the history
-        readiness        the newest word of theirs about it: `ready`, a hold, or "" for none
-        mark             from `mark`: begun twice with the same one, the step is begun once
-        full             how much of the context it fills, in per cent, where that is worth a warning; else 0
+        mark   from `mark`: begun twice with the same one, the step is begun once
         """
-        reply = self._run.step_begin(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            asked=mark or self.mark(claim),
-            estimate=estimate_tokens,
-            tokens=tokens,
-            shown=shown,
-            estimate_usd=estimate_usd,
-            drain=drain,
-            ready=ready_word(readiness),
-            full=full,
-            items=_json(inputs),
-        )
+        begin_step, turn = _begin_step(claim, step, mark), step.turn
+        reply = begin_step(self._run) if turn is None else self._run.after(_begin(claim, turn), begin_step)
         match reply:
             case StepBeginGo():
                 return StepBegun(reply.step, reply.attempt)
@@ -132,8 +99,10 @@ class TurnSteps:
         block_tools: Sequence[str] = (),
         problem: str = "",
         notes: Sequence[Message] = (),
-    ) -> bool:
-        """Commit a reply that is not the last, and open its first wave. False when the turn was lost.
+    ) -> CallsRefused | Literal["COMMITTED", "LOST"]:
+        """Pay for the calls of a reply, commit it, and open its first wave.
+
+        Where the budget does not allow all calls nothing is committed: which of them are to be refused.
 
         problem   what is wrong with the reply, in a word for events; "" for nothing
         notes     follow a reply without calls, and tell the model
@@ -153,7 +122,41 @@ class TurnSteps:
             **_used(spend),
         )
         self._outbox.flush(claim.session_id)
-        return reply == "COMMITTED"
+        return CallsRefused(reply.refused) if isinstance(reply, StepCommitBudget) else reply
+
+
+def _begin(claim: TurnClaim, start: TurnStart) -> Callable[[Scripts], Literal["BEGUN", "ALREADY", "LOST"]]:
+    items = _json(start.messages)
+    return lambda run: run.turn_begin(
+        claim.session_id,
+        claim.turn_id,
+        owner=claim.owner,
+        fence=claim.fence,
+        prompt_hash=start.prompt_hash,
+        earlier=start.earlier,
+        items=items,
+    )
+
+
+def _begin_step(
+    claim: TurnClaim, step: StepStart, mark: str
+) -> Callable[[Scripts], StepBeginGo | StepBeginSpent | Literal["LOST"]]:
+    ready, items = ready_word(step.readiness), _json(step.inputs)
+    return lambda run: run.step_begin(
+        claim.session_id,
+        claim.turn_id,
+        owner=claim.owner,
+        fence=claim.fence,
+        asked=mark,
+        estimate=step.estimate,
+        tokens=step.most_tokens,
+        estimate_usd=step.most_usd,
+        shown=step.shown,
+        drain=step.drained,
+        ready=ready,
+        full=step.full,
+        items=items,
+    )
 
 
 def _json(messages: Sequence[Message]) -> list[str]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
+
+from redis.exceptions import ResponseError
 
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.mailbox import TurnInput
@@ -13,8 +16,8 @@ from brainq.contracts.status import Awaits, TurnState
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
-from brainq.state.connection import Client, as_mapping
-from brainq.state.conversations import Conversations
+from brainq.state.connection import Client, Command, as_mapping
+from brainq.state.conversations import Conversations, Known
 from brainq.state.keys import Keys
 
 MOST_INPUTS = 100  # read by one step; the next one reads what is left
@@ -64,24 +67,41 @@ _BUDGET_FIELDS = [
 _SESSION_FIELDS = ["turns", "known_input", "known_estimate", "trimmed", "history_stamp"]
 
 
-def read_view(client: Client, keys: Keys, conversations: Conversations, claim: TurnClaim) -> TurnView:
-    """All that decisions and preparations are made from."""
+@dataclass(slots=True)
+class Seen:
+    """Raw replies to `view_reads`, and what was known of the session's history when they were asked for."""
+
+    known: Known
+    replies: list[Any]
+
+
+def view_reads(keys: Keys, session_id: str, turn_id: str, known: Known) -> list[Command]:
+    """The commands whose replies a view is made of."""
+    key = keys.turn(session_id, turn_id)
+    return [
+        ("HMGET", key, *_TURN_FIELDS),
+        ("HMGET", key + ":budget", *_BUDGET_FIELDS),
+        ("GET", key + ":spec"),
+        ("HGETALL", key + ":guard"),
+        ("SMEMBERS", key + ":blocked"),
+        ("HMGET", keys.of_session(session_id, "session"), *_SESSION_FIELDS),
+        ("LRANGE", key + ":mailbox", 0, MOST_INPUTS - 1),
+        *Conversations.reads(keys.of_session(session_id, "history"), known),
+        *opening_reads(key),
+    ]
+
+
+def view_of(
+    client: Client, keys: Keys, conversations: Conversations, claim: TurnClaim, seen: Seen
+) -> TurnView:
+    """All that decisions and preparations are made from. Reads more only where the history is not as it was known."""
     sid, key = claim.session_id, keys.turn(claim.session_id, claim.turn_id)
-    history_key = keys.of_session(sid, "history")
-    known = conversations.known(history_key)
-    found = client.many(
-        [
-            ("HMGET", key, *_TURN_FIELDS),
-            ("HMGET", key + ":budget", *_BUDGET_FIELDS),
-            ("GET", key + ":spec"),
-            ("HGETALL", key + ":guard"),
-            ("SMEMBERS", key + ":blocked"),
-            ("HMGET", keys.of_session(sid, "session"), *_SESSION_FIELDS),
-            ("LRANGE", key + ":mailbox", 0, MOST_INPUTS - 1),
-            *conversations.reads(history_key, known),
-            *opening_reads(key),
-        ]
-    )
+    history_key, known = keys.of_session(sid, "history"), seen.known
+    # Taken out: they may be long, and a claim lives as long as the model takes.
+    found, seen.replies = seen.replies, []
+    for reply in found:
+        if isinstance(reply, ResponseError):
+            raise reply
     turn_row, budget_row, spec, guard, blocked, session_row, inputs, items, length, *opening = found
     turn = dict(zip(_TURN_FIELDS, turn_row, strict=True))
     session = dict(zip(_SESSION_FIELDS, session_row, strict=True))
@@ -165,7 +185,7 @@ MOST_OPENING_CALLS = 2  # memory and the context pack
 _OPENING_FIELDS = ("tool", "status", "msg")
 
 
-def opening_reads(turn_key: str) -> list[tuple[str, ...]]:
+def opening_reads(turn_key: str) -> list[Command]:
     """The commands whose replies `opening_of` reads."""
     fields = [f"c0-{i}:{field}" for i in range(MOST_OPENING_CALLS) for field in _OPENING_FIELDS]
     return [("HMGET", turn_key + ":trace", *fields)]

@@ -19,7 +19,7 @@ from brainq.state.outbox import Outbox
 from brainq.state.script_values import kept_json, ready_word, said_at_submit
 from brainq.state.script_values import used as _used
 from brainq.state.turn_steps import TurnSteps
-from brainq.state.turn_view import read_said, read_view
+from brainq.state.turn_view import Seen, read_said, view_of, view_reads
 from brainq.state.typed_scripts import (
     Scripts,
     TurnCancelEnded,
@@ -108,19 +108,26 @@ class RedisTurns(TurnSteps):
     def claim(
         self, session_id: str, turn_id: str, fence: int, owner: str, most_lost: int = MOST_LOST
     ) -> TurnClaim | TurnDropped:
-        """The turn's ownership, or why the doorbell is dropped: `suspect` when it lost its worker `most_lost` times."""
-        reply = self._run.turn_claim(
-            session_id,
-            turn_id,
-            owner=owner,
-            fence=fence,
-            lease_ms=self._lease_ms,
-            grace_ms=self._grace_ms,
-            most_lost=most_lost,
+        """The turn's ownership, or why the doorbell is dropped: `suspect` when it lost its worker `most_lost` times.
+
+        What `look` needs is read in the same round trip.
+        """
+        known = self._conversations.known(self._keys.of_session(session_id, "history"))
+        reply, replies = self._run.with_reads(
+            lambda run: run.turn_claim(
+                session_id,
+                turn_id,
+                owner=owner,
+                fence=fence,
+                lease_ms=self._lease_ms,
+                grace_ms=self._grace_ms,
+                most_lost=most_lost,
+            ),
+            view_reads(self._keys, session_id, turn_id, known),
         )
         if isinstance(reply, TurnClaimDrop):
             return Dropped(reply.why)
-        return TurnClaim(session_id, turn_id, owner, reply.fence, reply.now)
+        return TurnClaim(session_id, turn_id, owner, reply.fence, reply.now, Seen(known, replies))
 
     def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]:
         return self._run.turn_beat(
@@ -146,8 +153,9 @@ class RedisTurns(TurnSteps):
         return cast("str | None", self._client.hget(self._keys.turn(session_id, turn_id), "owner")) or ""
 
     def look(self, claim: TurnClaim) -> TurnView:
-        """What the owner needs to decide and to prepare, in one round trip."""
-        return read_view(self._client, self._keys, self._conversations, claim)
+        """What the owner needs to decide and to prepare, as it was right after the claim. Once a claim."""
+        assert isinstance(claim.seen, Seen)
+        return view_of(self._client, self._keys, self._conversations, claim, claim.seen)
 
     def said_so_far(self, claim: TurnClaim) -> str:
         """The text that readers were told of the reply that was being written; "" when none was."""

@@ -60,7 +60,7 @@ HEADERS = {
     "session_pause": "f5d5c18aef",
     "session_resume": "ff6b073a7a",
     "step_begin": "a7c37a35c1",
-    "step_commit": "99e7029935",
+    "step_commit": "9c4513114f",
     "step_delta": "04b6a7f16a",
     "step_retry": "e2f54a7e13",
     "turn_beat": "1050784ce4",
@@ -245,6 +245,11 @@ class StepBeginGo:
 @dataclass(frozen=True, slots=True)
 class StepBeginSpent:
     what: Literal["steps", "tokens", "cost"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepCommitBudget:
+    refused: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -1158,7 +1163,7 @@ class Scripts(LoadedScripts):
         cost: float | None,
         spend: str,
         notes: Sequence[str],
-    ) -> Literal["COMMITTED", "LOST"]:
+    ) -> StepCommitBudget | Literal["COMMITTED", "LOST"]:
         """Commit a reply that asks for calls: the reply enters the history, the calls their trace,
         the first wave opens."""
         session = self.keys.session(session_id)
@@ -1196,6 +1201,8 @@ class Scripts(LoadedScripts):
                 *notes,
             ],
         )
+        if reply[0] == "BUDGET":
+            return StepCommitBudget(refused=tuple(reply[1].split()))
         return reply[0]
 
     def step_delta(

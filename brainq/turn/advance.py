@@ -87,6 +87,12 @@ class Coordinator:
         # Each claim signs as an owner of its own: after a loss of Redis' data fences begin again, and a thread
         # from before must not be taken for the new owner because it runs in the same process.
         owner = f"{next(self._numbers)}@{self._owner}"
+        ownership = Ownership()
+        # Watched before it is claimed: a cancel is in what is read with the claim, or heard.
+        with self._stops.watch(session_id, turn_id, ownership.hear):
+            return self._answer(session_id, turn_id, fence, owner, ownership)
+
+    def _answer(self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership) -> str:
         if self._alone is None:
             claim = self._turns.claim(session_id, turn_id, fence, owner, ANY)
         else:
@@ -98,19 +104,15 @@ class Coordinator:
             return f"dropped: {claim.why}"
         did = "lost"
         try:
-            did = self._claimed(claim)
+            did = self._claimed(claim, ownership)
             return did
         finally:
             if did == "lost":
                 # This process lives: said until Redis hears it, so that the turn is not taken for what kills workers.
                 self._beats.renew(lambda: self._turns.release(claim), _ignore)
 
-    def _claimed(self, claim: TurnClaim) -> str:
-        ownership = Ownership()
-        with (
-            self._beats.renew(lambda: self._turns.beat(claim), ownership.hear),
-            self._stops.watch(claim.session_id, claim.turn_id, ownership.hear),
-        ):
+    def _claimed(self, claim: TurnClaim, ownership: Ownership) -> str:
+        with self._beats.renew(lambda: self._turns.beat(claim), ownership.hear):
             view = self._turns.look(claim)
             view = replace(view, request=self._brain.complete(view.request))
             trying = self._patience.of(view)

@@ -55,28 +55,13 @@ class Attempts:
     def make(
         self, claim: TurnClaim, view: TurnView, asking: StepRequest, lost: Callable[[], bool], trying: Trying
     ) -> StepOutcome:
-        provider, model, specs = asking.provider, asking.model, asking.specs
-        shown = () if len(specs) == len(self._brain.tools.specs) else tuple(spec.name for spec in specs)
-        estimate_usd = self._price(provider.name, model, asking.worst)
+        setting, begin = asking.setting, asking.begin
+        provider, model, limits = setting.provider, setting.model, setting.limits
         # What was waited for since the view was read is gone from the turn's time.
         ends_at = min(time.monotonic() + view.remaining_ms / 1000, trying.ends_at)
-        drained, inputs, readiness = asking.drained, asking.inputs, asking.readiness
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
-            begin = partial(
-                self._turns.begin_step,
-                claim,
-                asking.estimate,
-                asking.worst.total,
-                estimate_usd,
-                shown,
-                drained,
-                inputs,
-                readiness,
-                self._turns.mark(claim),
-                asking.full,
-            )
-            step = trying(begin)
-            drained, inputs, readiness = 0, (), ""  # read once, also when the step is attempted again
+            step = trying(partial(self._turns.begin_step, claim, begin, self._turns.mark(claim)))
+            begin = begin.again
             if step == "LOST":
                 return None
             if isinstance(step, StepSpent):
@@ -86,19 +71,19 @@ class Attempts:
             request = ModelRequest.model_construct(
                 model=model,
                 messages=asking.messages,
-                tools=specs,
-                max_output_tokens=asking.limits.max_output_tokens,
+                tools=asking.specs,
+                max_output_tokens=limits.max_output_tokens,
                 output_schema=view.request.output_schema,
                 timeout_s=max(0.001, ends_at - time.monotonic()),
-                first_token_s=asking.limits.first_token_s,
-                idle_s=asking.limits.idle_s,
+                first_token_s=limits.first_token_s,
+                idle_s=limits.idle_s,
                 session_id=claim.session_id,
                 turn_id=claim.turn_id,
                 step=number,
                 attempt=attempt,
-                turn_number=asking.turn_number,
+                turn_number=setting.info.turn_number,
                 metadata=view.request.metadata,
-                estimate=asking.estimate,
+                estimate=begin.estimate,
             )
             tail = self._tail(claim, number, attempt, trying)
             tell_retry = self._retry_teller(claim, number, attempt)
@@ -116,7 +101,7 @@ class Attempts:
                     tell_retry(ModelRetry(kind=failure.kind, wait_s=wait_s))
                     self._pause(wait_s)
                     continue
-                return _after_failure(failure, asking, number, estimate_usd)
+                return _after_failure(failure, asking, number)
             price = self._price(provider.name, model, reply.usage)
             spend = Spend.of("step", number, model, reply.usage, price)
             return self._replies.act(claim, view, number, reply, spend, tail.rest(trying), trying)
@@ -156,9 +141,7 @@ def not_asked(error: str) -> Answer:
     return Answer(End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", error))
 
 
-def _after_failure(
-    failure: ProviderError, asking: StepRequest, step: int, estimate_usd: float | None
-) -> Answer:
+def _after_failure(failure: ProviderError, asking: StepRequest, step: int) -> Answer:
     if failure.kind == "timeout":
         end = End(Ending.TIMED_OUT, StopReason.DEADLINE, "the model did not answer by the deadline")
     else:
@@ -166,5 +149,5 @@ def _after_failure(
     if failure.kind not in MAYBE_BILLED:
         return Answer(end)
     # Nobody knows what the service has worked on: it is charged like an attempt whose worker was lost.
-    usage = TokenUsage(input_tokens=asking.estimate)
-    return Answer(end, spend=Spend.of("lost", step, asking.model, usage, estimate_usd))
+    usage = TokenUsage(input_tokens=asking.begin.estimate)
+    return Answer(end, spend=Spend.of("lost", step, asking.setting.model, usage, asking.begin.most_usd))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from brainq.brain import Brain
-from brainq.contracts.claim import TurnClaim
+from brainq.contracts.claim import PlannedCall, TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.usage import Price, TokenUsage
 from brainq.contracts.view import TurnView
@@ -19,10 +20,10 @@ from brainq.providers.resolve import resolve_model
 from brainq.text.estimate import estimate_messages
 from brainq.turn.context.compaction import ContextCompactor, should_compact
 from brainq.turn.context.opening import opening_calls, opening_limit_s
-from brainq.turn.context.preparer import TurnPreparation
 from brainq.turn.context.reflection import ReflectionEngine, note_of
 from brainq.turn.context.tracker import ContextTracker
 from brainq.turn.patience import Trying
+from brainq.turn.prepare import PreparedStep
 
 log = logger("brainq.turn")
 
@@ -38,6 +39,14 @@ Word = str
 rung, or awaits its calls, and is no longer ours."""
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The calls of an opening wave, and how long the turn waits for them."""
+
+    calls: tuple[PlannedCall, ...]
+    limit_s: float
+
+
 class AuxiliaryWork:
     """Does what comes before a step, when it is due."""
 
@@ -47,15 +56,17 @@ class AuxiliaryWork:
         self._archive = archive
         self._price = price
 
-    def open(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
-        """Dispatch memory and the context pack, before the first step, where the brain has either."""
+    def opening(self, view: TurnView) -> Opening | None:
+        """Memory and the context pack, before the first step; None where the brain has neither."""
         if view.opened or view.step > 0:
-            return ""
-        opening_s = opening_limit_s(self._brain, view.remaining_ms)
-        calls = opening_calls(self._brain, view.request, opening_s)
-        if not calls:
-            return ""
-        word = trying(lambda: self._auxiliary.open(claim, calls, opening_s))
+            return None
+        limit_s = opening_limit_s(self._brain, view.remaining_ms)
+        calls = opening_calls(self._brain, view.request, limit_s)
+        return Opening(calls, limit_s) if calls else None
+
+    def open(self, claim: TurnClaim, opening: Opening, trying: Trying) -> Word:
+        """Dispatch the opening wave."""
+        word = trying(lambda: self._auxiliary.open(claim, opening.calls, opening.limit_s))
         return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
 
     def reflect(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
@@ -87,20 +98,16 @@ class AuxiliaryWork:
         kept = trying(lambda: self._auxiliary.commit_note(claim, "reflection", note, made.spend, data))
         return "reflected" if kept else "lost"
 
-    def compact(
-        self,
-        claim: TurnClaim,
-        view: TurnView,
-        prepared: TurnPreparation,
-        tracker: ContextTracker,
-        trying: Trying,
-    ) -> Word:
-        """Replace the older messages by a summary, when the context is nearly full."""
+    def is_full(self, view: TurnView, step: PreparedStep) -> bool:
+        """Whether the older messages are to be replaced by a summary before this step."""
+        tokens = step.tracker.tokens(step.preparation.full_estimate)
+        most, auto = step.tracker.max_context_tokens, self._brain.context.auto_compact
+        return should_compact(tokens, most, auto, view.compaction_tried_at, view.history.length)
+
+    def compact(self, claim: TurnClaim, view: TurnView, step: PreparedStep, trying: Trying) -> Word:
+        """Replace them."""
+        tracker, prepared = step.tracker, step.preparation
         tokens = tracker.tokens(prepared.full_estimate)
-        auto = self._brain.context.auto_compact
-        most = tracker.max_context_tokens
-        if not should_compact(tokens, most, auto, view.compaction_tried_at, view.history.length):
-            return ""
         return self._compact(claim, view, tracker, tokens, prepared.fixed_estimate, trying)
 
     def compact_now(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from brainq.brain import Brain
 from brainq.contracts.callbacks import TurnInfo
-from brainq.contracts.claim import TurnClaim
+from brainq.contracts.claim import TurnClaim, TurnStart
+from brainq.contracts.conversation import EMPTY
+from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
 from brainq.observe.logs import logger
 from brainq.ports.turn_rows import TurnRows
-from brainq.ports.turns import Turns
+from brainq.providers.base import Provider
+from brainq.providers.resolve import resolve_model
+from brainq.text.estimate import with_sizes
 from brainq.turn.context.preparer import render_hash
 from brainq.turn.context.template import render
 from brainq.turn.patience import Trying
@@ -29,6 +34,28 @@ OPENED = "[The user opened the conversation and has not said anything yet.]"
 TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its history go
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Who is asked in a turn's steps, and how.
+
+    earlier   turns of the session that only SQL still counts
+    """
+
+    provider: Provider
+    model: str
+    system_prompt: str
+    info: TurnInfo
+    limits: Limits
+    earlier: int = 0
+
+
+def begun_with(view: TurnView, start: TurnStart) -> TurnView:
+    """The view as it is once the turn begins with `start`."""
+    # A review's history is its own, and begins here.
+    before = EMPTY if view.request.kind == "review" else view.history
+    return replace(view, history=with_sizes(start.messages, before))
+
+
 class Beginner:
     """Begins turns: each part may run twice, none does harm when it does.
 
@@ -39,50 +66,40 @@ class Beginner:
     def __init__(
         self,
         brain: Brain,
-        turns: Turns,
         log_user: Callable[[TurnRequest, bool], object],
         remembered: TurnRows,
     ) -> None:
         self._brain = brain
-        self._turns = turns
         self._log_user = log_user
         self._remembered = remembered
         self._ready_said_at = float("-inf")
-
-    def system_prompt(self, info: TurnInfo) -> str:
-        """The system prompt of this turn: its template's, else the brain's.
-
-        Raises InvalidInput when the brain's function fails, or the template asks for what is not there.
-        """
-        return system_prompt_of(self._brain, info)
 
     def earlier(self, claim: TurnClaim, view: TurnView) -> int:
         """How many turns the session had before this one, as far as only SQL still knows it; 0: Redis counts them."""
         return 0 if _is_known(view) else max(0, self._remembered.number(claim.turn_id) - 1)
 
-    def begin(
-        self,
-        claim: TurnClaim,
-        view: TurnView,
-        info: TurnInfo,
-        system_prompt: str,
-        earlier: int,
-        trying: Trying,
-    ) -> list[Message] | None:
-        """Log the user's message and put it into the history; what was put there, or None when the turn was lost."""
+    def setting(self, view: TurnView, earlier: int) -> Setting:
+        """Raises BrainqError when the model cannot be asked: nobody knows it, or its system prompt cannot be made."""
+        request, brain = view.request, self._brain
+        info = TurnInfo.of(request, max(view.turn_number, earlier + 1))
+        provider, model = resolve_model(request.model or brain.model, request.provider)
+        system_prompt = request.system_prompt or system_prompt_of(brain, info)
+        return Setting(provider, model, system_prompt, info, request.limits.over(brain.limits), earlier)
+
+    def start(self, claim: TurnClaim, view: TurnView, setting: Setting, trying: Trying) -> TurnStart:
+        """Log the user's message and call back; what is to be put into the history."""
         request = view.request
         if request.kind == "chat":
             trying(lambda: self._log_user(request, self._brain.redact_logs))
             if not view.flag:
                 self._say_ready(claim.turn_id)
-        self._call_back(info)
+        self._call_back(setting.info)
         before = [] if _is_known(view) else trying(lambda: self._from_sql(claim, request))
         if request.kind == "review":
             # Its history is its own: what it begins with is copied into it.
             before = [*view.history.messages, *before] if request.seed == "session" else []
-        messages = [*before, Message(role="user", content=request.user_message, turn=claim.turn_id)]
-        begun = trying(lambda: self._turns.begin(claim, messages, render_hash(system_prompt), earlier))
-        return messages if begun else None
+        asked = Message(role="user", content=request.user_message, turn=claim.turn_id)
+        return TurnStart((*before, asked), render_hash(setting.system_prompt), setting.earlier)
 
     def _say_ready(self, turn_id: str) -> None:
         """No readiness flag was there to take: the turn is ready. Said once a minute a process."""
@@ -125,7 +142,10 @@ def _greeted(greeting: str) -> tuple[Message, Message]:
 
 
 def system_prompt_of(brain: Brain, info: TurnInfo) -> str:
-    """See `Beginner.system_prompt`."""
+    """The system prompt of this turn: its template's, else the brain's.
+
+    Raises InvalidInput when the brain's function fails, or the template asks for what is not there.
+    """
     template = brain.prompts.get(info.prompt_id) if info.prompt_id else None
     if template is not None:
         return render(template, info)

@@ -104,8 +104,8 @@ class Ender:
     def _go_on(self, claim: TurnClaim, view: TurnView, message: Message, answer: Answer) -> str:
         """The answer becomes a step like any other: the next one reads what came meanwhile."""
         assert answer.spend is not None
-        committed = self._turns.commit_calls(claim, message.step, message, (), answer.spend, answer.tail)
-        return "answered, and goes on with new input" if committed else "lost"
+        done = self._turns.commit_calls(claim, message.step, message, (), answer.spend, answer.tail)
+        return "answered, and goes on with new input" if done == "COMMITTED" else "lost"
 
     def _after(self, claim: TurnClaim, ended: TurnEnded) -> None:
         try:

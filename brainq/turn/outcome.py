@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brainq.contracts.hold import HoldSpec
-from brainq.contracts.limits import Limits
+from brainq.contracts.claim import StepStart
 from brainq.contracts.message import Message
 from brainq.contracts.tool import ToolSpec
-from brainq.contracts.usage import Spend, TokenUsage
-from brainq.providers.base import Provider
+from brainq.contracts.usage import Spend
+from brainq.turn.begin import Setting
 from brainq.turn.decide import End
 
 
@@ -41,26 +40,9 @@ StepOutcome = Calls | RungAgain | Answer | None
 
 @dataclass(frozen=True, slots=True)
 class StepRequest:
-    """What one step asks, of whom.
+    """What one step asks, of whom, and what it is begun with."""
 
-    limits        the turn's
-    estimate      of its input
-    worst         what it is thought to take at most
-    turn_number   which turn of its session this is, counted from 1
-    drained       how many inputs of the mailbox it reads; `inputs` are their messages
-    readiness     the newest word of theirs about it: `ready`, a hold, or "" for none
-    full          how much of the context it fills, in per cent, where that is worth a warning; else 0
-    """
-
-    provider: Provider
-    model: str
+    setting: Setting
     messages: tuple[Message, ...]
     specs: tuple[ToolSpec, ...]
-    limits: Limits
-    estimate: int
-    worst: TokenUsage
-    turn_number: int
-    drained: int = 0
-    inputs: tuple[Message, ...] = ()
-    readiness: HoldSpec | str = ""
-    full: int = 0
+    begin: StepStart

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
+from typing import Literal
 
 from brainq.brain import Brain
-from brainq.contracts.claim import TurnClaim
+from brainq.contracts.claim import CallsRefused, TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply
 from brainq.contracts.status import Ending, StopReason
@@ -19,7 +20,7 @@ from brainq.turn.decide import End
 from brainq.turn.outcome import Answer, Calls, StepOutcome
 from brainq.turn.patience import Trying
 from brainq.turn.planning.approval_rows import approval_rows
-from brainq.turn.planning.plan import Plan, plan_calls, refuse_calls
+from brainq.turn.planning.plan import Plan, judge_reply, plan_calls, refuse_calls, without
 from brainq.turn.planning.whole import TellModel, judge_output, judge_whole, told
 
 log = logger("brainq.turn")
@@ -61,18 +62,24 @@ class Replies:
             text = reply.text if answered else end.text
             message = Message(role="assistant", content=text, turn=claim.turn_id, step=step)
             return Answer(end, message, spend, tail)
+        verdicts = judge_reply(self._brain, view, step, reply)
+        plan = plan_calls(self._brain, view, step, reply, verdicts)
+        if plan.asks_people:
+            refused = trying(partial(self._over_budget, claim, plan))
+            plan = plan_calls(self._brain, view, step, reply, without(verdicts, refused))
+            trying(partial(self._ask_people, claim, plan))
+        commit = partial(self._commit, claim, step, spend, tail)
+        done = trying(partial(commit, plan))
+        if isinstance(done, CallsRefused):
+            # The others are paid for now, so that this commit is refused nothing.
+            plan = plan_calls(self._brain, view, step, reply, without(verdicts, done.calls))
+            done = trying(partial(commit, plan))
+        return Calls() if done == "COMMITTED" else None
 
-        def claimed(ids: Sequence[str]) -> Sequence[str]:
-            return trying(lambda: self._budgets.claim(claim.session_id, claim.turn_id, "tool_calls", ids))
-
-        plan = plan_calls(self._brain, view, step, reply, claimed)
-        trying(lambda: self._asks(claim, plan))
-        committed = trying(
-            lambda: self._turns.commit_calls(
-                claim, step, plan.message, plan.calls, spend, tail, plan.block_tools
-            )
-        )
-        return Calls() if committed else None
+    def _commit(
+        self, claim: TurnClaim, step: int, spend: Spend, tail: str, plan: Plan
+    ) -> CallsRefused | Literal["COMMITTED", "LOST"]:
+        return self._turns.commit_calls(claim, step, plan.message, plan.calls, spend, tail, plan.block_tools)
 
     def _tell(
         self,
@@ -89,14 +96,19 @@ class Replies:
         log.info("reply not acted on", turn_id=claim.turn_id, step=step, why=tell.problem)
         plan = refuse_calls(self._brain, view, step, reply, tell)
         notes = () if plan.calls else (told(tell, claim.turn_id, step),)
-        committed = trying(
+        done = trying(
             lambda: self._turns.commit_calls(
                 claim, step, plan.message, plan.calls, spend, tail, (), tell.problem, notes
             )
         )
-        return Calls() if committed else None
+        return Calls() if done == "COMMITTED" else None
 
-    def _asks(self, claim: TurnClaim, plan: Plan) -> None:
+    def _over_budget(self, claim: TurnClaim, plan: Plan) -> list[str]:
+        """Pay for the calls before the commit does: nobody is asked about one that the budget refuses."""
+        words = self._budgets.claim(claim.session_id, claim.turn_id, "tool_calls", plan.allowed)
+        return [call for call, word in zip(plan.allowed, words, strict=True) if word in ("SPENT", "EXPIRED")]
+
+    def _ask_people(self, claim: TurnClaim, plan: Plan) -> None:
         """Write down what people will be asked, before anybody can see that they are."""
         asked = approval_rows(claim, plan.calls, self._brain.redact_logs)
         if asked:

@@ -30,7 +30,7 @@ def make_coordinator(parts: Parts, alone: Callable[[str, str, int], str] | None)
         brain=brain,
         turns=state.turns,
         budgets=state.budgets,
-        beginner=Beginner(brain, state.turns, store.messages.log_user, store.turns),
+        beginner=Beginner(brain, store.messages.log_user, store.turns),
         auxiliary=auxiliary,
         approvals=store.approvals,
         brakes=people.brakes,

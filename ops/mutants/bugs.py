@@ -64,8 +64,8 @@ BUGS = (
     Bug(
         "a call over the budget runs",
         "brainq/turn/planning/plan.py",
-        'words[verdict.call.id] in ("SPENT", "EXPIRED")',
-        'words[verdict.call.id] == "EXPIRED"',
+        "and verdict.call.id in refused",
+        "and verdict.call.id in list(refused)[1:]",
         PLAN,
     ),
     Bug(
@@ -217,23 +217,23 @@ BUGS = (
     ),
     Bug(
         "the price is not reserved before a step",
-        "brainq/turn/attempts.py",
-        "estimate_usd = self._price(provider.name, model, asking.worst)",
-        "estimate_usd = None",
+        "brainq/turn/fit.py",
+        "most_usd=price(setting.provider.name, setting.model, worst),",
+        "most_usd=None,",
         RESERVED,
     ),
     Bug(
         "the reply's worst case is not reserved",
-        "brainq/turn/think.py",
-        "output_tokens=limits.max_output_tokens or 0)",
-        "output_tokens=0)",
+        "brainq/turn/fit.py",
+        "output_tokens=setting.limits.max_output_tokens or 0",
+        "output_tokens=0",
         RESERVED,
     ),
     Bug(
         "the limit of tokens counts input alone",
         "brainq/state/lua/lib/budget.lua",
-        "tonumber(held[2] or 0) + tonumber(held[3] or 0) + tokens > tokens_max",
-        "tonumber(held[2] or 0) + tokens > tokens_max",
+        "tonumber(b.input_tokens or 0) + tonumber(b.output_tokens or 0) + tokens > tokens_max",
+        "tonumber(b.input_tokens or 0) + tokens > tokens_max",
         RESERVED,
     ),
     Bug(

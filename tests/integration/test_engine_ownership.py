@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 
-from brainq.contracts.claim import Dropped, StepBegun, TurnClaim, TurnEnded
+from brainq.contracts.claim import Dropped, StepBegun, StepStart, TurnClaim, TurnEnded, TurnStart
 from brainq.contracts.event import EventKind
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
@@ -23,6 +24,7 @@ from tests.support.pump import Pump
 from tests.support.wait import wait_until
 
 Pumps = Callable[..., Pump]
+STEP = StepStart(estimate=1, most_tokens=0, most_usd=None)
 
 
 def race(works: list[Callable[[], Any]]) -> list[Any]:
@@ -108,16 +110,17 @@ def test_p1_every_write_of_an_old_fence_is_lost(pumps: Pumps) -> None:
     message = Message(role="assistant", content="from the old owner")
     for fence_of_old in (old, TurnClaim(old.session_id, old.turn_id, "new", old.fence, old.now_ms)):
         assert turns.beat(fence_of_old) == "LOST"
-        assert turns.begin(fence_of_old, [message], "") is False
-        assert turns.begin_step(fence_of_old, 1, 0, None) == "LOST"
+        assert turns.begin(fence_of_old, TurnStart((message,), "")) is False
+        assert turns.begin_step(fence_of_old, STEP, "1") == "LOST"
+        assert turns.begin_step(fence_of_old, replace(STEP, turn=TurnStart((message,), "")), "2") == "LOST"
         assert turns.tell_delta(fence_of_old, 1, 1, "x") is False
-        assert not turns.commit_calls(fence_of_old, 1, message, (), Spend(step=1), "")
+        assert turns.commit_calls(fence_of_old, 1, message, (), Spend(step=1), "") == "LOST"
         assert end(pump, fence_of_old) == "LOST"
     assert snapshot(pump) == before
     assert isinstance(end(pump, new), TurnEnded)
     after = snapshot(pump)
     assert end(pump, new) == "LOST"
-    assert turns.begin_step(new, 1, 0, None) == "LOST"
+    assert turns.begin_step(new, STEP, "3") == "LOST"
     assert turns.claim("s1", new.turn_id, new.fence, "third") == Dropped(TurnState.CLOSING)
     assert snapshot(pump) == after
 
@@ -158,10 +161,10 @@ def test_p1_a_second_run_of_a_script_changes_nothing(pump: Pump) -> None:
     assert pump.wiring.state.turns.claim("s1", handle.turn_id, 1, "w") == Dropped("held")
     assert snapshot(pump) == claimed
     assert before.keys() <= claimed.keys()
-    hello = [Message(role="user", content="hello")]
-    assert pump.wiring.state.turns.begin(claim, hello, "h")
+    hello = TurnStart((Message(role="user", content="hello"),), "h")
+    assert pump.wiring.state.turns.begin(claim, hello)
     begun = snapshot(pump)
-    assert pump.wiring.state.turns.begin(claim, hello, "h")
+    assert pump.wiring.state.turns.begin(claim, hello)
     assert snapshot(pump) == begun
 
 
@@ -206,7 +209,7 @@ def test_p6_a_step_that_is_run_again_does_not_pay_twice(pumps: Pumps) -> None:
     handle = first.submit("s1", script([("read", {"name": "a"})], final="end"), limits={"max_steps": 2})
     claim = first.wiring.state.turns.claim("s1", handle.turn_id, 0, "dead")
     assert isinstance(claim, TurnClaim)
-    assert first.wiring.state.turns.begin_step(claim, 1000, 0, None) == StepBegun(1, 1)
+    assert first.wiring.state.turns.begin_step(claim, replace(STEP, estimate=1000), "1") == StepBegun(1, 1)
     result = second.finish(handle)
     assert (result.text, result.steps, result.stop_reason) == ("end", 2, StopReason.ANSWERED)
     assert second.wiring.state.budgets.snapshot("s1", handle.turn_id).steps_used == 2

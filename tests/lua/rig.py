@@ -49,7 +49,7 @@ _USUAL: dict[str, Any] = {
     "spec_json": "{}",
     "timeout_ms": TIMEOUT_MS,
     "max_steps": 2,
-    "max_tool_calls": 2,
+    "max_tool_calls": 9,
     "max_reflections": 1,
     "max_context_tokens": 1000,
     "max_total_tokens": "",

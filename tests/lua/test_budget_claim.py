@@ -6,7 +6,7 @@ from tests.lua.rig import TID, TIMEOUT_MS, WRITE, Rig
 
 
 def test_each_id_pays_once_and_the_last_unit_goes_to_one(rig: Rig) -> None:
-    rig.active()
+    rig.active(max_tool_calls=2)
     assert rig.run("budget_claim", kind="tool_calls", ids=["a", "b", "a", "c"]) == [
         "DONE",
         "CLAIMED",

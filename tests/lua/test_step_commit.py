@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.lua.rig import TID, WRITE, Rig, planned
+from tests.lua.rig import TID, TIMEOUT_MS, WRITE, Rig, planned
 
 
 def test_the_first_wave_opens_and_the_owner_is_done(rig: Rig) -> None:
@@ -61,3 +61,34 @@ def test_a_cancelled_turn_opens_nothing_and_is_rung(rig: Rig) -> None:
     rig.commit({})
     assert rig.status() == "planned"
     assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
+
+
+def test_calls_over_the_budget_are_named_and_nothing_is_committed(rig: Rig) -> None:
+    rig.owned(max_tool_calls=2)
+    plan = [planned(0), planned(1, denied="blocked", message="{}"), planned(2), planned(3), planned(4)]
+    asked = {"item": "{}", "calls": json.dumps(plan)}
+    told = rig.events()
+    for _ in range(2):
+        assert rig.run("step_commit", **asked) == ["BUDGET", "c1-3 c1-4"]
+    assert (rig.history(), rig.status(), rig.events()) == ([], None, told)
+    assert rig.turn()["awaits"] == "coordinator"
+
+    denied = [call | {"denied": "budget", "message": "{}"} for call in plan[3:]]
+    assert rig.run("step_commit", item="{}", calls=json.dumps([*plan[:3], *denied])) == ["COMMITTED"]
+    assert [rig.status(f"c1-{n}") for n in range(5)] == [
+        "dispatched",
+        "denied",
+        "dispatched",
+        "denied",
+        "denied",
+    ]
+    assert rig.client.hget(rig.names(TID)["budget"], "tool_calls_used") == "2"
+
+
+def test_past_the_deadline_no_call_is_paid_for_that_was_not_before(rig: Rig) -> None:
+    rig.owned()
+    rig.run("budget_claim", kind="tool_calls", ids=["c1-0"])
+    rig.pass_ms(TIMEOUT_MS)
+    asked = {"item": "{}", "calls": json.dumps([planned(0), planned(1)])}
+    assert rig.run("step_commit", **asked) == ["BUDGET", "c1-1"]
+    assert rig.run("step_commit", item="{}", calls=json.dumps([planned(0)])) == ["COMMITTED"]

@@ -14,6 +14,6 @@ if redis.call('HGET', turn, 'aux_' .. kind) == mark then return {'DONE'} end
 redis.call('HSET', turn, 'aux_' .. kind, mark)
 local too_much = would_pass(budget, tokens, usd)
 if too_much then return {'SPENT', too_much} end
-if kind == 'reflection' and budget_take(budget, 'reflections', mark, 1) == 'SPENT' then return {'SPENT', 'reflections'} end
+if kind == 'reflection' and claim_units(budget, 'reflections', {mark})[1] == 'SPENT' then return {'SPENT', 'reflections'} end
 redis.call('HSET', turn, 'aux_open', kind, 'aux_tokens', tokens, 'aux_usd', usd)
 return {'GO'}

@@ -12,6 +12,4 @@ REPLY  DONE claims:CLAIMED/ALREADY/SPENT... | EXPIRED
 local deadline = redis.call('HGET', budget, 'deadline')
 local held = redis.call('HMGET', turn, 'state', 'parked_at')
 if deadline and tonumber(deadline) <= (held[1] == 'parked' and tonumber(held[2]) or now) then return {'EXPIRED'} end
-local reply = {'DONE'}
-for i, id in ipairs(ids) do reply[i + 1] = budget_take(budget, kind, id, 1) end
-return reply
+return {'DONE', unpack(claim_units(budget, kind, ids))}

@@ -6,10 +6,10 @@ ARGV   base sid
 REPLY  RESUMED turn | ALREADY
 ]]
 -- @include lib/activate
-local held = redis.call('HMGET', session, 'paused', 'live')
-if held[1] ~= '1' then return {'ALREADY'} end
+local s = read(session, {'paused', 'live'})
+if s.paused ~= '1' then return {'ALREADY'} end
 redis.call('HDEL', session, 'paused')
-if held[2] and held[2] ~= '' then return {'RESUMED', ''} end
+if s.live and s.live ~= '' then return {'RESUMED', ''} end
 local next_turn = redis.call('LPOP', waiting)
 if not next_turn then return {'RESUMED', ''} end
 local key = base .. next_turn

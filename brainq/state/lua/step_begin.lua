@@ -14,43 +14,39 @@ REPLY  GO step:n attempt:n | SPENT what:steps/tokens/cost | LOST
 -- @include lib/event
 -- @include lib/holds
 -- @include lib/budget
--- @include lib/history
+-- @include lib/own_history
 -- @include lib/readiness
-if not holds(turn, owner, fence) then return {'LOST'} end
-local known = redis.call('HMGET', turn, 'step', 'asked', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd')
-local step, is_repeat = tonumber(known[1]) + 1, known[2] == asked
-if is_repeat and known[3] == '1' then return {'GO', step, tonumber(known[5])} end
+local t = held_by(turn, owner, fence, {'step', 'asked', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd',
+  'isolated', 'context_full'})
+if not t then return {'LOST'} end
+local step, is_repeat, thinks = tonumber(t.step) + 1, t.asked == asked, t.thinking == '1'
+if is_repeat and thinks then return {'GO', step, tonumber(t.attempt)} end
 
 local function spent(what)
   if not is_repeat then emit(turn, events, 'budget', {spent = what}) end
-  redis.call('HSET', turn, 'asked', asked)
+  redis.call('HSET', turn, 'asked', asked, 'thinking', '0')
   return {'SPENT', what}
 end
 
-if known[3] == '1' then
-  charge_lost(budget, spends, known[4], known[6], known[7])
-  redis.call('HSET', turn, 'thinking', '0')
-end
+if thinks then charge_lost(budget, spends, t.thinking_step, t.estimate, t.estimate_usd) end
 local too_much = would_pass(budget, tokens, estimate_usd)
 if too_much then return spent(too_much) end
-if budget_take(budget, 'steps', tostring(step), 1) == 'SPENT' then return spent('steps') end
-local attempt = known[4] == tostring(step) and tonumber(known[5]) + 1 or 1
+if claim_units(budget, 'steps', {tostring(step)})[1] == 'SPENT' then return spent('steps') end
+local attempt = t.thinking_step == tostring(step) and tonumber(t.attempt) + 1 or 1
+local most_full = tonumber(t.context_full or 0)
+redis.call('HSET', turn, 'thinking_step', step, 'thinking', '1', 'attempt', attempt, 'estimate', estimate,
+  'estimate_usd', estimate_usd, 'asked', asked, 'aux_open', '', 'context_full', math.max(full, most_full))
 if shown ~= '' then redis.call('HSETNX', turn, 'shown', shown) end
-redis.call('HSET', turn, 'thinking_step', step, 'thinking', '1', 'attempt', attempt, 'estimate', estimate, 'estimate_usd', estimate_usd,
-  'asked', asked, 'aux_open', '')
-for i = 1, drain do
+for _ = 1, drain do
   local item = redis.call('LPOP', mailbox)
   redis.call('HINCRBY', turn, 'mail_bytes', -#item)
   local input = cjson.decode(item).client_message_id
   redis.call('HSET', receipts, input, 'consumed ' .. step)
   emit(turn, events, 'input.consumed', {input = input, step = step})
 end
-for _, message in ipairs(items) do redis.call('RPUSH', history, message) end
-if full > 0 then
-  local most = tonumber(redis.call('HGET', turn, 'context_full') or 0)
-  if most == 0 then emit(turn, events, 'notice', {context_full = full, step = step}) end
-  redis.call('HSET', turn, 'context_full', math.max(most, full))
-end
+use_own_history(t.isolated)
+push(history, items)
+if full > 0 and most_full == 0 then emit(turn, events, 'notice', {context_full = full, step = step}) end
 if ready ~= '' then set_readiness(ready) end
 emit(turn, events, 'step.started', {step = step, attempt = attempt})
 return {'GO', step, attempt}

@@ -2,32 +2,41 @@
 Commit a reply that asks for calls: the reply enters the history, the calls their trace, the first wave opens.
 `calls` is a JSON array in the model's order; a call that a gate denied carries its message. `problem` says what was
 wrong with the reply, where something was; `notes` follow a reply without calls and tell the model.
+The calls are paid for here. BUDGET: these could not be, the others are, and nothing else has changed: they are to be
+committed again, with those `refused`.
 
 KEYS   turn session budget trace history events guard blocked spends
 ARGV   sid tid owner fence:n step:n item calls block:words tail problem input:n output:n cache_read:n
        cache_creation:n cost:f? spend notes...
-REPLY  COMMITTED | LOST
+REPLY  COMMITTED | BUDGET refused:words | LOST
 ]]
 -- @include lib/holds
 -- @include lib/budget
 -- @include lib/plan
 -- @include lib/waves
 -- @include lib/lost
-if not holds(turn, owner, fence) or tonumber(redis.call('HGET', turn, 'step')) ~= step - 1 then return {'LOST'} end
+local t = held_by(turn, owner, fence, {'step', 'attempt', 'estimate'})
+if not t or tonumber(t.step) ~= step - 1 then return {'LOST'} end
 
-redis.call('RPUSH', history, item)
-for _, note in ipairs(notes) do redis.call('RPUSH', history, note) end
-if tail ~= '' then
-  emit(turn, events, 'text.delta', {step = step, attempt = tonumber(redis.call('HGET', turn, 'attempt')), text = tail})
+local plan, ids, refused = cjson.decode(calls), {}, {}
+for _, call in ipairs(plan) do
+  if call.denied == '' then ids[#ids + 1] = call.id end
 end
+if #ids > 0 then
+  local expired = tonumber(redis.call('HGET', budget, 'deadline')) <= now
+  for i, word in ipairs(claim_units(budget, 'tool_calls', ids, expired)) do
+    if word == 'SPENT' then refused[#refused + 1] = ids[i] end
+  end
+  if #refused > 0 then return {'BUDGET', table.concat(refused, ' ')} end
+end
+
+push(history, {item, unpack(notes)})
+if tail ~= '' then emit(turn, events, 'text.delta', {step = step, attempt = tonumber(t.attempt), text = tail}) end
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 redis.call('RPUSH', spends, spend)
-learn_ratio(session, turn, input)
-local plan = cjson.decode(calls)
+learn_ratio(session, t.estimate, input)
 local waves, asked = plan_calls(plan)
-redis.call('HSET', turn, 'step', step, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'thinking', '0',
-  'awaits', 'calls', 'owner', '')
-goes_on(turn)
+goes_on(turn, 'step', step, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'thinking', '0', 'awaits', 'calls', 'owner', '')
 if problem ~= '' then redis.call('HINCRBY', turn, 'problem:' .. problem, 1) end
 emit(turn, events, 'step.ended', {step = step, calls = #plan, plan = asked, input_tokens = input, output_tokens = output,
   problem = problem ~= '' and problem or nil})

@@ -9,21 +9,23 @@ ARGV   owner fence:n prompt_hash earlier:n items...
 REPLY  BEGUN | ALREADY | LOST
 ]]
 -- @include lib/now
--- @include lib/history
+-- @include lib/own_history
 -- @include lib/holds
-if not holds(turn, owner, fence) then return {'LOST'} end
-if redis.call('HGET', turn, 'begun') == '1' then return {'ALREADY'} end
+local t = held_by(turn, owner, fence, {'begun', 'isolated'})
+if not t then return {'LOST'} end
+if t.begun == '1' then return {'ALREADY'} end
+use_own_history(t.isolated)
 redis.call('PERSIST', history)
-local held = redis.call('LLEN', history)
-local counted = isolated and turn or session
-if held == 0 then
-  redis.call('HSET', counted, 'trimmed', 0)
+local length, counted = push(history, items), isolated and turn or session
+local c = read(counted, {'trimmed', 'history_stamp'})
+if length == #items then
   -- Never one that it had: the time alone may not have moved.
-  if redis.call('HSETNX', counted, 'history_stamp', now) == 0 then redis.call('HINCRBY', counted, 'history_stamp', 1) end
+  local stamp = c.history_stamp and c.history_stamp + 1 or now
+  redis.call('HSET', counted, 'trimmed', 0, 'history_stamp', stamp)
+  c.trimmed = 0
 end
-local begin_at = held + #items - 1 + (tonumber(redis.call('HGET', counted, 'trimmed')) or 0)
-for _, item in ipairs(items) do redis.call('RPUSH', history, item) end
 if earlier > 0 then redis.call('HSETNX', session, 'turns', earlier) end
 local number = redis.call('HINCRBY', session, 'turns', 1)
-redis.call('HSET', turn, 'begun', '1', 'begin_at', begin_at, 'number', number, 'prompt_hash', prompt_hash)
+redis.call('HSET', turn, 'begun', '1', 'begin_at', length - 1 + (tonumber(c.trimmed) or 0), 'number', number,
+  'prompt_hash', prompt_hash)
 return {'BEGUN'}

@@ -18,33 +18,37 @@ REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 -- @include lib/waves
 -- @include lib/unconsumed
 -- @include lib/bounce
-if not holds(turn, owner, fence) then return {'LOST'} end
+local t = held_by(turn, owner, fence, {'step', 'attempt', 'estimate', 'cancel', 'n_calls', 'absorbed', 'number', 'flag',
+  'trimmed'})
+if not t then return {'LOST'} end
 if redis.call('LLEN', changes) ~= n_changes then return {'CHANGED'} end
-if stop_reason == 'answered' and item ~= '' and may_go_on() then return {'MORE'} end
+local inputs = redis.call('LRANGE', mailbox, 0, -1)
+if stop_reason == 'answered' and item ~= '' and may_go_on(inputs, t.cancel) then return {'MORE'} end
 
 if tail ~= '' then
-  local at = redis.call('HMGET', turn, 'step', 'attempt')
-  emit(turn, events, 'text.delta', {step = at[1] + 1, attempt = tonumber(at[2]), text = tail})
+  emit(turn, events, 'text.delta', {step = t.step + 1, attempt = tonumber(t.attempt), text = tail})
 end
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 if spend ~= '' then redis.call('RPUSH', spends, spend) end
-if item ~= '' and ending == 'completed' then learn_ratio(session, turn, input) end
-local children = close_calls()
-if item ~= '' then redis.call('RPUSH', history, item) end
-if marker ~= '' then redis.call('RPUSH', history, marker) end
-local counted = isolated and turn or session
-local length, trimmed = redis.call('LLEN', history), tonumber(redis.call('HGET', counted, 'trimmed')) or 0
-redis.call('HSET', turn, 'end_at', length + trimmed)
+if item ~= '' and ending == 'completed' then learn_ratio(session, t.estimate, input) end
+local children = close_calls(t)
+local said = {}
+if item ~= '' then said[1] = item end
+if marker ~= '' then said[#said + 1] = marker end
+local length = push(history, said) or redis.call('LLEN', history)
 if outcome ~= '' then redis.call('RPUSH', session_history, outcome) end
+local s = read(session, {'paused', 'trimmed'})
+local trimmed = tonumber((isolated and t or s).trimmed or 0)
 if not isolated and length > 2000 then
   redis.call('LTRIM', history, -2000, -1)
   redis.call('HSET', session, 'trimmed', trimmed + length - 2000)
 end
+redis.call('HSET', turn, 'end_at', length + trimmed)
 -- A turn that only compacts begins nothing, and counts like any other.
-if ending == 'completed' and redis.call('HEXISTS', turn, 'number') == 0 then
+if ending == 'completed' and not t.number then
   redis.call('HSET', turn, 'number', redis.call('HINCRBY', session, 'turns', 1))
 end
-local bounced = bounce_all(turn, events, mailbox, receipts)
+local bounced = bounce_all(inputs, turn, events, mailbox, receipts)
 if last ~= '' then redis.call('HSET', turn, 'last_agent_message', last) end
 if diff ~= '' then
   redis.call('HSET', turn, 'diff', diff)
@@ -52,17 +56,17 @@ if diff ~= '' then
 end
 close_turn(turn, events, sid, tid, ending, stop_reason, text, failure, first_step)
 
-local held = redis.call('HMGET', turn, 'flag')
-if held[1] then redis.call('HDEL', flags, held[1]) end
-local paused = redis.call('HGET', session, 'paused') == '1'
-local next_turn = not paused and redis.call('LPOP', waiting)
+if t.flag then redis.call('HDEL', flags, t.flag) end
+local next_turn = s.paused ~= '1' and redis.call('LPOP', waiting)
 if next_turn then
   local key = base .. next_turn
   activate(session, key, key .. ':budget', key .. ':events', flags, readiness, sid, next_turn)
 else
   redis.call('HSET', session, 'live', '')
-  local kept = {session_history, notices, flags, readiness}
-  if not (paused and redis.call('EXISTS', waiting) == 1) then kept[#kept + 1] = session end
-  for _, key in ipairs(kept) do redis.call('PEXPIRE', key, keep_session_ms) end
+  redis.call('PEXPIRE', session_history, keep_session_ms)
+  if not (s.paused == '1' and redis.call('EXISTS', waiting) == 1) then redis.call('PEXPIRE', session, keep_session_ms) end
+  if redis.call('EXISTS', notices, flags, readiness) > 0 then
+    for _, key in ipairs({notices, flags, readiness}) do redis.call('PEXPIRE', key, keep_session_ms) end
+  end
 end
 return {'ENDED', next_turn or '', table.concat(bounced, ' '), table.concat(children, ' ')}

@@ -10,15 +10,13 @@ REPLY  OPENED | ALREADY | LOST
 -- @include lib/plan
 -- @include lib/waves
 -- @include lib/lost
-if not holds(turn, owner, fence) then return {'LOST'} end
-local held = redis.call('HMGET', turn, 'opening_until', 'step')
-if held[1] or held[2] ~= '0' then return {'ALREADY'} end
+local t = held_by(turn, owner, fence, {'opening_until', 'step'})
+if not t then return {'LOST'} end
+if t.opening_until or t.step ~= '0' then return {'ALREADY'} end
 local plan = cjson.decode(calls)
 local waves, asked = plan_calls(plan)
-redis.call('HSET', turn, 'opening_until', now + opening_ms, 'n_calls', #plan, 'wave', 1, 'waves', waves,
-  'awaits', 'calls', 'owner', '')
+goes_on(turn, 'opening_until', now + opening_ms, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'awaits', 'calls', 'owner', '')
 look_within(sid, tid, opening_ms + 1)
-goes_on(turn)
 emit(turn, events, 'turn.opening', {plan = asked})
 open_waves()
 return {'OPENED'}

@@ -15,8 +15,8 @@ REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY liv
 -- @include lib/kept
 local state = redis.call('HGET', turn, 'state')
 if state then return {'EXISTS', state} end
-local held = redis.call('HMGET', session, 'live', 'paused')
-local live = held[1] and held[1] ~= '' and held[1]
+local s = read(session, {'live', 'paused'})
+local live = s.live ~= '' and s.live
 if live and mode == 'reject' then return {'BUSY', live} end
 
 redis.call('SET', spec, spec_json)
@@ -28,7 +28,7 @@ redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'ti
   'kind', turn_kind, 'isolated', isolated, 'parent', parent, 'said', said)
 
 local cancelled = kept ~= '' and give_back(cjson.decode(kept))
-if not live and held[2] ~= '1' then
+if not live and s.paused ~= '1' then
   activate(session, turn, budget, events, flags, readiness, sid, tid)
   if cancelled then cancel_live(turn, sid, tid, cancelled, channel) end
   return {'ACTIVE'}

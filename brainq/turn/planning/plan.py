@@ -1,9 +1,9 @@
-"""From a model's reply to the calls that are committed: ids, gates, budget, waves, lanes."""
+"""From a model's reply to the calls that are committed: ids, gates, waves, lanes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +26,6 @@ from brainq.turn.planning.whole import TellModel
 
 MAX_CALLS_A_REPLY = 128
 
-ClaimCalls = Callable[[Sequence[str]], Sequence[str]]
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -37,17 +35,28 @@ class Plan:
     calls: tuple[PlannedCall, ...]
     block_tools: tuple[str, ...]
 
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The calls that are to run, in the model's order."""
+        return tuple(call.id for call in self.calls if not call.denied)
 
-def plan_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, claim: ClaimCalls) -> Plan:
-    """Judge, pay for and order the calls of `reply`; those that a person must let through carry why.
+    @property
+    def asks_people(self) -> bool:
+        return any(call.ask is not None for call in self.calls)
 
-    `claim` claims tool calls of the budget in the model's order, one word an id; what it refuses is denied.
-    """
+
+def judge_reply(brain: Brain, view: TurnView, step: int, reply: ModelReply) -> list[Verdict]:
+    """The calls of `reply` through the gates that come before a call; hooks of the brain run here, once."""
     turn_id, session_id = view.request.turn_id, view.request.session_id
-    calls = _ours(reply, step)
     facts = GateFacts(turn_id, session_id, ReplayControl(view.succeeded, view.write_epoch), view.blocked)
-    verdicts = _in_order(calls, facts, brain, session_id)
-    verdicts = _within_budget(verdicts, claim)
+    return _in_order(_ours(reply, step), facts, brain, session_id)
+
+
+def plan_calls(
+    brain: Brain, view: TurnView, step: int, reply: ModelReply, verdicts: Sequence[Verdict]
+) -> Plan:
+    """Put the judged calls of `reply` in order; those that a person must let through carry why."""
+    turn_id = view.request.turn_id
     planned = _waves(brain, verdicts, view.request, step)
     message = Message(
         role="assistant",
@@ -106,15 +115,14 @@ def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tel
     return Plan(message, tuple(_denied(brain, verdict, turn_id, step) for verdict in denied), ())
 
 
-def _within_budget(verdicts: Sequence[Verdict], claim: ClaimCalls) -> list[Verdict]:
-    allowed = [verdict.call.id for verdict in verdicts if isinstance(verdict, Allowed)]
-    words = dict(zip(allowed, claim(allowed) if allowed else (), strict=True))
-    refused = ToolDenied(
+def without(verdicts: Sequence[Verdict], refused: Collection[str]) -> list[Verdict]:
+    """The verdicts, those calls denied that the budget refused."""
+    spent = ToolDenied(
         reason="budget", message="Not run: this turn has used up its tool calls. Answer with what is known."
     )
     return [
-        Denied(verdict.call, refused.model_copy(update={"repairs": verdict.repairs}))
-        if isinstance(verdict, Allowed) and words[verdict.call.id] in ("SPENT", "EXPIRED")
+        Denied(verdict.call, spent.model_copy(update={"repairs": verdict.repairs}))
+        if isinstance(verdict, Allowed) and verdict.call.id in refused
         else verdict
         for verdict in verdicts
     ]

@@ -6,8 +6,8 @@ from __future__ import annotations
 MUTANTS: dict[str, tuple[str, str, str]] = {
     "step_commit without its fence": (
         "step_commit",
-        "if not holds(turn, owner, fence) or tonumber(redis.call('HGET', turn, 'step')) ~= step - 1 then",
-        "if false then",
+        "if not t or tonumber(t.step) ~= step - 1 then",
+        "t = read(turn, {'step', 'attempt', 'estimate'})\nif false then",
     ),
     "call_settle whatever the status": ("call_settle", "if held[1] == 'running' and open[1]", "if open[1]"),
     "call_settle counts a cut as an end": (
@@ -18,7 +18,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "step_commit grants any lane": ("step_commit", "if not is_first(holder, lanes) then", "if false then"),
     "call_settle leaves no line": ("call_settle", "redis.call('LREM', LINE .. lane, 0, holder)", ""),
     "call_settle sends nobody on": ("call_settle", "granted[#granted + 1] = first", ""),
-    "turn_end without its fence": ("turn_end", "if not holds(turn, owner, fence) then", "if false then"),
+    "turn_end without its fence": ("turn_end", "return fits(t, who, number) and t or nil", "return t"),
     "turn_end forgets the next turn": ("turn_end", "if next_turn then", "if false then"),
     "call_claim takes what runs already": (
         "call_claim",
@@ -27,7 +27,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "step_begin pays each time": (
         "step_begin",
-        "id ~= '' and redis.call('HEXISTS', budget_key, field) == 1",
+        "id ~= '' and (held[i + 2] or is_paid[id])",
         "false",
     ),
     "finalize_settle without its fence": (
@@ -55,7 +55,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "settles count no call twice": ("call_settle", "if left <= 0 or", "if left < 0 or"),
     "turn_end seals no mailbox": (
         "turn_end",
-        "local bounced = bounce_all(turn, events, mailbox, receipts)",
+        "local bounced = bounce_all(inputs, turn, events, mailbox, receipts)",
         "local bounced = {}",
     ),
     "step_begin drains nothing": (
@@ -75,7 +75,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "a call of a cancelled turn opens waves": ("call_settle", "'waves', 'cancel')", "'waves', 'nothing')"),
     "turn_submit begins a turn of a paused session": (
         "turn_submit",
-        "if not live and held[2] ~= '1' then",
+        "if not live and s.paused ~= '1' then",
         "if not live then",
     ),
     "turn_end ends what a compaction has begun": (

@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 import redis
 
 from brainq.settings import Settings
-from brainq.state.connection import Client
+from brainq.state.connection import Client, Command
 from brainq.state.headers import Signature
 from brainq.state.keys import Keys
 from brainq.state.scripts import Asked, Script
@@ -131,6 +131,9 @@ class WatchedScripts(Scripts):
 
     def run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
         return self._watched[name](keys, args)
+
+    def send_with(self, asked: Asked, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
+        return self.run(*asked), self._wire.many(reads)
 
     def send_all(self, asked: Sequence[Asked]) -> list[list[Any] | redis.ResponseError]:
         """One after the other: a request, or a reply, that is lost takes those behind it along."""

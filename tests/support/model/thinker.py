@@ -7,7 +7,14 @@ from collections.abc import Callable
 from random import Random
 
 from brainq.contracts.approval import ApprovalAsk
-from brainq.contracts.claim import PlannedCall, StepSpent, TurnClaim
+from brainq.contracts.claim import (
+    CallsRefused,
+    PlannedCall,
+    StepSpent,
+    StepStart,
+    TurnClaim,
+    TurnStart,
+)
 from brainq.contracts.effect import Effect
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
@@ -17,14 +24,17 @@ from brainq.contracts.view import TurnView
 from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
 from brainq.state.turns import RedisTurns
+from brainq.turn.begin import begun_with
 from brainq.turn.context.mailbox import TurnMailbox, messages_of, readiness_word
 from brainq.turn.decide import SPENT, End
 from brainq.turn.outcome import Answer, Calls, RungAgain, StepOutcome
 from brainq.turn.planning.scheduler import Schedulable, ToolScheduler
 from tests.support.model.auxiliary import compact, open_wave
+from tests.support.model.rules import require
 from tests.support.model.stand_ins import EFFECTS
 
 MOST_CALLS = 3
+OVER = ("SPENT", "EXPIRED")
 ANSWERED = End(Ending.COMPLETED, StopReason.ANSWERED, "the model answered")
 MODEL_FAILED = End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", "it is away")
 
@@ -50,21 +60,33 @@ class RandomThinker:
         self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: object
     ) -> StepOutcome:
         rng, turn_id = self._rng, claim.turn_id
-        if not view.begun and not self._turns.begin(
-            claim, [Message(role="user", content="do", turn=turn_id)], "h"
-        ):
-            return None
-        if not view.opened and view.step == 0 and rng.random() < 0.4:
+        start: TurnStart | None = None
+        if not view.begun:
+            start = TurnStart((Message(role="user", content="do", turn=turn_id),), "h")
+        if start is not None and rng.random() < 0.5:
+            if not self._turns.begin(claim, start):
+                return None
+            view = begun_with(view, start)
+            start = None
+        if start is None and not view.opened and view.step == 0 and rng.random() < 0.4:
             return open_wave(rng, self._auxiliary, claim)
-        if rng.random() < 0.1:
+        if start is None and rng.random() < 0.1:
             word = compact(self._auxiliary, claim, view)
             if word in ("COMPACTED", "LOST"):
                 return RungAgain("compacted") if word == "COMPACTED" else None
         drain = TurnMailbox(view.inputs).drain()
-        read = len(view.inputs), messages_of(drain, turn_id, view.step + 1), readiness_word(drain)
+        step_start = StepStart(
+            estimate=10,
+            most_tokens=0,
+            most_usd=None,
+            drained=len(view.inputs),
+            inputs=messages_of(drain, turn_id, view.step + 1),
+            readiness=readiness_word(drain),
+            turn=start,
+        )
         for again in (rng.random() < 0.1, False):
-            begun = self._turns.begin_step(claim, 10, 0, None, (), *read)
-            read = 0, (), ""
+            begun = self._turns.begin_step(claim, step_start, self._turns.mark(claim))
+            step_start = step_start.again
             if begun == "LOST":
                 return None
             if isinstance(begun, StepSpent):
@@ -85,29 +107,33 @@ class RandomThinker:
         return self._ask(claim, step)
 
     def _ask(self, claim: TurnClaim, step: int) -> StepOutcome:
-        rng, turn_id = self._rng, claim.turn_id
+        rng = self._rng
         ids = [call_id(step, index) for index in range(rng.randint(1, MOST_CALLS))]
         denied = {
             place: rng.choice(("duplicate", "blocked", "validation")) for place in ids if rng.random() < 0.1
         }
         allowed = [place for place in ids if place not in denied]
-        words = self._budgets.claim(claim.session_id, turn_id, "tool_calls", allowed) if allowed else []
-        denied |= {
-            place: "budget"
-            for place, word in zip(allowed, words, strict=True)
-            if word in ("SPENT", "EXPIRED")
-        }
+        if allowed and rng.random() < 0.3:
+            words = self._budgets.claim(claim.session_id, claim.turn_id, "tool_calls", allowed)
+            refused = [place for place, word in zip(allowed, words, strict=True) if word in OVER]
+            denied |= dict.fromkeys(refused, "budget")
+        done = self._commit(claim, step, ids, denied)
+        if isinstance(done, CallsRefused):
+            done = self._commit(claim, step, ids, denied | dict.fromkeys(done.calls, "budget"))
+            require(not isinstance(done, CallsRefused), "calls that are paid for were refused", done)
+        return Calls() if done == "COMMITTED" else None
+
+    def _commit(
+        self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]
+    ) -> CallsRefused | str:
         calls = self._plan(claim, step, ids, denied)
         message = Message(
             role="assistant",
             calls=tuple(ToolCall(id=call.id, name=call.tool, arguments={}) for call in calls),
-            turn=turn_id,
+            turn=claim.turn_id,
             step=step,
         )
-        committed = self._turns.commit_calls(
-            claim, step, message, calls, Spend(step=step, input_tokens=5), "", ()
-        )
-        return Calls() if committed else None
+        return self._turns.commit_calls(claim, step, message, calls, Spend(step=step, input_tokens=5), "", ())
 
     def _plan(self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]) -> list[PlannedCall]:
         effects = [Effect.READ_ONLY if place in denied else self._rng.choice(EFFECTS) for place in ids]

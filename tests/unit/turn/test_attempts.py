@@ -6,15 +6,16 @@ import time
 from typing import Any, cast
 
 from brainq.brain import Brain
-from brainq.contracts.claim import StepBegun, TurnClaim
+from brainq.contracts.callbacks import TurnInfo
+from brainq.contracts.claim import StepBegun, StepStart, TurnClaim
 from brainq.contracts.limits import Limits
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.contracts.usage import TokenUsage
 from brainq.testing import ScriptedProvider, says
 from brainq.turn.attempts import Attempts
+from brainq.turn.begin import Setting
 from brainq.turn.outcome import StepRequest
 from brainq.turn.patience import Trying, never
-from tests.unit.turn.planning.test_plan import view
+from tests.unit.turn.planning.test_plan import REQUEST, view
 
 
 class Turns:
@@ -47,7 +48,8 @@ def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> No
         replies=cast(Any, Replies()),
         price=lambda provider, model, usage: None,
     )
-    asking = StepRequest(provider, "m", (), (), Limits(), 0, TokenUsage(), 1)
+    setting = Setting(provider, "m", "", TurnInfo.of(REQUEST, 1), Limits())
+    asking = StepRequest(setting, (), (), StepStart(estimate=0, most_tokens=0, most_usd=None))
     claim = TurnClaim("s1", "t-1", "me", 1, 0)
     trying = Trying("t-1", never, time.sleep, time.monotonic() + 5)
     assert view().remaining_ms == 60_000

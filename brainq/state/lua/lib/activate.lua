@@ -1,5 +1,6 @@
 -- Make a queued turn its session's live one: its deadline starts now, it takes the oldest readiness flag unless it
 -- was submitted with a word of its own on readiness, and its coordinator is rung.
+-- @include lib/fields
 -- @include lib/event
 -- @include lib/ring
 -- @include lib/index
@@ -31,23 +32,26 @@ end
 
 local function activate(session_key, turn_key, budget_key, events_key, flags_key, readiness_key, sid, tid)
   local timeout_ms = tonumber(redis.call('HGET', budget_key, 'timeout_ms'))
+  local t = read(turn_key, {'kind', 'said', 'flag', 'fence'})
   redis.call('HSET', budget_key, 'deadline', now + timeout_ms)
   redis.call('HSET', turn_key, 'state', 'active', 'awaits', 'coordinator', 'active_at', now, 'rung_at', now)
   redis.call('HSET', session_key, 'live', tid)
   redis.call('PERSIST', session_key)
-  redis.call('PERSIST', flags_key)
-  redis.call('PERSIST', readiness_key)
+  local has_flags = redis.call('EXISTS', flags_key, readiness_key) > 0
+  if has_flags then
+    redis.call('PERSIST', flags_key)
+    redis.call('PERSIST', readiness_key)
+  end
   emit(turn_key, events_key, 'turn.active', {deadline_in_ms = timeout_ms})
-  local told = redis.call('HMGET', turn_key, 'kind', 'said', 'flag')
-  if told[2] and told[2] ~= '' then
-    if told[2] ~= 'ready' then
-      local hold = cjson.decode(told[2])
+  if t.said and t.said ~= '' then
+    if t.said ~= 'ready' then
+      local hold = cjson.decode(t.said)
       hold_until_ready(turn_key, events_key, hold.id, hold)
     end
-  elseif told[1] == 'chat' and not told[3] then
+  elseif has_flags and t.kind == 'chat' and not t.flag then
     take_flag(turn_key, events_key, flags_key, readiness_key, tid)
   end
-  local fence = tonumber(redis.call('HGET', turn_key, 'fence'))
+  local fence = tonumber(t.fence)
   look_within(sid, tid, RERING_MS)
   ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
 end

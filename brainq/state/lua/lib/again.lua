@@ -2,7 +2,6 @@
 -- @include lib/ring
 -- @include lib/lost
 local function ring_again(turn_key, sid, tid, fence)
-  redis.call('HSET', turn_key, 'owner', '', 'rung_at', now, 'aux_open', '')
-  goes_on(turn_key)
+  goes_on(turn_key, 'owner', '', 'rung_at', now, 'aux_open', '')
   ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
 end

@@ -1,28 +1,44 @@
--- One claim of `amount` units. The same claim id pays once, whoever repeats it.
-local function budget_take(budget_key, kind, id, amount)
-  local field = 'claim:' .. kind .. ':' .. id
-  if id ~= '' and redis.call('HEXISTS', budget_key, field) == 1 then return 'ALREADY' end
-  local held = redis.call('HMGET', budget_key, kind .. '_used', kind .. '_max')
-  local used = tonumber(held[1] or 0) or 0
-  if used + amount > (tonumber(held[2] or 0) or 0) then return 'SPENT' end
-  redis.call('HINCRBY', budget_key, kind .. '_used', amount)
-  if id ~= '' then redis.call('HSET', budget_key, field, 1) end
-  return 'CLAIMED'
+-- What a turn may use. Uses lib/fields.
+-- @include lib/fields
+
+-- Claim one unit for each id, in order: one word an id. The same id pays once, whoever repeats it; an empty one each time.
+-- Nothing new is claimed where `expired`.
+local function claim_units(budget_key, kind, ids, expired)
+  local names = {kind .. '_used', kind .. '_max'}
+  for i, id in ipairs(ids) do names[i + 2] = 'claim:' .. kind .. ':' .. id end
+  local held = redis.call('HMGET', budget_key, unpack(names))
+  local used, most = tonumber(held[1] or 0) or 0, tonumber(held[2] or 0) or 0
+  local words, paid, is_paid = {}, {}, {}
+  for i, id in ipairs(ids) do
+    if id ~= '' and (held[i + 2] or is_paid[id]) then
+      words[i] = 'ALREADY'
+    elseif used + 1 > most or expired then
+      words[i] = 'SPENT'
+    else
+      words[i], used, is_paid[id] = 'CLAIMED', used + 1, true
+      if id ~= '' then
+        paid[#paid + 1] = names[i + 2]
+        paid[#paid + 1] = 1
+      end
+    end
+  end
+  if next(is_paid) then redis.call('HSET', budget_key, names[1], used, unpack(paid)) end
+  return words
 end
 
 -- What a step was estimated at and what it cost in the end: later estimates of the session are scaled by it.
-local function learn_ratio(session_key, turn_key, input)
-  if input > 0 then
-    redis.call('HSET', session_key, 'known_input', input, 'known_estimate', redis.call('HGET', turn_key, 'estimate') or 0)
-  end
+local function learn_ratio(session_key, estimate, input)
+  if input > 0 then redis.call('HSET', session_key, 'known_input', input, 'known_estimate', estimate or 0) end
 end
 
 -- What a model call of this size would pass: 'tokens', 'cost', or nil.
 local function would_pass(budget_key, tokens, usd)
-  local held = redis.call('HMGET', budget_key, 'tokens_max', 'input_tokens', 'output_tokens', 'cost_max_usd', 'cost_usd')
-  local tokens_max, cost_max = tonumber(held[1] or ''), tonumber(held[4] or '')
-  if tokens_max and tonumber(held[2] or 0) + tonumber(held[3] or 0) + tokens > tokens_max then return 'tokens' end
-  if cost_max and tonumber(held[5] or 0) + (tonumber(usd) or 0) > cost_max then return 'cost' end
+  local b = read(budget_key, {'tokens_max', 'input_tokens', 'output_tokens', 'cost_max_usd', 'cost_usd'})
+  local tokens_max, cost_max = tonumber(b.tokens_max or ''), tonumber(b.cost_max_usd or '')
+  if tokens_max and tonumber(b.input_tokens or 0) + tonumber(b.output_tokens or 0) + tokens > tokens_max then
+    return 'tokens'
+  end
+  if cost_max and tonumber(b.cost_usd or 0) + (tonumber(usd) or 0) > cost_max then return 'cost' end
 end
 
 -- A model call that broke off, or whose worker died, is charged as it was estimated.

@@ -18,7 +18,9 @@ end
 local function cancel_queued(waiting_key, turn_key, sid, tid, reason, first_step)
   redis.call('LREM', waiting_key, 1, tid)
   redis.call('HSET', turn_key, 'cancel', '1')
-  bounce_all(turn_key, turn_key .. ':events', turn_key .. ':mailbox', turn_key .. ':receipts')
+  local mailbox_key = turn_key .. ':mailbox'
+  local inputs = redis.call('LRANGE', mailbox_key, 0, -1)
+  bounce_all(inputs, turn_key, turn_key .. ':events', mailbox_key, turn_key .. ':receipts')
   close_turn(turn_key, turn_key .. ':events', sid, tid, 'cancelled', 'cancelled', '', reason, first_step)
 end
 

@@ -1,4 +1,3 @@
--- A review turn has a history of its own: from here on `history` is that one. Uses the script's names: turn history.
-local session_history = history
-local isolated = redis.call('HGET', turn, 'isolated') == '1'
-if isolated then history = turn .. ':history' end
+-- `history` is the turn's own from here on, where it has one. Uses the script's names: turn history.
+-- @include lib/own_history
+use_own_history(redis.call('HGET', turn, 'isolated'))

@@ -1,5 +1,12 @@
--- The fence: true only for the owner of the newest claim of a turn that is still open.
-local function holds(turn_key, who, number)
-  local held = redis.call('HMGET', turn_key, 'state', 'owner', 'fence')
-  return held[1] == 'active' and held[2] == who and tonumber(held[3]) == number
+-- The fence: only the owner of the newest claim of a turn that is still open passes it.
+-- @include lib/fields
+local function fits(t, who, number) return t.state == 'active' and t.owner == who and tonumber(t.fence) == number end
+
+local function holds(turn_key, who, number) return fits(read(turn_key, {'state', 'owner', 'fence'}), who, number) end
+
+-- The fields of these names of the turn, for its owner; nil for everybody else.
+local function held_by(turn_key, who, number, names)
+  local asked = {'state', 'owner', 'fence', unpack(names)}
+  local t = read(turn_key, asked)
+  return fits(t, who, number) and t or nil
 end

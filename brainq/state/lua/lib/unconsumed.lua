@@ -1,21 +1,21 @@
 -- What a turn leaves open when it ends: calls, and input that no step has read. Uses the names of turn_end.
 
--- Whether the mailbox holds words for a model. A word about readiness alone is none.
-local function has_words()
-  for _, input in ipairs(redis.call('LRANGE', mailbox, 0, -1)) do
+-- Whether input holds words for a model. A word about readiness alone is none.
+local function has_words(inputs)
+  for _, input in ipairs(inputs) do
     if cjson.decode(input).text ~= '' then return true end
   end
   return false
 end
 
--- Whether another step may read what is in the mailbox.
-local function may_go_on()
-  if redis.call('EXISTS', mailbox) == 0 or redis.call('HGET', turn, 'cancel') == '1' then return false end
+-- Whether another step may read `inputs`, which are in the mailbox.
+local function may_go_on(inputs, cancel)
+  if #inputs == 0 or cancel == '1' then return false end
   -- It would read at least what this one has read and said. One that cannot be paid, or has hardly a second left, must
   -- not cost the turn its answer.
   if would_pass(budget, 2 * (input + output), 2 * (tonumber(cost) or 0)) then return false end
-  local held = redis.call('HMGET', budget, 'steps_used', 'steps_max', 'deadline')
-  return tonumber(held[1] or 0) < tonumber(held[2]) and now + 1000 < tonumber(held[3]) and has_words()
+  local b = read(budget, {'steps_used', 'steps_max', 'deadline'})
+  return tonumber(b.steps_used or 0) < tonumber(b.steps_max) and now + 1000 < tonumber(b.deadline) and has_words(inputs)
 end
 
 -- A change that was on its way may have been made, whatever becomes of the turn.
@@ -26,11 +26,10 @@ local function status_of_open(status, effect, park, tried)
 end
 
 -- Every open call gets its message, in the model's order, and those that do not run leave their lanes. Returns the child
--- turns that nobody waits for any more.
-local function close_calls()
-  local held = redis.call('HMGET', turn, 'step', 'n_calls', 'absorbed')
-  local step, count, children = tonumber(held[1]), tonumber(held[2] or 0), {}
-  if count == 0 or held[3] == held[1] then return children end
+-- turns that nobody waits for any more. `t` is the turn, by the names of its fields.
+local function close_calls(t)
+  local step, count, children = tonumber(t.step), tonumber(t.n_calls or 0), {}
+  if count == 0 or t.absorbed == t.step then return children end
   for i = 0, count - 1 do
     local call = 'c' .. step .. '-' .. i
     local known = redis.call('HMGET', trace, call .. ':status', call .. ':tool', call .. ':started_at',

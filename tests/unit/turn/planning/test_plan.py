@@ -19,7 +19,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.gates.canonical import args_hash, fingerprint
-from brainq.turn.planning.plan import MAX_CALLS_A_REPLY, Plan, plan_calls
+from brainq.turn.planning.plan import MAX_CALLS_A_REPLY, Plan, judge_reply, plan_calls, without
 
 REQUEST = TurnRequest(turn_id="t-1", session_id="s1", user_message="Pay it.", cwd="/w", metadata={"k": 1})
 
@@ -69,15 +69,15 @@ def bank(**given: Any) -> Brain:
     return brain
 
 
-def plan(brain: Brain, *calls: tuple[str, dict[str, Any] | str], words: Sequence[str] = ()) -> Plan:
-    """What becomes of these calls; `words` is what the budget says to those that passed the gates."""
+def plan(brain: Brain, *calls: tuple[str, dict[str, Any] | str], refused: Sequence[str] = ()) -> Plan:
+    """What becomes of these calls; the budget refuses those of these ids."""
     wanted = tuple(
         ToolCall(id=f"p{index}", name=name, arguments=arguments)
         for index, (name, arguments) in enumerate(calls)
     )
-    return plan_calls(
-        brain, view(), 1, ModelReply(calls=wanted), lambda ids: words or ["CLAIMED" for _ in ids]
-    )
+    reply = ModelReply(calls=wanted)
+    verdicts = judge_reply(brain, view(), 1, reply)
+    return plan_calls(brain, view(), 1, reply, without(verdicts, refused))
 
 
 def test_the_calls_that_need_an_approval_carry_why() -> None:
@@ -107,7 +107,7 @@ def test_the_brains_own_rule_counts_for_reads_that_it_names_and_for_nothing_deni
         ("nope", {}),
         ("pay", {"amount": 1}),
         ("pay", {"amount": 2}),
-        words=["CLAIMED", "CLAIMED", "SPENT"],
+        refused=["c1-4"],
     )
 
     assert [call.denied for call in made.calls] == ["", "validation", "validation", "", "budget"]
@@ -185,7 +185,7 @@ def test_reads_that_share_a_resource_are_kept_in_separate_waves() -> None:
 
 
 def test_calls_that_the_budget_refuses_are_denied_and_the_others_run() -> None:
-    found = plan(bank(), ("balance", {}), ("pay", {"amount": 1}), words=("CLAIMED", "SPENT"))
+    found = plan(bank(), ("balance", {}), ("pay", {"amount": 1}), refused=["c1-1"])
     assert [(call.tool, call.denied) for call in found.calls] == [("balance", ""), ("pay", "budget")]
 
 

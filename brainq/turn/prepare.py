@@ -1,0 +1,94 @@
+"""What a step sends to the model, before it is known whether it fits: tools, input that came meanwhile, messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from brainq.brain import Brain
+from brainq.contracts.message import Message
+from brainq.contracts.tool import ToolSpec
+from brainq.contracts.view import TurnView
+from brainq.text.estimate import estimate_tools, with_sizes
+from brainq.tools.opening import opened_memory, opened_pack
+from brainq.turn.begin import Setting
+from brainq.turn.context.mailbox import TurnDrain, TurnMailbox, messages_of
+from brainq.turn.context.preparer import TurnPreparation, TurnPreparer
+from brainq.turn.context.selection import SemanticToolSelector, context_of
+from brainq.turn.context.tracker import ContextTracker
+from brainq.turn.thinking import PREFIXES
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedStep:
+    """One step, prepared.
+
+    drain            the input that it reads; `inputs` are the messages which that becomes
+    tools_estimate   tokens that the tools' schemas take
+    """
+
+    preparation: TurnPreparation
+    specs: tuple[ToolSpec, ...]
+    tools_estimate: int
+    tracker: ContextTracker
+    drain: TurnDrain
+    inputs: tuple[Message, ...]
+
+    @property
+    def estimate(self) -> int:
+        return self.preparation.estimate + self.tools_estimate
+
+
+class StepPreparer:
+    """Prepares steps. Reads nothing but what it is given."""
+
+    def __init__(
+        self, brain: Brain, selector: SemanticToolSelector | None, preparer: TurnPreparer | None = None
+    ) -> None:
+        self._brain = brain
+        self._selector = selector
+        self._preparer = preparer or TurnPreparer()
+        self._tool_tokens: dict[str, int] = {}
+
+    def prepare(self, view: TurnView, setting: Setting) -> PreparedStep:
+        """The turn's next step, as far as `view` knows the turn."""
+        drain = TurnMailbox(view.inputs).drain()
+        inputs = messages_of(drain, view.request.turn_id, view.step + 1)
+        specs = self._tools(view)
+        tools_estimate = self._tools_estimate(specs)
+        most = setting.limits.max_context_tokens
+        tracker = ContextTracker.of(most, view.known)
+        preparation = self._preparer.prepare(
+            view.request,
+            with_sizes(inputs, view.history),
+            system_prompt=setting.system_prompt,
+            provider=setting.provider.name,
+            model=setting.model,
+            today=datetime.now(UTC),
+            max_context_tokens=most,
+            memory_text=opened_memory(view.opening).text,
+            pack_json=opened_pack(view.opening),
+            thinking_prefix=PREFIXES[self._brain.thinking],
+            tools_estimate=tools_estimate,
+            ratio=tracker.ratio,
+        )
+        return PreparedStep(preparation, specs, tools_estimate, tracker, drain, inputs)
+
+    def _tools(self, view: TurnView) -> tuple[ToolSpec, ...]:
+        """The tools this turn's model sees: chosen before the first step, and the same ones at each later one."""
+        specs = tuple(self._brain.tools.specs.values())
+        if self._selector is None or len(specs) <= self._selector.max_tools:
+            return specs
+        if view.shown:
+            return tuple(spec for spec in specs if spec.name in view.shown)
+        context = context_of(view.history, view.request.turn_id)
+        return self._selector.select(view.request.user_message, specs, context=context)
+
+    def _tools_estimate(self, specs: Sequence[ToolSpec]) -> int:
+        """`estimate_tools`, each tool of the brain looked at once: their schemas do not change."""
+        known = self._tool_tokens
+        for spec in specs:
+            if spec.name not in known:
+                known[spec.name] = estimate_tools((spec,))
+        return sum(known[spec.name] for spec in specs)
