@@ -79,10 +79,6 @@ class TurnFinalizer:
         self._chance = chance
         self._read = EndedTurns(chain)
 
-    @property
-    def first_step(self) -> str:
-        return self._order.first
-
     def run(self, session_id: str, turn_id: str, step_name: str, events: TaskEvents | None = None) -> str:
         """Answer one doorbell, and go on with the steps that follow while nobody waits for this worker.
 

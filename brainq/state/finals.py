@@ -176,9 +176,8 @@ class RedisFinals:
                 ("HGETALL", key + ":receipts"),
             ]
         )
-        history = self._keys.of_session(session_id, "history")
-        if isolated == "1":
-            history, trimmed = key + ":history", own_trimmed
+        history = self._keys.history(session_id, turn_id, isolated=isolated == "1")
+        trimmed = own_trimmed if isolated == "1" else trimmed
         items: list[str] = []
         if begin_at:
             first = int(begin_at) - int(trimmed or 0)

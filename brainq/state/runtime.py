@@ -41,8 +41,7 @@ class RedisRuntime:
     def results(self, session_id: str, turn_id: str) -> dict[str, str]:
         """Call id -> what the model read as its result, for the calls of this turn that have ended."""
         turn = self.fields(session_id, turn_id)
-        of_turn = self._keys.turn(session_id, turn_id) + ":history"
-        history = of_turn if turn.get("isolated") == "1" else self._keys.of_session(session_id, "history")
+        history = self._keys.history(session_id, turn_id, isolated=turn.get("isolated") == "1")
         rows = cast(list[str], self._run.client.lrange(history, 0, -1))
         told = (Message.model_validate_json(row) for row in rows)
         found = {item.call_id: item.content for item in told if item.role == "tool" and item.turn == turn_id}

@@ -171,9 +171,7 @@ def read_newest_text(client: Client, keys: Keys, session_id: str, turn_id: str, 
     said = read_said(client, keys, session_id, turn_id)
     if said:
         return said
-    history = (
-        keys.turn(session_id, turn_id) + ":history" if isolated else keys.of_session(session_id, "history")
-    )
+    history = keys.history(session_id, turn_id, isolated=isolated)
     for item in reversed(cast(list[str], client.lrange(history, -MOST_LOOKED_AT, -1))):
         message = Message.model_validate_json(item)
         if message.role == "assistant" and message.turn == turn_id and message.content:

@@ -6,15 +6,8 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 DEADLINE = "deadline"
-
-
-class ToolTimeBudget(Protocol):
-    """What a token is cut from: the turn's budget."""
-
-    def per_tool_remaining_s(self, cap_s: float) -> float: ...
 
 
 class DeadlineToken:
@@ -34,11 +27,6 @@ class DeadlineToken:
         self._reason = ""
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], None]] = []
-
-    @classmethod
-    def from_budget(cls, budget: ToolTimeBudget, cap_s: float) -> DeadlineToken:
-        """A token for one call of a tool whose own limit is `cap_s` seconds."""
-        return cls(budget.per_tool_remaining_s(cap_s))
 
     def end_within(self, remaining_s: float) -> None:
         """Let it expire in `remaining_s` seconds from now, if it would not before."""

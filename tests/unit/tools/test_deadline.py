@@ -10,13 +10,8 @@ import time
 from brainq.tools.deadline import DeadlineToken
 
 
-class Budget:
-    def per_tool_remaining_s(self, cap_s: float) -> float:
-        return cap_s / 2
-
-
-def test_a_token_is_cut_from_the_budget() -> None:
-    token = DeadlineToken.from_budget(Budget(), 60.0)
+def test_a_token_expires_in_so_many_seconds() -> None:
+    token = DeadlineToken(30.0)
 
     assert 29.0 < token.remaining_s <= 30.0
     assert not token.is_expired
