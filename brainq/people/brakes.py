@@ -152,8 +152,10 @@ class BrakeDesk:
     def _cancelled(self, brake: Brake) -> bool:
         return self._turns.cancel(brake.session_id, brake.turn_id or "", brake.reason) == "CANCELLED"
 
-    def _placed(self, brake: Brake, word: str) -> bool:
-        """What Redis said of a hold that SQL says stands."""
+    def _placed(self, brake: Brake, word: str | Exception) -> bool:
+        """What Redis said of a hold that SQL says stands. Raises what it was refused for."""
+        if isinstance(word, Exception):
+            raise word
         turn_id = brake.turn_id or ""
         if word != "HELD":
             return False

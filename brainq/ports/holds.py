@@ -10,12 +10,15 @@ from brainq.contracts.kept import Brake
 
 
 class Holds(Protocol):
-    """What keeps calls that change something from starting. Fitted by `state.holds.RedisHolds`."""
+    """What keeps calls that change something from starting. Fitted by `state.holds.RedisHolds`.
+
+    place_all   in place of a word what kept that one from being placed
+    """
 
     def place(
         self, session_id: str, turn_id: str, hold: HoldSpec
     ) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]: ...
-    def place_all(self, brakes: Sequence[Brake]) -> Sequence[str]: ...
+    def place_all(self, brakes: Sequence[Brake]) -> Sequence[str | Exception]: ...
     def release(
         self, session_id: str, turn_id: str, hold_id: str
     ) -> Literal["RELEASED", "ABSENT", "GONE"]: ...

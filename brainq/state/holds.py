@@ -32,14 +32,9 @@ class RedisHolds:
         """`HELD`, `ALREADY`, `ENDED` or `GONE`. From then on no call that changes something starts."""
         return _place(self._run, session_id, turn_id, hold, "hold")
 
-    def place_all(self, brakes: Sequence[Brake]) -> list[str]:
-        """`place` for holds, and for flags that turns have taken, sent together. Raises what Redis refused."""
-        words: list[str] = []
-        for word in self._run.together([partial(_put_back, brake=brake) for brake in brakes]):
-            if isinstance(word, Exception):
-                raise word
-            words.append(word)
-        return words
+    def place_all(self, brakes: Sequence[Brake]) -> list[str | Exception]:
+        """`place` for holds, and for flags that turns have taken, sent together; instead of a word what was refused."""
+        return list(self._run.together([partial(_put_back, brake=brake) for brake in brakes]))
 
     def release(self, session_id: str, turn_id: str, hold_id: str) -> Literal["RELEASED", "ABSENT", "GONE"]:
         """`RELEASED`, `ABSENT` or `GONE`."""
