@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Literal
 
@@ -12,8 +11,9 @@ from brainq.contracts.approval import Approval, AskState, EditedCall
 from brainq.contracts.claim import CallRef
 from brainq.contracts.rows import ApprovalRow
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import ApprovalDecided, InvalidInput, TurnNotFound
+from brainq.errors import InvalidInput, TurnNotFound
 from brainq.observe.logs import logger
+from brainq.people.approval_truth import in_truth, refusal
 from brainq.ports.approval_rows import ApprovalRows
 from brainq.ports.approvals import Approvals
 from brainq.ports.turn_rows import TurnRows
@@ -21,10 +21,6 @@ from brainq.ports.turn_rows import TurnRows
 log = logger("brainq.people")
 
 PAGE = 100
-MOST_HEALED = 1_000  # decisions of turns that live, looked at in one go
-# SQL has an approval before its step is committed to Redis. For as long as this, one that Redis does not know may
-# still come; only what is shown depends on it.
-COMMITTING = timedelta(seconds=5)
 
 Editor = Callable[[str, Mapping[str, Any], str, TurnRequest], EditedCall]
 """From (tool, a person's arguments, session id, the turn's request) to the call as it will run. Raises InvalidInput."""
@@ -101,28 +97,6 @@ class ApprovalDesk:
         edited = self._edit(row.tool, arguments, row.session_id, request)
         return self._decide(approval_id, "approved", by=by, edited=edited)
 
-    def heal(self) -> int:
-        """Decide again what Redis has forgotten that people decided, of the same arguments; how much that was."""
-        decided = [
-            approval for approval in self._rows.decided_of_open_turns(MOST_HEALED) if not approval.edited
-        ]
-        told = self._asks.states([_ref(approval) for approval in decided])
-        healed = 0
-        for approval, asked in zip(decided, told, strict=True):
-            if asked is None or asked.state != "pending" or asked.args_hash != approval.args_hash:
-                continue
-            if approval.state not in ("approved", "denied"):
-                continue
-            word, _ = self._asks.decide(
-                _ref(approval),
-                args_hash=approval.args_hash,
-                decision=approval.state,
-                by=approval.decided_by,
-                why=approval.comment,
-            )
-            healed += word in ("APPROVED", "DENIED")
-        return healed
-
     def _decide(
         self,
         approval_id: str,
@@ -164,7 +138,7 @@ class ApprovalDesk:
         if word in ("DECIDED", "GONE") and now.state == decision and wanted_hash in (None, now.args_hash):
             self._heal_sql(now)
             return now
-        raise _refusal(word, detail, now, decision)
+        raise refusal(word, detail, now, decision)
 
     def _tell_sql(self, approval: Approval, asked: AskState) -> None:
         if asked.state == "pending":
@@ -229,76 +203,8 @@ class ApprovalDesk:
         told = dict(
             zip((row.id for row in asked), self._asks.states([_ref(row) for row in asked]), strict=True)
         )
-        return [_in_truth(row, told.get(row.id)) for row in rows]
+        return [in_truth(row, told.get(row.id)) for row in rows]
 
 
 def _ref(approval: Approval) -> CallRef:
     return CallRef(approval.session_id, approval.turn_id, approval.call_id)
-
-
-def _in_truth(row: Approval, told: AskState | None) -> Approval | None:
-    """SQL's row as it stands; None when its step is just being committed."""
-    if row.state != "pending" and (told is None or told.state == "void"):
-        return row
-    if told is None:
-        if datetime.now(UTC) - row.created_at < COMMITTING:
-            return None
-        return row.model_copy(update={"state": "void"})
-    kept = told.args_hash == row.args_hash  # else SQL's arguments are others than those it is about
-    return row.model_copy(
-        update={
-            "state": told.state,
-            "edited": told.edited,
-            "args_hash": told.args_hash,
-            "arguments": told.arguments if told.arguments is not None else row.arguments if kept else None,
-            "decided_by": told.by,
-            "comment": told.why,
-            "decided_at": None
-            if told.decided_at_ms is None
-            else datetime.fromtimestamp(told.decided_at_ms / 1000, UTC),
-        }
-    )
-
-
-def _refusal(word: str, detail: str, now: Approval, decision: str) -> ApprovalDecided:
-    """Why it cannot be decided like this (any more), and what to do."""
-    match word:
-        case "STALE":
-            return ApprovalDecided(
-                now.id,
-                now.state,
-                "its arguments are others than those that were seen; look again, then decide",
-            )
-        case "EXPIRED":
-            return ApprovalDecided(
-                now.id,
-                "expired",
-                "nobody decided in time, and the call was refused; ask for it in another turn",
-            )
-        case "ENDED":
-            return ApprovalDecided(
-                now.id, "void", f"its turn is {detail} and makes no more calls; submit another turn"
-            )
-        case _:
-            pass
-    match now.state:
-        case "pending":
-            return ApprovalDecided(
-                now.id, "pending", "its step is just being committed; decide again in a few seconds"
-            )
-        case "void":
-            return ApprovalDecided(
-                now.id, "void", "its turn ended before anybody decided; submit another turn"
-            )
-        case "expired":
-            return ApprovalDecided(
-                now.id,
-                "expired",
-                "nobody decided in time, and the call was refused; ask for it in another turn",
-            )
-        case _:
-            by = f" by {now.decided_by}" if now.decided_by else ""
-            other = ", with other arguments" if now.state == decision else ""
-            return ApprovalDecided(
-                now.id, now.state, f"it was {now.state}{by} before{other}; a decision stands"
-            )

@@ -12,8 +12,8 @@ from brainq.contracts.claim import CallRef
 class Approvals(Protocol):
     """Redis is the truth of approvals while their turn lives. Fitted by `state.approvals.RedisApprovals`.
 
-    decide   (word, detail, calls that now wait for their lanes); `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with how
-             it stands; `STALE`: the arguments are other ones; `ENDED` with the turn's state; `GONE`
+    decide   (word, detail): `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with how it stands; `STALE`: the arguments
+             are other ones; `ENDED` with the turn's state; `GONE`
     states   None where Redis does not know the call, or it needs no approval
     """
 

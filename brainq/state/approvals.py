@@ -37,7 +37,7 @@ class RedisApprovals:
         why: str,
         edited: EditedCall | None = None,
     ) -> tuple[DecideWord, str]:
-        """(word, detail, calls that now wait for their lanes).
+        """(word, detail).
 
         `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with how it stands; `STALE`: the arguments are other ones;
         `ENDED` with the turn's state; `GONE`.

@@ -42,7 +42,7 @@ class Sweeper:
     advance      lets a turn that is over its time end
     deliver      sends a result out that its finalizer does not
     heal_inputs  finishes what senders of mid-turn input left half done, of a page of rows
-    heal_approvals  decides again what Redis has forgotten
+    heal_approvals  decides again what Redis has forgotten, of a page of rows
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Sweeper:
         children: ChildTurns,
         heal_inputs: Callable[[int], HealedPage],
         brakes: Brakes,
-        heal_approvals: Callable[[], int],
+        heal_approvals: Callable[[int], HealedPage],
     ) -> None:
         self._every_s = every_s
         self._index = index
@@ -73,8 +73,8 @@ class Sweeper:
             "compare SQL with Redis": RowWalk(comparer.compare),
             "put brakes back": RowWalk(brakes.heal),
             "heal inputs": RowWalk(heal_inputs),
+            "decide approvals again": RowWalk(heal_approvals),
         }
-        self._heal_approvals = heal_approvals
         self._advance = advance
         self._deliver = deliver
         self._auxiliary = auxiliary
@@ -112,7 +112,6 @@ class Sweeper:
             self._epoch = epoch
         for name, walk in self._walks.items():
             self._part(name, partial(walk.walk, WALK_S))
-        self._part("decide approvals again", self._heal_approvals)
         self._part("ring judges", self._judges.ring)
 
     def _part(self, name: str, part: Callable[[], object]) -> None:

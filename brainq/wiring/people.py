@@ -7,6 +7,7 @@ from functools import partial
 
 from brainq.admission import Admission
 from brainq.brain import Brain
+from brainq.people.approval_healer import ApprovalHealer
 from brainq.people.approvals import ApprovalDesk
 from brainq.people.brakes import BrakeDesk
 from brainq.people.children import ChildDesk
@@ -30,6 +31,7 @@ class People:
     intake: Intake
     children: ChildDesk
     approvals: ApprovalDesk
+    approval_healer: ApprovalHealer
     outside: OutsideDesk
 
 
@@ -84,6 +86,7 @@ def make_people(brain: Brain, state: State, store: Store) -> People:
             edit=partial(edited_call, brain),
             redact=brain.redact_logs,
         ),
+        approval_healer=ApprovalHealer(store.approvals, state.approvals),
         outside=OutsideDesk(
             outside=state.outside,
             calls=state.calls,

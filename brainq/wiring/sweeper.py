@@ -28,5 +28,5 @@ def make_sweeper(parts: Parts, coordinator: Coordinator, finalizer: TurnFinalize
         children=people.children,
         heal_inputs=people.inputs.heal,
         brakes=people.brakes,
-        heal_approvals=people.approvals.heal,
+        heal_approvals=people.approval_healer.heal,
     )

@@ -150,6 +150,20 @@ def test_a_hold_that_only_redis_lost_is_put_back_by_the_sweeper(pumps: Pumps) ->
     assert pump.wiring.people.brakes.heal(0).healed == 0
 
 
+def test_a_hold_that_redis_refuses_keeps_no_other_from_being_put_back(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Writes()))
+    client: Any = pump.wiring.state.redis
+    keys = pump.wiring.state.keys
+    broken, handle = pump.submit("s0", "Go."), pump.submit("s1", "Go.")
+    broken.hold()
+    hold = handle.hold()
+    client.set(keys.turn("s0", broken.turn_id), "not a turn")
+    client.hdel(keys.turn("s1", handle.turn_id), "holds")
+    page = pump.wiring.people.brakes.heal(0)
+    assert (page.healed, page.more) == (1, False)
+    assert [standing.id for standing in handle.holds()] == [hold.id]
+
+
 def test_a_flag_outlives_redis_data_before_a_turn_takes_it(pumps: Pumps) -> None:
     ran: list[str] = []
     pump = pumps(brain_of(Writes(), ran))
@@ -309,10 +323,10 @@ def test_a_decision_outlives_redis_data_and_nobody_is_asked_again(pumps: Pumps, 
     lose_redis(pump)
     pump.drain()
     assert pump.client.approval(asked.id).state == "pending", "Redis asks again"
-    assert pump.wiring.people.approvals.heal() == 1
+    assert pump.wiring.people.approval_healer.heal(0).healed == 1
     seen = pump.client.approval(asked.id)
     assert (seen.state, seen.decided_by) == ("approved" if decision == "approve" else "denied", "ann")
-    assert pump.wiring.people.approvals.heal() == 0
+    assert pump.wiring.people.approval_healer.heal(0).healed == 0
     hold.release()
     pump.finish(handle)
     assert ("write b" in ran) == (decision == "approve")
@@ -331,7 +345,7 @@ def test_a_question_about_other_arguments_is_asked_and_shown_again(pumps: Pumps)
     pump.drain()
     (again,) = pump.client.approvals()
     assert (again.id, again.state, again.arguments) == (asked.id, "pending", {"name": "b"})
-    pump.wiring.people.approvals.heal()
+    pump.wiring.people.approval_healer.heal(0)
     assert pump.client.approval(asked.id).state == "pending"
     hold.release()
     pump.client.approve(asked.id)

@@ -56,7 +56,7 @@ _NEWEST = select(approvals).order_by(_A.row.desc()).limit(bindparam("most"))
 _DECIDED_OF_OPEN = (
     select(approvals)
     .join(turns, turns.c.turn_id == _A.turn_id)
-    .where(turns.c.ended_at.is_(None), _A.state.in_(("approved", "denied")))
+    .where(_A.row > bindparam("after"), turns.c.ended_at.is_(None), _A.state.in_(("approved", "denied")))
     .order_by(_A.row)
     .limit(bindparam("most"))
 )
@@ -90,9 +90,10 @@ class Approvals:
         with self._db.transaction() as connection:
             connection.write_many(self._ask, [_asked(row) for row in rows])
 
-    def decided_of_open_turns(self, limit: int) -> Sequence[Approval]:
-        """What people decided in turns that have not ended, in the order they were asked."""
-        return [_approval(found) for found in self._db.all(_DECIDED_OF_OPEN, {"most": limit})]
+    def decided_of_open_turns(self, after_row: int, limit: int) -> list[ApprovalRow]:
+        """What people decided in turns that have not ended, in the order they were asked, after this row."""
+        found = self._db.all(_DECIDED_OF_OPEN, {"after": after_row, "most": limit})
+        return [ApprovalRow(row["row"], _approval(row)) for row in found]
 
     def get(self, turn_id: str, call_id: str) -> Approval | None:
         found = self._db.first(_GET, {"turn": turn_id, "call": call_id})

@@ -139,7 +139,7 @@ class Brakes:
 
     def of_turns(self, after_row: int, limit: int) -> list[tuple[int, Brake]]:
         """(row, brake) of all that stand on turns, in row order. On Postgres a row may become visible after a
-        higher one: begin again at 0 for each sweep."""
+        higher one, for as long as its transaction lasts."""
         found = self._db.all(_OF_TURNS, {"after": after_row, "most": limit})
         return [(int(row["row"]), _brake(row)) for row in found]
 

@@ -128,7 +128,7 @@ class Inputs:
     def open(self, after_row: int, limit: int, older_than_s: float) -> list[InputRow]:
         """Inputs that nothing became of yet, accepted at least this long ago, in row order.
 
-        On Postgres a row may become visible after a higher one: begin again at 0 for each sweep.
+        On Postgres a row may become visible after a higher one, for as long as its transaction lasts.
         """
         values = {"after": after_row, "most": limit, "seconds": -older_than_s}
         return [InputRow(**found) for found in self._db.all(_OPEN, values)]

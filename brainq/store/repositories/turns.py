@@ -199,7 +199,7 @@ class Turns:
     def unended(self, after_row: int, limit: int) -> Sequence[UnendedTurn]:
         """Accepted turns without a result, in row order.
 
-        On Postgres a row may become visible after a higher one: begin again at 0 for each sweep.
+        On Postgres a row may become visible after a higher one, for as long as its transaction lasts.
         """
         found = self._db.all(_UNENDED, {"after": after_row, "limit": limit})
         return [UnendedTurn(**row) for row in found]

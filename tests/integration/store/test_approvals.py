@@ -154,9 +154,13 @@ def test_decisions_of_turns_that_live_are_found(store: Store) -> None:
     ask(store, "c1-0", "c1-1", "c1-2")
     store.approvals.decided("turn-1", "c1-0", "approved")
     store.approvals.decided("turn-1", "c1-1", "expired")
-    assert [found.call_id for found in store.approvals.decided_of_open_turns(10)] == ["c1-0"]
+    store.approvals.decided("turn-1", "c1-2", "denied")
+    found = store.approvals.decided_of_open_turns(0, 10)
+    assert [placed.approval.call_id for placed in found] == ["c1-0", "c1-2"]
+    assert store.approvals.decided_of_open_turns(0, 1) == found[:1]
+    assert store.approvals.decided_of_open_turns(found[0].row, 10) == found[1:]
     end_turn(store, "turn-1")
-    assert store.approvals.decided_of_open_turns(10) == []
+    assert store.approvals.decided_of_open_turns(0, 10) == []
 
 
 def test_asking_is_all_or_nothing(store: Store) -> None:

@@ -67,8 +67,10 @@ class Rows:
     def of(self, turn_id: str) -> Sequence[Approval]:
         return [row for row in self.rows if row.turn_id == turn_id]
 
-    def decided_of_open_turns(self, limit: int) -> Sequence[Approval]:
-        return [row for row in self.rows if row.state in ("approved", "denied")]
+    def decided_of_open_turns(self, after_row: int, limit: int) -> Sequence[ApprovalRow]:
+        placed = [ApprovalRow(place, row) for place, row in enumerate(self.rows, start=1)]
+        decided = [row for row in placed if row.approval.state in ("approved", "denied")]
+        return [row for row in decided if row.row > after_row][:limit]
 
     def list(
         self,
