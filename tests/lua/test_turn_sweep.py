@@ -255,3 +255,32 @@ def test_and_a_lost_bell_of_a_turn_that_was_never_looked_at_before(rig: Rig) -> 
     rig.pass_ms(5_000)
     rig.run("turn_sweep")
     assert rig.bells("brainq.turns") == [[SID, TID, 0]]
+
+
+def test_what_is_awaited_for_long_is_not_cut_short_by_a_look(rig: Rig) -> None:
+    rig.owned()
+    rig.run("turn_open", calls=json.dumps([planned(id="c0-0")]), opening_ms=30_000)
+    rig.run("turn_sweep", rering_ms=1_000)
+    assert int(rig.turn()["opening_until"]) == rig.now_ms + 30_000
+
+
+def test_nor_is_a_finalizer_steps_wait(rig: Rig) -> None:
+    rig.finalizing()
+    rig.run("finalize_retry", retry_ms=60_000)
+    rig.run("turn_sweep", rering_ms=1_000)
+    assert int(rig.turn()["fin_retry_at"]) == rig.now_ms + 60_000
+
+
+def test_neither_outlasts_a_clock_that_stepped_back(rig: Rig) -> None:
+    rig.owned()
+    rig.run("turn_open", calls=json.dumps([planned(id="c0-0")]), opening_ms=30_000)
+    rig.pass_ms(-HOUR_MS)
+    rig.run("turn_sweep")
+    assert int(rig.turn()["opening_until"]) == rig.now_ms + 30_000
+    rig.client.flushdb()
+    rig.pass_ms(0)
+    rig.finalizing()
+    rig.run("finalize_retry", retry_ms=60_000)
+    rig.pass_ms(-HOUR_MS)
+    rig.run("turn_sweep")
+    assert int(rig.turn()["fin_retry_at"]) == rig.now_ms + 60_000

@@ -15,7 +15,8 @@ if not t then return {'LOST'} end
 if t.opening_until or t.step ~= '0' then return {'ALREADY'} end
 local plan = cjson.decode(calls)
 local waves, asked = plan_calls(plan)
-goes_on(turn, 'opening_until', now + opening_ms, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'awaits', 'calls', 'owner', '')
+goes_on(turn, 'opening_until', now + opening_ms, 'opening_ms', opening_ms, 'n_calls', #plan, 'wave', 1, 'waves', waves,
+  'awaits', 'calls', 'owner', '')
 look_within(sid, tid, opening_ms + 1)
 emit(turn, events, 'turn.opening', {plan = asked})
 open_waves()

@@ -10,12 +10,13 @@ end
 local PAST = {'rung_at', 'cancel_at', 'active_at', 'created_at', 'closing_at', 'parked_at', 'fin_rung', 'fin_failing_since'}
 
 local function mend_clock()
-  local at = redis.call('HMGET', turn, 'lease_until', 'fin_lease', 'fin_retry_at', 'opening_until', unpack(PAST))
+  local at = redis.call('HMGET', turn, 'lease_until', 'fin_lease', 'fin_retry_at', 'opening_until', 'fin_retry_ms', 'opening_ms',
+    unpack(PAST))
   bring_near(turn, 'lease_until', at[1], longest_lease_ms)
   bring_near(turn, 'fin_lease', at[2], longest_lease_ms)
-  bring_near(turn, 'fin_retry_at', at[3], rering_ms * 12)
-  bring_near(turn, 'opening_until', at[4], rering_ms * 12)
-  for i, field in ipairs(PAST) do bring_near(turn, field, at[4 + i], 0) end
+  bring_near(turn, 'fin_retry_at', at[3], tonumber(at[5] or 0))
+  bring_near(turn, 'opening_until', at[4], tonumber(at[6] or 0))
+  for i, field in ipairs(PAST) do bring_near(turn, field, at[6 + i], 0) end
   local of_budget = redis.call('HMGET', budget, 'deadline', 'timeout_ms')
   bring_near(budget, 'deadline', of_budget[1], tonumber(of_budget[2] or 0))
 end
