@@ -144,6 +144,39 @@ def test_who_is_given_up_leaves_its_lanes(rig: Rig) -> None:
     assert (line(rig, "A"), status(rig, 2)) == (["s2"], "dispatched")
 
 
+def test_who_is_given_up_while_its_function_still_runs_keeps_its_lanes(rig: Rig) -> None:
+    """It was cut off when nobody could be told: its process beats for the lanes, and not for the call."""
+    commit(rig, 1, "A")
+    commit(rig, 2, "A")
+    rig.run("call_claim")
+    rig.pass_ms(LEASE_MS)
+    rig.run("lane_beat", holder="s1 t01 c1-0")
+    assert rig.run("call_give_up", status="unknown") == ["SETTLED"]
+    assert (line(rig, "A"), status(rig, 2)) == (["s1", "s2"], "waiting")
+    rig.run("call_settle", status="completed")  # and now it has ended
+    assert (line(rig, "A"), status(rig, 2)) == (["s2"], "dispatched")
+
+
+def test_a_sweeper_that_looks_at_lapsed_lanes_does_not_pass_for_a_function_that_runs(rig: Rig) -> None:
+    commit(rig, 1, "A")
+    commit(rig, 2, "A")
+    rig.run("call_claim")
+    rig.pass_ms(LEASE_MS)
+    rig.run("lane_check", mark=rig.run("lane_lapsed", hold_ms=LEASE_MS)[1])
+    assert rig.run("call_give_up", status="unknown") == ["SETTLED"]
+    assert (line(rig, "A"), status(rig, 2)) == (["s2"], "dispatched")
+
+
+def test_no_next_attempt_runs_beside_a_function_that_was_cut_off(rig: Rig) -> None:
+    commit(rig, 1, "A")
+    rig.run("call_claim")
+    rig.pass_ms(LEASE_MS)
+    rig.run("lane_beat", holder="s1 t01 c1-0")
+    assert rig.run("call_rescue") == ["ALIVE"]
+    rig.pass_ms(LEASE_MS)
+    assert rig.run("call_rescue") == ["AGAIN", 2]
+
+
 def test_the_end_of_a_turn_leaves_the_lanes_of_a_call_that_never_ran(rig: Rig) -> None:
     commit(rig, 1, "A")
     commit(rig, 2, "A")

@@ -22,6 +22,12 @@ local function take_lanes(holder, lanes)
   return true
 end
 
+-- Whether a process beats for these lanes. A sweeper's mark is no lease: it is not whole (lane_lapsed).
+local function are_renewed(holder)
+  local until_ms = tonumber(redis.call('ZSCORE', LEASES, holder) or 0)
+  return until_ms > now and until_ms % 1 == 0
+end
+
 -- Leave all lines. Returns who holds its lanes because of that.
 local function leave_lines(holder)
   local lanes, granted = redis.call('HGET', HOLDERS, holder), {}
