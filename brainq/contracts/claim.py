@@ -158,7 +158,7 @@ CallDropped = Dropped[TraceStatus | Literal["gone", "stale", "unserved", "closed
 class StepClaim:
     """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text;
     `sent` says that the result went out before; `lost` counts the workers that took the step before and told no end
-    of it."""
+    of it. `seen` is what was read of the turn with the claim; `Finals.look` makes the turn of it."""
 
     session_id: str
     turn_id: str
@@ -169,6 +169,7 @@ class StepClaim:
     revision: int = 0
     sent: bool = False
     lost: int = 0
+    seen: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
 
     @property
     def step_key(self) -> str:

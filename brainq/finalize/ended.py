@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from brainq.contracts.claim import StepClaim
+from brainq.contracts.claim import StepClaim, StepDropped
 from brainq.contracts.view import EndedTurn
 from brainq.errors import TurnNotFound
 from brainq.ports.finals import Finals
@@ -21,6 +21,13 @@ class EndedTurns:
         self._turns: OrderedDict[tuple[str, str], tuple[int, EndedTurn]] = OrderedDict()
         self._lock = threading.Lock()
 
+    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | StepDropped:
+        """Claim a step; a turn that is not known here is read with it."""
+        with self._lock:
+            is_known = (session_id, turn_id) in self._turns
+        claim = self._chain.claim if is_known else self._chain.claim_and_look
+        return claim(session_id, turn_id, step, owner)
+
     def turn(self, claim: StepClaim) -> EndedTurn:
         """The turn as it stood at this claim. Raises TurnNotFound when Redis no longer has it."""
         key = (claim.session_id, claim.turn_id)
@@ -28,7 +35,7 @@ class EndedTurns:
             kept = self._turns.get(key)
         if kept is not None and kept[0] == claim.revision:
             return kept[1]
-        turn = self._chain.ended(*key)
+        turn = self._chain.look(claim)
         if turn is None:
             raise TurnNotFound(f"turn {claim.turn_id!r} is no longer in Redis")
         with self._lock:

@@ -85,7 +85,7 @@ class TurnFinalizer:
         Returns what was done with the doorbell's own step, in a word, for logs and tests; `events` is told of the
         others. The first failure ends the visit.
         """
-        claim = self._chain.claim(session_id, turn_id, step_name, self._owner)
+        claim = self._read.claim(session_id, turn_id, step_name, self._owner)
         if isinstance(claim, Dropped):
             log.debug("doorbell dropped", turn_id=turn_id, step=step_name, why=claim.why)
             return f"dropped: {claim.why}"

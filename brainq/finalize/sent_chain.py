@@ -49,6 +49,12 @@ class SentChain:
     def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepDropped:
         return Dropped("stale")
 
+    def claim_and_look(self, session_id: str, turn_id: str, step: str, owner: str) -> StepDropped:
+        return Dropped("stale")
+
+    def look(self, claim: StepClaim) -> EndedTurn | None:
+        return self.ended(claim.session_id, claim.turn_id)
+
     def beat(self, claim: StepClaim) -> Literal["OK"]:
         return "OK"
 

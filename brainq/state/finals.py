@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, cast
+from typing import Any, Literal, cast
+
+from redis.exceptions import ResponseError
 
 from brainq.contracts.claim import Dropped, StepClaim, StepDropped
 from brainq.contracts.message import Message
@@ -14,7 +16,8 @@ from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.state.approvals import asks_of
-from brainq.state.connection import as_mapping
+from brainq.state.connection import Command, as_mapping
+from brainq.state.conversations import MOST_READ
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.trace_rows import outside_of, read_trace
@@ -49,12 +52,49 @@ class RedisFinals:
         self._keep_ms = int(keep_turn_s * 1000)
 
     def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | StepDropped:
-        reply = self._run.finalize_claim(session_id, turn_id, owner=owner, step=step, lease_ms=self._lease_ms)
+        return self._claim(session_id, turn_id, step, owner, ())
+
+    def claim_and_look(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | StepDropped:
+        """As `claim`; what `look` needs is read in the same round trip."""
+        return self._claim(
+            session_id, turn_id, step, owner, _ended_reads(self._keys.turn(session_id, turn_id))
+        )
+
+    def _claim(
+        self, session_id: str, turn_id: str, step: str, owner: str, reads: Sequence[Command]
+    ) -> StepClaim | StepDropped:
+        reply, seen = self._run.with_reads(
+            lambda run: run.finalize_claim(
+                session_id, turn_id, owner=owner, step=step, lease_ms=self._lease_ms
+            ),
+            reads,
+        )
         if isinstance(reply, FinalizeClaimDrop):
             return Dropped(reply.why)
         return StepClaim(
-            session_id, turn_id, step, owner, reply.fence, reply.tries, reply.revision, reply.sent, reply.lost
+            session_id=session_id,
+            turn_id=turn_id,
+            step=step,
+            owner=owner,
+            fence=reply.fence,
+            tries=reply.tries,
+            revision=reply.revision,
+            sent=reply.sent,
+            lost=reply.lost,
+            seen=seen,
         )
+
+    def look(self, claim: StepClaim) -> EndedTurn | None:
+        """The ended turn as it is at this claim; None when Redis no longer knows it."""
+        if not claim.seen:
+            return self.ended(claim.session_id, claim.turn_id)
+        # Taken out: they may be long.
+        found = list(claim.seen)
+        claim.seen.clear()
+        for reply in found:
+            if isinstance(reply, ResponseError):
+                raise reply
+        return self._ended(found)
 
     def beat(self, claim: StepClaim) -> Literal["OK", "LOST"]:
         return self._run.finalize_beat(
@@ -81,6 +121,7 @@ class RedisFinals:
                 tries=reply.tries,
                 revision=reply.revision,
                 sent=reply.sent,
+                seen=[],
             )
         self._outbox.flush(claim.session_id)
         return reply
@@ -104,18 +145,9 @@ class RedisFinals:
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         """The ended turn as the steps see it; None when Redis no longer knows it."""
-        key = self._keys.turn(session_id, turn_id)
-        found = self._run.client.many(
-            [
-                ("HGETALL", key),
-                ("HGETALL", key + ":budget"),
-                ("GET", key + ":spec"),
-                ("LRANGE", key + ":sources", 0, -1),
-                ("HGETALL", key + ":trace"),
-                ("LRANGE", key + ":spends", 0, -1),
-                *opening_reads(key),
-            ]
-        )
+        return self._ended(self._run.client.many(_ended_reads(self._keys.turn(session_id, turn_id))))
+
+    def _ended(self, found: Sequence[Any]) -> EndedTurn | None:
         turn, budget, spec, sources, trace, spends, *opening = found
         turn, budget, trace = as_mapping(turn), as_mapping(budget), as_mapping(trace)
         if not turn.get("ending") or not spec:
@@ -167,26 +199,12 @@ class RedisFinals:
 
     def details(self, session_id: str, turn_id: str) -> TurnDetails:
         """The turn's conversation as far as the session's history still holds it, and its calls."""
-        key, session = self._keys.turn(session_id, turn_id), self._keys.of_session(session_id, "session")
-        (begin_at, end_at, isolated, own_trimmed), trimmed, trace, receipts = self._run.client.many(
-            [
-                ("HMGET", key, "begin_at", "end_at", "isolated", "trimmed"),
-                ("HGET", session, "trimmed"),
-                ("HGETALL", key + ":trace"),
-                ("HGETALL", key + ":receipts"),
-            ]
+        key = self._keys.turn(session_id, turn_id)
+        reply, (trace, receipts) = self._run.with_reads(
+            lambda run: run.turn_said(session_id, turn_id, most=MOST_READ),
+            [("HGETALL", key + ":trace"), ("HGETALL", key + ":receipts")],
         )
-        history = self._keys.history(session_id, turn_id, isolated=isolated == "1")
-        trimmed = own_trimmed if isolated == "1" else trimmed
-        items: list[str] = []
-        if begin_at:
-            first = int(begin_at) - int(trimmed or 0)
-            last = (
-                int(end_at) - int(trimmed or 0) - 1 if end_at else -1
-            )  # a live turn has the newest messages
-            if last >= 0 or not end_at:
-                items = cast(list[str], self._run.client.lrange(history, max(0, first), last))
-        said = (Message.model_validate_json(item) for item in items)
+        said = (Message.model_validate_json(item) for item in reply.messages)
         calls = as_mapping(trace)
         return TurnDetails(
             tuple(message for message in said if message.turn == turn_id),
@@ -231,3 +249,16 @@ class RedisFinals:
         return self._run.result_publish(
             result.session_id, result.turn_id, body=result.model_dump_json(), data=json.dumps(data)
         )
+
+
+def _ended_reads(turn_key: str) -> list[Command]:
+    """The commands whose replies an ended turn is made of."""
+    return [
+        ("HGETALL", turn_key),
+        ("HGETALL", turn_key + ":budget"),
+        ("GET", turn_key + ":spec"),
+        ("LRANGE", turn_key + ":sources", 0, -1),
+        ("HGETALL", turn_key + ":trace"),
+        ("LRANGE", turn_key + ":spends", 0, -1),
+        *opening_reads(turn_key),
+    ]

@@ -71,6 +71,7 @@ HEADERS = {
     "turn_end": "7256097ca6",
     "turn_open": "97f7c55730",
     "turn_release": "38a02c25dd",
+    "turn_said": "8db7acda3a",
     "turn_submit": "f7f2cf9813",
     "turn_sweep": "0cb8ec79a3",
 }
@@ -278,6 +279,11 @@ class TurnEndEnded:
     next: str
     bounced: tuple[str, ...]
     children: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSaidSaid:
+    messages: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -1458,6 +1464,14 @@ class Scripts(LoadedScripts):
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run("turn_release", [turn], [session_id, turn_id, owner, fence])
         return reply[0]
+
+    def turn_said(self, session_id: str, turn_id: str, *, most: int) -> TurnSaidSaid:
+        """The messages of a turn, as far as its history still holds them: at most the `most`
+        newest."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("turn_said", [turn, f"{session}session", f"{session}history"], [most])
+        return TurnSaidSaid(messages=tuple(reply[1:]))
 
     def turn_submit(
         self,

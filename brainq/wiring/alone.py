@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from pydantic import SecretStr
@@ -73,7 +73,7 @@ class AloneProcesses:
         with self._places, self._child() as child:
             log.info("step runs alone", turn_id=claim.turn_id, step=claim.step, pid=child.pid)
             try:
-                child.ask({"step": asdict(claim)})
+                child.ask({"step": asdict(replace(claim, seen=[]))})
                 said = child.answer(limit_s)
             except (FrameLostError, OSError) as lost:
                 how = child.end_word()

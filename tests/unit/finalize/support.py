@@ -237,6 +237,12 @@ class LiveChain:
     def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | StepDropped:
         return Dropped("held")
 
+    def claim_and_look(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | StepDropped:
+        return Dropped("held")
+
+    def look(self, claim: StepClaim) -> EndedTurn | None:
+        return self.turn
+
     def beat(self, claim: StepClaim) -> Literal["OK"]:
         return "OK"
 
