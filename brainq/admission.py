@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -66,6 +67,7 @@ def read_foreign(args: tuple[Any, ...], fields: dict[str, Any]) -> TurnRequest:
     return request
 
 
+@dataclass(eq=False)
 class Admission:
     """Accepts requests. Doing it again with the same request is harmless, at any point of it.
 
@@ -75,24 +77,14 @@ class Admission:
     inputs        what was sent into turns
     """
 
-    def __init__(
-        self,
-        accepted: TurnRows,
-        queue: Turns,
-        limits: Limits,
-        *,
-        children: int = 0,
-        wrote: Callable[[str], bool] | None = None,
-        brakes: Brakes | None = None,
-        inputs: InputRows | None = None,
-    ) -> None:
-        self._accepted = accepted
-        self._queue = queue
-        self._limits = limits
-        self._children = children
-        self._wrote = wrote
-        self._brakes = brakes
-        self._inputs = inputs
+    accepted: TurnRows
+    turns: Turns
+    limits: Limits
+    _: KW_ONLY
+    children: int = 0
+    wrote: Callable[[str], bool] | None = None
+    brakes: Brakes | None = None
+    inputs: InputRows | None = None
 
     def admit(self, request: TurnRequest) -> Accepted:
         """Accept and queue. A request_key seen before gives the first turn of that key.
@@ -100,7 +92,7 @@ class Admission:
         Raises SubmitConflict when the key or the turn id was used with other content, SessionBusy when the request says
         `reject` and the session has a live turn.
         """
-        accepted = self._accepted.accept(request)
+        accepted = self.accepted.accept(request)
         if accepted.turn_id != request.turn_id or accepted.ended:
             return accepted  # the first one was queued by whoever sent it, or will be by the sweeper
         if accepted.created:
@@ -115,27 +107,27 @@ class Admission:
         Raises SessionBusy like `admit`.
         """
         sid, tid = request.session_id, request.turn_id
-        brakes = () if self._brakes is None else tuple(self._brakes.of(sid, tid))
+        brakes = () if self.brakes is None else tuple(self.brakes.of(sid, tid))
         word, detail, stopped = self._submit(request, "", Kept(brakes=brakes, inputs=tuple(inputs)))
         if word == "BUSY":
             busy = SessionBusy(sid, detail)
-            self._accepted.refuse(tid, str(busy))
+            self.accepted.refuse(tid, str(busy))
             raise busy
-        if self._brakes is None:
+        if self.brakes is None:
             return
         if word != "EXISTS":
-            self._brakes.given_back(tid, brakes)
+            self.brakes.given_back(tid, brakes)
         if stopped:
-            self._brakes.stopped(sid, stopped, f"interrupted by turn {tid}")
+            self.brakes.stopped(sid, stopped, f"interrupted by turn {tid}")
 
     def queue_again(self, request: TurnRequest) -> None:
         """`queue` for a turn that was accepted some time ago: Redis may have known it, and lost it. It begins anew, and
         reads again what it had read. One that had begun to write is ended, for to begin it again could write twice.
         Raises SessionBusy like `admit`."""
-        if self._wrote is not None and self._wrote(request.turn_id):
+        if self.wrote is not None and self.wrote(request.turn_id):
             self.end_as_lost(request, HAD_WRITTEN)
         else:
-            sent = () if self._inputs is None else self._inputs.of(request.turn_id)
+            sent = () if self.inputs is None else self.inputs.of(request.turn_id)
             read = [row.item for row in sent if row.state in ("accepted", "consumed")]
             self.queue(*self._as_released(request, read))
 
@@ -145,9 +137,9 @@ class Admission:
         """Those whose `readiness=False` placed a hold that was released say that the turn is ready."""
         held = [readiness_id(request.key)] if request.readiness is False else []
         held += [readiness_id(item.client_message_id) for item in inputs if item.readiness is False]
-        if not held or self._brakes is None:
+        if not held or self.brakes is None:
             return request, inputs
-        released = self._brakes.those_released(request.session_id, held)
+        released = self.brakes.those_released(request.session_id, held)
         ready = {"readiness": True}
         if request.readiness is False and readiness_id(request.key) in released:
             request = request.model_copy(update=ready)
@@ -163,15 +155,15 @@ class Admission:
         self._submit(request.model_copy(update={"on_busy": "enqueue"}), why)
 
     def limits_of(self, request: TurnRequest) -> Limits:
-        return request.limits.over(self._limits)
+        return request.limits.over(self.limits)
 
     def _submit(
         self, request: TurnRequest, lost_reason: str, kept: Kept = NOTHING_KEPT
     ) -> tuple[str, str, tuple[str, ...]]:
-        return self._queue.submit(
+        return self.turns.submit(
             request,
             self.limits_of(request),
             lost_reason=lost_reason,
-            children=self._children,
+            children=self.children,
             kept=kept,
         )

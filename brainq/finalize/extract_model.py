@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from brainq.contracts.memory import MemoryExtractor, MemoryItem, MemoryKind
@@ -56,16 +57,14 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+@dataclass(eq=False)
 class ModelMemoryExtractor:
     """Asks a model once a turn; `fallback` answers when it fails or replies something else than it was asked for.
     Fits `contracts.memory.MemoryExtractor`."""
 
-    def __init__(
-        self, auxiliary: AuxiliaryModel, fallback: MemoryExtractor, *, timeout_s: float = TIMEOUT_S
-    ) -> None:
-        self._auxiliary = auxiliary
-        self._fallback = fallback
-        self._timeout_s = timeout_s
+    auxiliary: AuxiliaryModel
+    fallback: MemoryExtractor
+    timeout_s: float = TIMEOUT_S
 
     def extract_turn(self, turn: RecordedTurn) -> tuple[MemoryItem, ...]:
         """At most eight items; raises only what `fallback` raises."""
@@ -74,7 +73,7 @@ class ModelMemoryExtractor:
         except Exception as failure:  # a provider of one's own may raise anything
             kind = failure.kind if isinstance(failure, ProviderError) else type(failure).__name__
             log.warning("memory by rules: the model failed", turn_id=turn.turn_id, kind=kind)
-        return tuple(self._fallback.extract_turn(turn))
+        return tuple(self.fallback.extract_turn(turn))
 
     def _ask(self, turn: RecordedTurn) -> list[MemoryItem]:
         # As JSON, no text of the user's can end the place where it stands and go on as instructions.
@@ -82,11 +81,11 @@ class ModelMemoryExtractor:
             "user": cut(turn.user_message, _MOST_MESSAGE_CHARS),
             "assistant": cut(turn.text, _MOST_ANSWER_CHARS),
         }
-        reply = self._auxiliary.ask(
+        reply = self.auxiliary.ask(
             "memory",
             SYSTEM,
             json.dumps(data, ensure_ascii=False),
-            timeout_s=self._timeout_s,
+            timeout_s=self.timeout_s,
             output_schema=SCHEMA,
             session_id=turn.session_id,
             turn_id=turn.turn_id,

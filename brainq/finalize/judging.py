@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from brainq.beats import Beats
@@ -30,6 +31,7 @@ NO_CONTENT = (
 )
 
 
+@dataclass(eq=False, kw_only=True)
 class JudgeRunner:
     """Runs one judge on one turn. Holds no state of its own: any process may run any judge of any turn.
 
@@ -41,89 +43,78 @@ class JudgeRunner:
     redact      reasons and errors may quote the turn: SQL keeps the score and the kind of error only
     """
 
-    def __init__(
-        self,
-        *,
-        own: Sequence[Judge],
-        auxiliary: AuxiliaryModel | None,
-        rows: JudgementRows,
-        recorded: Callable[[str, str, str], RecordedTurn | None],
-        beats: Beats,
-        lease_s: float,
-        limit_s: float = LIMIT_S,
-        max_tries: int = MAX_TRIES,
-        places: int = 4,
-        redact: bool = False,
-    ) -> None:
-        self._own = tuple(own)
-        self._auxiliary = auxiliary
-        self._rows = rows
-        self._recorded = recorded
-        self._limit_s = limit_s
-        self._beats = beats
-        self._lease_s = lease_s
-        self._max_tries = max_tries
-        self._redact = redact
-        self._places = threading.BoundedSemaphore(places)
+    own: Sequence[Judge]
+    auxiliary: AuxiliaryModel | None
+    rows: JudgementRows
+    recorded: Callable[[str, str, str], RecordedTurn | None]
+    beats: Beats
+    lease_s: float
+    limit_s: float = LIMIT_S
+    max_tries: int = MAX_TRIES
+    places: int = 4
+    redact: bool = False
+
+    def __post_init__(self) -> None:
+        self._free = threading.BoundedSemaphore(self.places)
 
     def run(self, session_id: str, turn_id: str, judge_name: str) -> str:
         """Answer one doorbell: `judged`, `failed` (it is tried again), `dead`, `dropped` or `later`.
 
         Raises what SQL and Redis raise; the row's lease then lapses, and the next doorbell finds it free.
         """
-        if not self._places.acquire(blocking=False):
+        if not self._free.acquire(blocking=False):
             return "later"  # the sweeper rings again: results must not wait behind slow judges
         try:
-            tries = self._rows.claim(turn_id, judge_name, self._lease_s)
+            tries = self.rows.claim(turn_id, judge_name, self.lease_s)
             if tries is None:
                 return "dropped"
-            with self._beats.renew(lambda: self._beat(turn_id, judge_name, tries), _ignore):
+            with self.beats.renew(lambda: self._beat(turn_id, judge_name, tries), _ignore):
                 return self._try(session_id, turn_id, judge_name, tries)
         finally:
-            self._places.release()
+            self._free.release()
 
     def _beat(self, turn_id: str, judge_name: str, tries: int) -> str:
-        return "OK" if self._rows.beat(turn_id, judge_name, tries, self._lease_s) else "LOST"
+        return "OK" if self.rows.beat(turn_id, judge_name, tries, self.lease_s) else "LOST"
 
     def _try(self, session_id: str, turn_id: str, judge_name: str, tries: int) -> str:
-        if tries > self._max_tries:
+        if tries > self.max_tries:
             died = f"its worker died, or was cut off, in each of {tries - 1} tries"
             return self._give_up(turn_id, judge_name, tries, died)
-        judge = judges_named([judge_name], self._own, self._auxiliary)[judge_name]
+        judge = judges_named([judge_name], self.own, self.auxiliary)[judge_name]
         if judge is None:
-            return self._give_up(turn_id, judge_name, tries, unknown_judge(judge_name, self._own))
+            return self._give_up(turn_id, judge_name, tries, unknown_judge(judge_name, self.own))
         try:
-            turn = self._recorded(session_id, turn_id, f"{turn_id}:judge:{judge_name}")
+            turn = self.recorded(session_id, turn_id, f"{turn_id}:judge:{judge_name}")
             if turn is None:
                 return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
             judgement = self._judged(judge, judge_case(turn))
         except Exception as failure:
             return self._failed(turn_id, judge_name, tries, failure)
-        self._rows.settle(turn_id, judge_name, judgement)
+        self.rows.settle(turn_id, judge_name, judgement)
         return "judged"
 
     def _judged(self, judge: Judge, case: JudgeCase) -> Judgement:
-        found: Any = within(self._limit_s, f"judge {judge.name!r}", lambda: judge.judge(case))
+        found: Any = within(self.limit_s, f"judge {judge.name!r}", lambda: judge.judge(case))
         if not isinstance(found, Judgement):
             raise TypeError(
                 f"judge {judge.name!r} returned a {type(found).__name__}; it must return a Judgement"
             )
         judgement = Judgement.model_validate(found.model_dump())  # one made without checks is checked here
-        return judgement.model_copy(update={"reason": ""}) if self._redact else judgement
+        return judgement.model_copy(update={"reason": ""}) if self.redact else judgement
 
     def _failed(self, turn_id: str, judge_name: str, tries: int, failure: Exception) -> str:
         log.error("judge failed", failure=failure, turn_id=turn_id, judge=judge_name, tries=tries)
-        error = type(failure).__name__ if self._redact else f"{type(failure).__name__}: {failure}"
+        error = type(failure).__name__ if self.redact else f"{type(failure).__name__}: {failure}"
         seen = Failed.JUDGE_FAILED, type(failure).__name__
-        if tries >= self._max_tries:
+        if tries >= self.max_tries:
             return Did(self._give_up(turn_id, judge_name, tries, error), *seen)
         again_after_s = retry_after_s(tries, random.random())
-        self._rows.fail(turn_id, judge_name, error[:MOST_ERROR_CHARS], again_after_s, dead=False, tries=tries)
+        self.rows.fail(turn_id, judge_name, error[:MOST_ERROR_CHARS], again_after_s, dead=False, tries=tries)
         return Did("failed", *seen)
 
     def _give_up(self, turn_id: str, judge_name: str, tries: int, error: str) -> str:
         log.warning("judgement is dead", turn_id=turn_id, judge=judge_name)
-        self._rows.fail(turn_id, judge_name, error[:MOST_ERROR_CHARS], 0.0, dead=True, tries=tries)
+        self.rows.fail(turn_id, judge_name, error[:MOST_ERROR_CHARS], 0.0, dead=True, tries=tries)
         return Did("dead", Failed.JUDGE_FAILED)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.message import Message
@@ -17,6 +18,7 @@ from brainq.ports.finals import Finals
 from brainq.ports.turn_rows import TurnRows
 
 
+@dataclass(eq=False)
 class Recall:
     """Reads ended turns from Redis while they are there, then from SQL.
 
@@ -24,42 +26,33 @@ class Recall:
     long session's history in Redis may have lost its beginning.
     """
 
-    def __init__(
-        self,
-        live: Finals,
-        turns: TurnRows,
-        transcript: Callable[[str], tuple[Message, ...]],
-        trace: Callable[[str], Sequence[ToolTraceEntry]],
-        decision: Callable[[str], RuntimeDecisionRecord | None],
-        before: Before | None = None,
-    ) -> None:
-        self._live = live
-        self._turns = turns
-        self._transcript = transcript
-        self._trace = trace
-        self._decision = decision
-        self._before = before
+    live: Finals
+    turns: TurnRows
+    transcript: Callable[[str], tuple[Message, ...]]
+    trace: Callable[[str], Sequence[ToolTraceEntry]]
+    decision: Callable[[str], RuntimeDecisionRecord | None]
+    before: Before | None = None
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         """The turn; None while it has no ending that Redis or SQL knows."""
-        return self._live.ended(session_id, turn_id) or self._rebuilt(turn_id)
+        return self.live.ended(session_id, turn_id) or self._rebuilt(turn_id)
 
     def messages(self, session_id: str, turn_id: str) -> tuple[Message, ...]:
         """The turn's own messages; empty when they are gone, or SQL keeps them redacted."""
-        return self._transcript(turn_id) or self._live.details(session_id, turn_id).messages
+        return self.transcript(turn_id) or self.live.details(session_id, turn_id).messages
 
     def result(self, turn_id: str) -> TurnResult | None:
         """The result, once SQL has it."""
-        return self._turns.result(turn_id)
+        return self.turns.result(turn_id)
 
     def is_redacted(self, turn_id: str) -> bool:
         """Whether SQL has the ended turn without its content (`redact_logs`)."""
-        request = self._turns.request(turn_id)
+        request = self.turns.request(turn_id)
         return request is not None and request.user_message == NOT_KEPT
 
     def is_gone(self, session_id: str, turn_id: str) -> bool:
         """Whether its content is nowhere any more: Redis has let the turn go, and SQL keeps none of it."""
-        return self.is_redacted(turn_id) and self._live.ended(session_id, turn_id) is None
+        return self.is_redacted(turn_id) and self.live.ended(session_id, turn_id) is None
 
     def recorded(self, session_id: str, turn_id: str, step_key: str) -> RecordedTurn | None:
         """The turn with its conversation; None when either is gone."""
@@ -67,19 +60,19 @@ class Recall:
         if turn is None or not messages:
             return None
         recorded = recorded_turn(turn, messages, turn.context_pack_json, step_key)
-        if self._before is None:
+        if self.before is None:
             return recorded
-        said = {"system_prompt": self._before.system_prompt(turn), "history": self._before.history(turn)}
+        said = {"system_prompt": self.before.system_prompt(turn), "history": self.before.history(turn)}
         return recorded.model_copy(update=said)
 
     def _rebuilt(self, turn_id: str) -> EndedTurn | None:
-        request, result = self._turns.request(turn_id), self._turns.result(turn_id)
+        request, result = self.turns.request(turn_id), self.turns.result(turn_id)
         if request is None or result is None:
             return None
         return rebuilt_turn(
             request,
             result,
-            turn_number=self._turns.number(turn_id),
-            trace=self._trace(turn_id),
-            decision=self._decision(turn_id),
+            turn_number=self.turns.number(turn_id),
+            trace=self.trace(turn_id),
+            decision=self.decision(turn_id),
         )

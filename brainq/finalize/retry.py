@@ -39,34 +39,21 @@ class Retried:
     error: str = ""
 
 
+@dataclass(eq=False, kw_only=True)
 class StepRetrier:
     """Runs steps in the process of the command that asks for it. A worker may be at the same step: what a step
     writes to SQL is then still written once, and callbacks get the step key they had before."""
 
-    def __init__(
-        self,
-        *,
-        brain: Any,
-        order: StepOrder,
-        chain: Finals,
-        records: Records,
-        steps: Callable[[str], Sequence[StepRow]],
-        judgements: JudgementRows,
-        recall: Recall,
-        judges: JudgeRunner,
-        parts: FinalParts | None,
-        parents: ChildTurns | None = None,
-    ) -> None:
-        self._brain = brain
-        self._order = order
-        self._chain = SentChain(chain, recall)
-        self._records = records
-        self._steps = steps
-        self._judgements = judgements
-        self._recall = recall
-        self._judges = judges
-        self._parts = parts
-        self._parents = parents
+    brain: Any
+    order: StepOrder
+    chain: Finals
+    records: Records
+    steps: Callable[[str], Sequence[StepRow]]
+    judgements: JudgementRows
+    recall: Recall
+    judges: JudgeRunner
+    parts: FinalParts | None
+    parents: ChildTurns | None = None
 
     def wanted(self, turn_id: str, name: str | None) -> list[str]:
         """What to run: every dead step and judgement of the turn (None), or what `name` says.
@@ -75,11 +62,11 @@ class StepRetrier:
 
         Raises InvalidInput for a name that this brain or the turn does not know, and for what needs no retry.
         """
-        dead = [f"{JUDGE}{row.judge}" for row in self._judgements.of(turn_id) if row.state == "dead"]
-        rows = {row.step: row for row in self._steps(turn_id)}
+        dead = [f"{JUDGE}{row.judge}" for row in self.judgements.of(turn_id) if row.state == "dead"]
+        rows = {row.step: row for row in self.steps(turn_id)}
         if name is None:
             failed = [row.step for row in rows.values() if row.state == "dead"]
-            return [step for step in self._order.names if step in failed] + dead
+            return [step for step in self.order.names if step in failed] + dead
         if name.startswith(JUDGE):
             self._require_dead_judgement(turn_id, name)
             return [name]
@@ -95,7 +82,7 @@ class StepRetrier:
         Raises TurnNotFound when neither Redis nor SQL knows how the turn ended, InvalidInput when neither has its
         content any more: a step must not see, or tell others, a turn that never was.
         """
-        if self._recall.is_gone(session_id, turn_id):
+        if self.recall.is_gone(session_id, turn_id):
             raise InvalidInput(
                 "TURN",
                 f"{turn_id!r} cannot be retried: Redis has let it go, and SQL keeps none of its content "
@@ -104,7 +91,7 @@ class StepRetrier:
             )
         if name.startswith(JUDGE):
             return self._judge(session_id, turn_id, name)
-        turn = self._recall.ended(session_id, turn_id)
+        turn = self.recall.ended(session_id, turn_id)
         if turn is None:
             raise TurnNotFound(
                 f"turn {turn_id!r} has not ended, as far as Redis and SQL know; let it end first"
@@ -113,8 +100,8 @@ class StepRetrier:
 
     def _step(self, turn: EndedTurn, name: str) -> Retried:
         session_id, turn_id = turn.request.session_id, turn.request.turn_id
-        row = next((row for row in self._steps(turn_id) if row.step == name), None)
-        step = self._order.get(name)
+        row = next((row for row in self.steps(turn_id) if row.step == name), None)
+        step = self.order.get(name)
         if step is None:
             raise InvalidInput("STEP", self._unknown(name))
         tries = 1 if row is None else row.tries + 1
@@ -122,31 +109,37 @@ class StepRetrier:
         try:
             step.run(
                 StepContext(
-                    claim, lambda: turn, self._chain, self._records, self._brain, self._parts, self._parents
+                    claim,
+                    lambda: turn,
+                    SentChain(self.chain, self.recall),
+                    self.records,
+                    self.brain,
+                    self.parts,
+                    self.parents,
                 )
             )
         except Exception as failure:
             log.error("step failed again", failure=failure, turn_id=turn_id, step=name, tries=tries)
-            redact = bool(getattr(self._brain, "redact_logs", False))
+            redact = bool(getattr(self.brain, "redact_logs", False))
             error = type(failure).__name__ if redact else f"{type(failure).__name__}: {failure}"
             # A step that its chain still retries must not look given up because this try failed, too.
             dead = row is not None and row.state == "dead"
-            self._records.note_failure(claim, error[:2000], dead)
+            self.records.note_failure(claim, error[:2000], dead)
             return Retried(name, "failed", " ".join(error.split()))
-        self._records.note_done(claim)
+        self.records.note_done(claim)
         return Retried(name, "done")
 
     def _judge(self, session_id: str, turn_id: str, name: str) -> Retried:
         judge = name.removeprefix(JUDGE)
-        self._judgements.revive(turn_id, judge)
-        word = self._judges.run(session_id, turn_id, judge)
+        self.judgements.revive(turn_id, judge)
+        word = self.judges.run(session_id, turn_id, judge)
         if word in ("judged", "dropped"):  # dropped: a worker was at it before the second line above
             return Retried(name, "done" if word == "judged" else "taken")
-        row = next(row for row in self._judgements.of(turn_id) if row.judge == judge)
+        row = next(row for row in self.judgements.of(turn_id) if row.judge == judge)
         return Retried(name, "failed", " ".join((row.error or word).split()))
 
     def _require_failed_step(self, name: str, row: StepRow | None) -> None:
-        if name not in self._order.names:
+        if name not in self.order.names:
             raise InvalidInput("STEP", self._unknown(name))
         if row is None:
             raise InvalidInput(
@@ -158,7 +151,7 @@ class StepRetrier:
             raise InvalidInput("STEP", f"{name!r} is done; there is nothing to retry")
 
     def _require_dead_judgement(self, turn_id: str, name: str) -> None:
-        rows = {f"{JUDGE}{row.judge}": row.state for row in self._judgements.of(turn_id)}
+        rows = {f"{JUDGE}{row.judge}": row.state for row in self.judgements.of(turn_id)}
         if name not in rows:
             known = ", ".join(sorted(rows)) or "none: its prompt names no judges, or it has no answer"
             raise InvalidInput("STEP", f"the turn has no {name!r}; its judgements are {known}")
@@ -168,4 +161,4 @@ class StepRetrier:
             raise InvalidInput("STEP", f"{name!r} is pending; a finalizer worker tries it by itself")
 
     def _unknown(self, name: str) -> str:
-        return f"this brain has no step {name!r}; its steps are {', '.join(self._order.names)}"
+        return f"this brain has no step {name!r}; its steps are {', '.join(self.order.names)}"

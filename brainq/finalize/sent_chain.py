@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from brainq.contracts.claim import Dropped, StepClaim, StepDropped
@@ -11,40 +12,40 @@ from brainq.finalize.recall import Recall
 from brainq.ports.finals import Finals
 
 
+@dataclass(eq=False)
 class SentChain:
     """Fits `ports.finals.Finals`. The chain in Redis neither waits for this step nor is moved by it.
 
     What SQL or a caller has stays as it is: a text is no longer changed, a result not sent again.
     """
 
-    def __init__(self, live: Finals, recall: Recall) -> None:
-        self._live = live
-        self._recall = recall
+    live: Finals
+    recall: Recall
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
-        return self._recall.ended(session_id, turn_id)
+        return self.recall.ended(session_id, turn_id)
 
     def details(self, session_id: str, turn_id: str) -> TurnDetails:
-        return self._live.details(session_id, turn_id)
+        return self.live.details(session_id, turn_id)
 
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
-        return self._live.ring_judge(session_id, turn_id, judge)
+        return self.live.ring_judge(session_id, turn_id, judge)
 
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
-        return self._live.published(session_id, turn_id) or self._recall.result(turn_id)
+        return self.live.published(session_id, turn_id) or self.recall.result(turn_id)
 
     def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
         # A turn that Redis has let go went out before. One that it has, it sends once: as SQL has it, unless that
         # copy is redacted.
-        if self._live.ended(result.session_id, result.turn_id) is None:
+        if self.live.ended(result.session_id, result.turn_id) is None:
             return "ALREADY"
-        kept = None if self._recall.is_redacted(result.turn_id) else self._recall.result(result.turn_id)
-        return self._live.publish(kept or result)
+        kept = None if self.recall.is_redacted(result.turn_id) else self.recall.result(result.turn_id)
+        return self.live.publish(kept or result)
 
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
         # Writing to a turn that Redis has let go would leave a key without a lifetime behind.
         if self.published(session_id, turn_id) is None:
-            self._live.set_text(session_id, turn_id, text)
+            self.live.set_text(session_id, turn_id, text)
 
     def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepDropped:
         return Dropped("stale")

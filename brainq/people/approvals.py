@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
@@ -26,27 +27,19 @@ Editor = Callable[[str, Mapping[str, Any], str, TurnRequest], EditedCall]
 """From (tool, a person's arguments, session id, the turn's request) to the call as it will run. Raises InvalidInput."""
 
 
+@dataclass(eq=False, kw_only=True)
 class ApprovalDesk:
     """Redis decides, while a turn lives; SQL is told, and remembers.
 
-    edit     makes a call of a person's arguments
+    editor   makes a call of a person's arguments
     redact   SQL keeps no arguments
     """
 
-    def __init__(
-        self,
-        *,
-        rows: ApprovalRows,
-        asks: Approvals,
-        requests: TurnRows,
-        edit: Editor,
-        redact: bool,
-    ) -> None:
-        self._rows = rows
-        self._asks = asks
-        self._requests = requests
-        self._edit = edit
-        self._redact = redact
+    rows: ApprovalRows
+    asks: Approvals
+    requests: TurnRows
+    editor: Editor
+    redact: bool
 
     def list(
         self, session_id: str | None = None, state: str | None = "pending", limit: int = 50
@@ -63,7 +56,7 @@ class ApprovalDesk:
 
     def of(self, turn_id: str) -> tuple[Approval, ...]:
         """A turn's approvals, in the order they were asked for."""
-        joined = self._joined(self._rows.of(turn_id), again=True)
+        joined = self._joined(self.rows.of(turn_id), again=True)
         return tuple(approval for approval in joined if approval is not None)
 
     def get(self, approval_id: str) -> Approval:
@@ -91,10 +84,10 @@ class ApprovalDesk:
         Raises InvalidInput when they do not fit the tool, and ApprovalDecided, as `approve`.
         """
         row = self._row(approval_id)
-        request = self._requests.request(row.turn_id)
+        request = self.requests.request(row.turn_id)
         if request is None:
             raise TurnNotFound(f"the turn of approval {approval_id} is no longer in SQL")
-        edited = self._edit(row.tool, arguments, row.session_id, request)
+        edited = self.editor(row.tool, arguments, row.session_id, request)
         return self._decide(approval_id, "approved", by=by, edited=edited)
 
     def _decide(
@@ -111,7 +104,7 @@ class ApprovalDesk:
         ref = _ref(seen)
         if edited is not None and edited.args_hash == seen.args_hash and not seen.edited:
             edited, args_hash = None, seen.args_hash  # the arguments it has are what the person wants
-        word, detail = self._asks.decide(
+        word, detail = self.asks.decide(
             ref,
             args_hash=args_hash or seen.args_hash,
             decision=decision,
@@ -143,9 +136,9 @@ class ApprovalDesk:
     def _tell_sql(self, approval: Approval, asked: AskState) -> None:
         if asked.state == "pending":
             return
-        keeps = asked.edited and asked.arguments is not None and not self._redact
+        keeps = asked.edited and asked.arguments is not None and not self.redact
         try:
-            self._rows.decided(
+            self.rows.decided(
                 approval.turn_id,
                 approval.call_id,
                 asked.state,
@@ -166,7 +159,7 @@ class ApprovalDesk:
 
     def _heal_sql(self, approval: Approval) -> None:
         """Whoever decided it may have died before SQL was told."""
-        told = self._asks.states([_ref(approval)])[0]
+        told = self.asks.states([_ref(approval)])[0]
         if told is not None and told.state == approval.state:
             self._tell_sql(approval, told)
 
@@ -177,7 +170,7 @@ class ApprovalDesk:
                 "id",
                 f"{approval_id[:80]!r} is not an approval's id; use TURN.CALL, as `brainq approvals` shows it",
             )
-        row = self._rows.get(turn_id, call_id)
+        row = self.rows.get(turn_id, call_id)
         if row is None:
             raise TurnNotFound(f"no approval {approval_id!r}; `brainq approvals` shows those that wait")
         return row
@@ -185,7 +178,7 @@ class ApprovalDesk:
     def _walk(self, session_id: str | None, in_sql: str | None, wanted: str | None) -> Iterator[ApprovalRow]:
         """All that are `in_sql` in SQL and `wanted` in truth, the newest first."""
         before_row: int | None = None
-        while page := self._rows.list(session_id, in_sql, PAGE, before_row):
+        while page := self.rows.list(session_id, in_sql, PAGE, before_row):
             approvals = self._joined([placed.approval for placed in page])
             for placed, approval in zip(page, approvals, strict=True):
                 if approval is not None and wanted in (None, approval.state):
@@ -201,7 +194,7 @@ class ApprovalDesk:
         """
         asked = [row for row in rows if again or row.state == "pending"]
         told = dict(
-            zip((row.id for row in asked), self._asks.states([_ref(row) for row in asked]), strict=True)
+            zip((row.id for row in asked), self.asks.states([_ref(row) for row in asked]), strict=True)
         )
         return [in_truth(row, told.get(row.id)) for row in rows]
 

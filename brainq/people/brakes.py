@@ -7,6 +7,7 @@ begins anew; when a call that changes something is to start; and by the sweeper.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from brainq.contracts.healed import HealedPage
 from brainq.contracts.hold import HoldSpec
@@ -21,100 +22,100 @@ log = logger("brainq.people")
 PAGE = 500
 
 
+@dataclass(eq=False)
 class BrakeDesk:
     """Every brake goes into SQL first and out of it first: what stands there stands."""
 
-    def __init__(self, rows: BrakeRows, holds: Holds, turns: Turns) -> None:
-        self._rows = rows
-        self._holds = holds
-        self._turns = turns
+    rows: BrakeRows
+    holds: Holds
+    turns: Turns
 
     def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> str:
         """`HELD`, `ALREADY`, `ENDED` or `GONE`: nothing stands after the last two."""
-        self._rows.hold(session_id, turn_id, spec)
+        self.rows.hold(session_id, turn_id, spec)
         try:
-            word = self._holds.place(session_id, turn_id, spec)
+            word = self.holds.place(session_id, turn_id, spec)
         except Exception:
             # Whoever asked learns no id: nobody could release it.
-            self._rows.over(session_id, spec.id)
+            self.rows.over(session_id, spec.id)
             raise
         if word in ("ENDED", "GONE"):
-            self._rows.withdraw(session_id, spec.id)
+            self.rows.withdraw(session_id, spec.id)
         return word
 
     def release(self, session_id: str, turn_id: str, hold_id: str) -> bool:
         """Let go of a hold, or of a flag that the turn has taken; the calls that waited for it go on."""
-        stood = self._rows.over(session_id, hold_id)
-        word = self._holds.release(session_id, turn_id, hold_id)
+        stood = self.rows.over(session_id, hold_id)
+        word = self.holds.release(session_id, turn_id, hold_id)
         if word == "RELEASED" and not stood:
             # A word of the turn's request or input placed it, and would do so again when they are read again.
-            self._rows.released(session_id, turn_id, hold_id)
+            self.rows.released(session_id, turn_id, hold_id)
         return word == "RELEASED" or (stood and word == "GONE")
 
     def add_flag(self, session_id: str, spec: HoldSpec) -> str:
         """`ADDED`, `ALREADY`, or `FULL`: nothing stands after the last."""
-        self._rows.flag(session_id, spec)
-        word = self._holds.add_flag(session_id, spec)
+        self.rows.flag(session_id, spec)
+        word = self.holds.add_flag(session_id, spec)
         if word == "FULL":
-            self._rows.withdraw(session_id, spec.id)
+            self.rows.withdraw(session_id, spec.id)
         return word
 
     def release_flag(self, session_id: str, flag_id: str) -> bool:
         """Say that a flag is ready; False when there is nothing to release any more."""
-        stood = self._rows.over(session_id, flag_id)
-        word, turn_id = self._holds.release_flag(session_id, flag_id)
+        stood = self.rows.over(session_id, flag_id)
+        word, turn_id = self.holds.release_flag(session_id, flag_id)
         if word == "TAKEN":
             return self.release(session_id, turn_id, flag_id)
         return word == "READY" or stood
 
     def taken(self, session_id: str, flag_id: str, turn_id: str) -> None:
         """A turn that became live took the flag: from now on it is a brake of that turn."""
-        self._rows.taken(session_id, flag_id, turn_id)
+        self.rows.taken(session_id, flag_id, turn_id)
 
     def lift(self, session_id: str, turn_id: str) -> None:
         """A newer word on the turn's readiness takes the place of its flag."""
-        self._rows.lift(session_id, turn_id)
+        self.rows.lift(session_id, turn_id)
 
     def cancel(self, session_id: str, turn_id: str, reason: str) -> str:
         """`CANCELLED`, `REQUESTED`, `ENDED` or `GONE`. Where SQL is away Redis is told all the same."""
         try:
-            self._rows.cancel(session_id, turn_id, reason)
+            self.rows.cancel(session_id, turn_id, reason)
         except Exception:
-            self._turns.cancel(session_id, turn_id, reason)
+            self.turns.cancel(session_id, turn_id, reason)
             raise
-        word = self._turns.cancel(session_id, turn_id, reason)
+        word = self.turns.cancel(session_id, turn_id, reason)
         if word == "ENDED":
             self.nothing_to_cancel(session_id, turn_id)
         return word
 
     def nothing_to_cancel(self, session_id: str, turn_id: str) -> None:
         """The turn is over, or was never there: one of its id that comes may be cancelled as any other."""
-        self._rows.withdraw(session_id, cancel_id(turn_id))
+        self.rows.withdraw(session_id, cancel_id(turn_id))
 
     def drop(self, session_id: str, turn_id: str, reason: str) -> str:
         """`cancel` for a turn that waits for its session; `LIVE`: it waits no more, and was left alone."""
-        word = self._turns.cancel(session_id, turn_id, reason, queued_only=True)
+        word = self.turns.cancel(session_id, turn_id, reason, queued_only=True)
         if word == "CANCELLED":
-            self._rows.cancel(session_id, turn_id, reason)
+            self.rows.cancel(session_id, turn_id, reason)
         return word
 
     def stopped(self, session_id: str, turn_ids: Iterable[str], reason: str) -> None:
         """A submit has stopped these turns in Redis."""
         for turn_id in turn_ids:
-            self._rows.cancel(session_id, turn_id, reason)
+            self.rows.cancel(session_id, turn_id, reason)
 
     def of(self, session_id: str, turn_id: str) -> Sequence[Brake]:
         """What stands on a turn, and the flags of its session that no turn has taken."""
-        return self._rows.of(session_id, turn_id)
+        return self.rows.of(session_id, turn_id)
 
     def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]:
         """Which of these were released."""
-        return self._rows.those_released(session_id, brake_ids)
+        return self.rows.those_released(session_id, brake_ids)
 
     def given_back(self, turn_id: str, brakes: Iterable[Brake]) -> None:
         """These were put back with the turn: what was released between the look and then is let go of again."""
         for brake in brakes:
-            if brake.kind == "cancel" or self._rows.stands(brake.session_id, brake.id):
+            if brake.kind == "cancel" or self.rows.stands(brake.session_id, brake.id):
                 continue
             if brake.turn_id is None:
                 self.release_flag(brake.session_id, brake.id)
@@ -123,17 +124,17 @@ class BrakeDesk:
 
     def restore(self, session_id: str, turn_id: str) -> int:
         """Put back what Redis has lost of a turn's brakes; how many that were, cancels always among them."""
-        standing = [brake for brake in self._rows.of(session_id, turn_id) if brake.turn_id == turn_id]
+        standing = [brake for brake in self.rows.of(session_id, turn_id) if brake.turn_id == turn_id]
         return sum(self._put_back(brake) or brake.kind == "cancel" for brake in standing)
 
     def heal(self, after_row: int) -> HealedPage:
         """Put back what Redis lost of the turns' brakes, for a page of those after this row."""
-        page = self._rows.of_turns(after_row, PAGE)
+        page = self.rows.of_turns(after_row, PAGE)
         more, last_row = len(page) == PAGE, page[-1][0] if page else after_row
-        if page and self._rows.close(after_row, last_row):
-            page = self._rows.of_turns(after_row, PAGE)
+        if page and self.rows.close(after_row, last_row):
+            page = self.rows.of_turns(after_row, PAGE)
         brakes = [brake for row, brake in page if row <= last_row]
-        words = iter(self._holds.place_all([brake for brake in brakes if brake.kind != "cancel"]))
+        words = iter(self.holds.place_all([brake for brake in brakes if brake.kind != "cancel"]))
         healed = 0
         for brake in brakes:
             try:
@@ -147,10 +148,10 @@ class BrakeDesk:
     def _put_back(self, brake: Brake) -> bool:
         if brake.kind == "cancel":
             return self._cancelled(brake)
-        return self._placed(brake, self._holds.place_all([brake])[0])
+        return self._placed(brake, self.holds.place_all([brake])[0])
 
     def _cancelled(self, brake: Brake) -> bool:
-        return self._turns.cancel(brake.session_id, brake.turn_id or "", brake.reason) == "CANCELLED"
+        return self.turns.cancel(brake.session_id, brake.turn_id or "", brake.reason) == "CANCELLED"
 
     def _placed(self, brake: Brake, word: str | Exception) -> bool:
         """What Redis said of a hold that SQL says stands. Raises what it was refused for."""
@@ -159,7 +160,7 @@ class BrakeDesk:
         turn_id = brake.turn_id or ""
         if word != "HELD":
             return False
-        if self._rows.stands(brake.session_id, brake.id):
+        if self.rows.stands(brake.session_id, brake.id):
             log.warning("a hold that Redis had lost stands again", turn_id=turn_id)
             return True
         # It was released between our look and now.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from brainq.admission import Admission, read_request
@@ -37,43 +38,31 @@ def child_turn_id(turn_id: str, call_id: str) -> str:
     return f"{CHILD}{hashlib.sha256(f'{turn_id} {call_id}'.encode()).hexdigest()[:24]}"
 
 
+@dataclass(eq=False, kw_only=True)
 class ChildDesk:
     """Starts child turns, brings their results to the calls that wait, and stops those that nobody waits for."""
 
-    def __init__(
-        self,
-        *,
-        limits: Children,
-        requests: TurnRows,
-        admission: Admission,
-        budgets: Budgets,
-        calls: Calls,
-        outside: Outside,
-        intents: CallRows,
-        cancel: Callable[[str, str, str], object],
-        hook: Hook = no_hook,
-    ) -> None:
-        self._limits = limits
-        self._requests = requests
-        self._admission = admission
-        self._budgets = budgets
-        self._calls = calls
-        self._outside = outside
-        self._intents = intents
-        self._cancel = cancel
-        self._hook = hook
+    limits: Children
+    requests: TurnRows
+    admission: Admission
+    budgets: Budgets
+    calls: Calls
+    outside: Outside
+    intents: CallRows
+    cancel: Callable[[str, str, str], object]
+    hook: Hook = no_hook
 
     def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]:
         """(`STARTED`, the child's turn id) or (`REFUSED`, why). The same call again is the same child."""
         turn_id = child_turn_id(claim.turn_id, claim.call_id)
-        parent = self._requests.request(claim.turn_id)
+        parent = self.requests.request(claim.turn_id)
         if parent is None:
             return "REFUSED", "SQL does not know the parent turn"
         depth = (parent.parent.depth if parent.parent else 0) + 1
-        if depth > self._limits.max_depth:
+        if depth > self.limits.max_depth:
             return (
                 "REFUSED",
-                f"child turns may be {self._limits.max_depth} deep, and this one would be the next",
+                f"child turns may be {self.limits.max_depth} deep, and this one would be the next",
             )
         if child.session_id == claim.session_id:
             return "REFUSED", "a child turn in its parent's own session would wait for its parent for ever"
@@ -82,15 +71,15 @@ class ChildDesk:
                 "REFUSED",
                 f"session {child.session_id!r} has a turn that waits for this one, for ever then",
             )
-        if self._budgets.claim(claim.session_id, claim.turn_id, "children", [claim.call_id]) == ["SPENT"]:
-            return "REFUSED", f"this turn has started all the {self._limits.max_turns} child turns it may"
+        if self.budgets.claim(claim.session_id, claim.turn_id, "children", [claim.call_id]) == ["SPENT"]:
+            return "REFUSED", f"this turn has started all the {self.limits.max_turns} child turns it may"
         try:
             request = self._request(claim, child, turn_id, depth)
             # Should we die before the call parks: what the child brings, and costs, is the call's all the same.
-            self._calls.give_token(claim, turn_id)
-            started = self._admission.admit(request).turn_id
+            self.calls.give_token(claim, turn_id)
+            started = self.admission.admit(request).turn_id
         except SubmitConflict as conflict:
-            if self._requests.request(turn_id) is None:
+            if self.requests.request(turn_id) is None:
                 return "REFUSED", str(conflict)  # of its request_key
             started = turn_id  # by an earlier attempt of this call, with other words
         except BrainqError as failure:
@@ -106,13 +95,13 @@ class ChildDesk:
         while above is not None and above.parent is not None:
             if above.parent.session_id == session_id:
                 return True
-            above = self._requests.request(above.parent.turn_id)
+            above = self.requests.request(above.parent.turn_id)
         return False
 
     def _deliver_again(self, turn_id: str) -> None:
         """A child that ended before Redis lost its parent delivered its result then, and not again by itself."""
-        result = self._requests.result(turn_id)
-        request = self._requests.request(turn_id) if result is not None else None
+        result = self.requests.result(turn_id)
+        request = self.requests.request(turn_id) if result is not None else None
         if result is not None and request is not None and request.parent is not None:
             self.deliver(request, result)
 
@@ -123,32 +112,32 @@ class ChildDesk:
     def cancel_children(self, turn_ids: Sequence[str]) -> None:
         """Cancel children of a turn that is over. Asking again is harmless."""
         for turn_id in turn_ids:
-            request = self._requests.request(turn_id)
+            request = self.requests.request(turn_id)
             if request is not None:
-                self._cancel(request.session_id, turn_id, NOT_WANTED)
+                self.cancel(request.session_id, turn_id, NOT_WANTED)
 
     def check_parent(self, session_id: str, turn_id: str, parent: CallRef) -> bool:
         """Cancel a child whose parent call no longer waits for it; True when it did so."""
-        facts = self._calls.facts(parent)
+        facts = self.calls.facts(parent)
         if facts is not None and not TraceStatus(facts[0]).is_settled:
             return False
-        if facts is None and self._requests.is_open(parent.turn_id):
+        if facts is None and self.requests.is_open(parent.turn_id):
             return False  # Redis lost the parent, and it begins anew: it has not come to the call again
-        self._cancel(session_id, turn_id, NOT_WANTED)
+        self.cancel(session_id, turn_id, NOT_WANTED)
         return True
 
     def deliver(self, request: TurnRequest, result: TurnResult) -> str:
         """Give a child's result to the call that waits for it, and its spending to that call's turn."""
         assert request.parent is not None
         ref = CallRef(request.parent.session_id, request.parent.turn_id, request.parent.call_id)
-        facts = self._calls.facts(ref)
+        facts = self.calls.facts(ref)
         if facts is None:
             return "gone"
         _, tool, effect, attempt, _, step = facts
         outcome = outcome_of_child(result)
         text, is_error = outcome_text(outcome)
-        tell = self._hook(ref, tool)
-        reply = self._outside.complete(
+        tell = self.hook(ref, tool)
+        reply = self.outside.complete(
             ref,
             request.turn_id,
             status=TraceStatus.FAILED if is_error else TraceStatus.COMPLETED,
@@ -167,7 +156,7 @@ class ChildDesk:
         tell(reply.word, outcome)
         # USED: it was delivered before, by a worker that may have died before SQL was told.
         if reply.word in ("SETTLED", "EARLY", "USED") and not effect.is_read:
-            self._intents.record_outcome(ref.turn_id, ref.call_id, attempt, outcome, late=False)
+            self.intents.record_outcome(ref.turn_id, ref.call_id, attempt, outcome, late=False)
         log.info("child turn delivered", turn_id=request.turn_id, parent=ref.turn_id, did=reply.word.lower())
         return reply.word.lower()
 
@@ -183,7 +172,7 @@ class ChildDesk:
             ),
         }
         request = read_request(fields)
-        left = self._budgets.snapshot(claim.session_id, claim.turn_id)
+        left = self.budgets.snapshot(claim.session_id, claim.turn_id)
         return request.model_copy(update={"limits": within(request, left)})
 
 

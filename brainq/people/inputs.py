@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from brainq.admission import Admission
@@ -55,29 +56,18 @@ def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
     return TurnRequest.model_validate({**kept, **own})
 
 
+@dataclass(eq=False, kw_only=True)
 class InputDesk:
     """Sends input, tells what became of it, and heals what a sender or a coordinator left half done."""
 
-    def __init__(
-        self,
-        *,
-        inputs: InputRows,
-        mailbox: Mailbox,
-        sessions: Sessions,
-        requests: TurnRows,
-        admission: Admission,
-        holds: Holds,
-        brakes: BrakeDesk,
-        redact: bool,
-    ) -> None:
-        self._inputs = inputs
-        self._mailbox = mailbox
-        self._holds = holds
-        self._brakes = brakes
-        self._sessions = sessions
-        self._requests = requests
-        self._admission = admission
-        self._redact = redact
+    inputs: InputRows
+    mailbox: Mailbox
+    sessions: Sessions
+    requests: TurnRows
+    admission: Admission
+    holds: Holds
+    brakes: BrakeDesk
+    redact: bool
 
     def send(
         self, session_id: str, turn_id: str, item: TurnInput, *, expected_turn_id: str | None = None
@@ -87,42 +77,42 @@ class InputDesk:
         The same client_message_id again gives the receipt of the first. Raises StaleTurn when `expected_turn_id` is not
         the live turn, MailboxFull, SubmitConflict when the id was used for other input.
         """
-        known = self._inputs.get(session_id, item.client_message_id)
+        known = self.inputs.get(session_id, item.client_message_id)
         if expected_turn_id is not None and known is None:
             self._expect(session_id, expected_turn_id)
-        row = self._inputs.accept(session_id, turn_id, item)
+        row = self.inputs.accept(session_id, turn_id, item)
         try:
             return self._deliver(row, expected_turn_id)
         except MailboxFull:
-            self._inputs.refused(session_id, item.client_message_id, redact=self._redact)
+            self.inputs.refused(session_id, item.client_message_id, redact=self.redact)
             raise
 
     def receipt(self, session_id: str, client_message_id: str) -> Receipt:
         """What became of an input. Raises TurnNotFound when nobody sent it."""
-        row = self._inputs.get(session_id, client_message_id)
+        row = self.inputs.get(session_id, client_message_id)
         if row is None:
             raise TurnNotFound(f"no input {client_message_id!r} was sent to session {session_id!r}")
         if row.state == "accepted":
-            told = self._mailbox.receipt(session_id, row.turn_id, client_message_id)
+            told = self.mailbox.receipt(session_id, row.turn_id, client_message_id)
             if told is not None and told.startswith("consumed"):
                 return _receipt(row, "consumed", int(told.split()[1]))
         return _receipt(row)
 
     def find(self, session_id: str, client_message_id: str) -> Receipt | None:
         """`receipt`, or None when nobody sent it."""
-        row = self._inputs.get(session_id, client_message_id)
+        row = self.inputs.get(session_id, client_message_id)
         return None if row is None else self.receipt(session_id, client_message_id)
 
     def bounce(self, session_id: str, turn_id: str, inputs: Sequence[str]) -> None:
         """Make turns of inputs that a turn ended without reading, in the order they came."""
         for client_message_id in inputs:
-            row = self._inputs.get(session_id, client_message_id)
+            row = self.inputs.get(session_id, client_message_id)
             if row is not None and row.state == "accepted":
                 self._bounce(row)
 
     def heal(self, after_row: int) -> HealedPage:
         """Finish what was left between SQL and Redis, for a page of open inputs after this row."""
-        rows, healed = self._inputs.open(after_row, PAGE, SETTLING_S), 0
+        rows, healed = self.inputs.open(after_row, PAGE, SETTLING_S), 0
         for row in rows:
             try:
                 healed += self._deliver(row, None).state != "accepted"
@@ -144,54 +134,54 @@ class InputDesk:
                 raise MailboxFull(row.turn_id, int(told), int(state))
             case "ALREADY" if told.startswith("consumed"):
                 step = int(told.split()[1])
-                self._inputs.consumed(row.session_id, {row.client_message_id: step})
+                self.inputs.consumed(row.session_id, {row.client_message_id: step})
                 return _receipt(row, "consumed", step)
             case "ALREADY" if told == "accepted" and state in LIVE:
                 self._lift_readiness(row)
                 return _receipt(row)
-            case "GONE" if self._requests.is_open(row.turn_id):
+            case "GONE" if self.requests.is_open(row.turn_id):
                 return _receipt(
                     row
                 )  # Redis does not know the turn yet, or lost it: the sweeper queues it first
             case _:
                 pass
         if expected_turn_id is not None and word != "ALREADY":
-            if self._inputs.refused(row.session_id, row.client_message_id, redact=self._redact):
-                raise StaleTurn(expected_turn_id, self._sessions.live(row.session_id))
+            if self.inputs.refused(row.session_id, row.client_message_id, redact=self.redact):
+                raise StaleTurn(expected_turn_id, self.sessions.live(row.session_id))
             return self.receipt(row.session_id, row.client_message_id)
         return self._bounce(row)
 
     def _put(self, row: InputRow) -> tuple[str, str, str]:
-        put = self._mailbox.put(row.session_id, row.turn_id, row.item)
+        put = self.mailbox.put(row.session_id, row.turn_id, row.item)
         if put[0] == "GONE":
-            request = self._requests.request(row.turn_id)
-            if request is not None and self._requests.is_open(row.turn_id):
-                self._admission.queue_again(request)
-                put = self._mailbox.put(row.session_id, row.turn_id, row.item)
+            request = self.requests.request(row.turn_id)
+            if request is not None and self.requests.is_open(row.turn_id):
+                self.admission.queue_again(request)
+                put = self.mailbox.put(row.session_id, row.turn_id, row.item)
         return put
 
     def _lift_readiness(self, row: InputRow) -> None:
         """A turn that is parked by its readiness hold takes no step that could read the word that lifts it."""
         if row.readiness is not True:
             return
-        for hold in self._holds.of(row.session_id, row.turn_id):
+        for hold in self.holds.of(row.session_id, row.turn_id):
             if hold.kind == "readiness":
-                self._brakes.release(row.session_id, row.turn_id, hold.id)
+                self.brakes.release(row.session_id, row.turn_id, hold.id)
 
     def _bounce(self, row: InputRow) -> Receipt:
-        request = self._requests.request(row.turn_id)
+        request = self.requests.request(row.turn_id)
         if request is None or not row.text.strip():
             # A word about readiness alone, or input of a turn that was pruned meanwhile: no turn can be made of it.
-            self._inputs.refused(row.session_id, row.client_message_id, redact=self._redact)
+            self.inputs.refused(row.session_id, row.client_message_id, redact=self.redact)
             return self.receipt(row.session_id, row.client_message_id)
         bounced = bounced_request(request, row.item)
-        self._admission.admit(bounced)
-        self._inputs.bounced(row.session_id, row.client_message_id, bounced.turn_id, redact=self._redact)
+        self.admission.admit(bounced)
+        self.inputs.bounced(row.session_id, row.client_message_id, bounced.turn_id, redact=self.redact)
         log.info("input became a turn", turn_id=bounced.turn_id, sent_to=row.turn_id)
         return self.receipt(row.session_id, row.client_message_id)
 
     def _expect(self, session_id: str, expected_turn_id: str) -> None:
-        live = self._sessions.live(session_id)
+        live = self.sessions.live(session_id)
         if live != expected_turn_id:
             raise StaleTurn(expected_turn_id, live)
 

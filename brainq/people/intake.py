@@ -23,42 +23,34 @@ class Submitted:
     receipt: Receipt | None = None
 
 
+@dataclass(eq=False, kw_only=True)
 class Intake:
     """Admits requests. The same request again enters where it entered first.
 
     check   raises InvalidInput for a request that the brain cannot do
     """
 
-    def __init__(
-        self,
-        *,
-        check: Callable[[TurnRequest], None],
-        admission: Admission,
-        keys: TurnRows,
-        desk: InputDesk,
-        sessions: Sessions,
-    ) -> None:
-        self._check = check
-        self._admission = admission
-        self._keys = keys
-        self._desk = desk
-        self._sessions = sessions
+    check: Callable[[TurnRequest], None]
+    admission: Admission
+    keys: TurnRows
+    desk: InputDesk
+    sessions: Sessions
 
     def submit(self, request: TurnRequest) -> Submitted:
         """Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`."""
-        self._check(request)
+        self.check(request)
         if request.on_busy in ("steer", "merge"):
             receipt = self._as_input(request)
             if receipt is not None:
                 turn_id = receipt.bounced_turn_id or receipt.turn_id
                 return Submitted(turn_id, request.session_id, created=False, receipt=receipt)
-        accepted = self._admission.admit(request)
+        accepted = self.admission.admit(request)
         return Submitted(accepted.turn_id, accepted.session_id, accepted.created)
 
     def _as_input(self, request: TurnRequest) -> Receipt | None:
         """Put it into the live turn, or the newest that waits; None when it is to be a turn of its own."""
-        known = self._desk.find(request.session_id, request.key)
-        if known is None and self._keys.by_key(request.key) is not None:
+        known = self.desk.find(request.session_id, request.key)
+        if known is None and self.keys.by_key(request.key) is not None:
             return None
         target = known.turn_id if known is not None else self._target(request)
         if not target:
@@ -70,10 +62,10 @@ class Intake:
             readiness=request.readiness,
             merged=merged,
         )
-        return self._desk.send(request.session_id, target, item)
+        return self.desk.send(request.session_id, target, item)
 
     def _target(self, request: TurnRequest) -> str:
         if request.on_busy == "steer":
-            return self._sessions.live(request.session_id)
-        waiting = self._sessions.waiting(request.session_id)
+            return self.sessions.live(request.session_id)
+        waiting = self.sessions.waiting(request.session_id)
         return waiting[-1] if waiting else ""

@@ -56,23 +56,15 @@ class _Waiting:
     step: int
 
 
+@dataclass(eq=False, kw_only=True)
 class OutsideDesk:
     """Completes calls that wait for a result from outside, each once. Tokens are secrets: no message shows one."""
 
-    def __init__(
-        self,
-        *,
-        outside: Outside,
-        calls: Calls,
-        asks: Approvals,
-        intents: CallRows,
-        hook: Hook = no_hook,
-    ) -> None:
-        self._outside = outside
-        self._calls = calls
-        self._asks = asks
-        self._intents = intents
-        self._hook = hook
+    outside: Outside
+    calls: Calls
+    asks: Approvals
+    intents: CallRows
+    hook: Hook = no_hook
 
     def complete(self, token: str, result: object, *, partial: bool = False) -> Taken:
         """Give the call its result: JSON, of at most 256,000 characters.
@@ -105,8 +97,8 @@ class OutsideDesk:
         if isinstance(outcome, ToolUnknown):
             outcome = doubt_of(outcome, is_read=call.effect.is_read)
         text, is_error = outcome_text(outcome)
-        tell = self._hook(call.ref, call.tool)
-        reply = self._outside.complete(
+        tell = self.hook(call.ref, call.tool)
+        reply = self.outside.complete(
             call.ref,
             token,
             status=_STATUSES[type(outcome)],
@@ -136,12 +128,12 @@ class OutsideDesk:
                 "token",
                 f"it must be a text of 1 to {MAX_TOKEN_CHARS} characters; use the one the tool put into Pending",
             )
-        ref = ref_of_token(token) or self._outside.find(token)
+        ref = ref_of_token(token) or self.outside.find(token)
         if ref is None:
             raise TokenRefused(
                 "no call waits for this token; one of a tool's own is known once the tool has returned Pending"
             )
-        facts = self._calls.facts(ref)
+        facts = self.calls.facts(ref)
         if facts is None:
             raise TokenRefused(f"this token is refused: {_REFUSALS['GONE']}")
         _status, tool, effect, attempt, _idempotent, step = facts
@@ -149,7 +141,7 @@ class OutsideDesk:
 
     def _edited_note(self, ref: CallRef) -> str:
         """What the message begins with when a person changed the arguments."""
-        asked = self._asks.states([ref])[0]
+        asked = self.asks.states([ref])[0]
         if asked is None or not asked.edited or asked.arguments is None:
             return ""
         return edited_note(asked.arguments)
@@ -167,7 +159,7 @@ class OutsideDesk:
         )
 
     def _arguments(self, call: _Waiting) -> str:
-        for row in self._intents.of(call.ref.turn_id):
+        for row in self.intents.of(call.ref.turn_id):
             if (row.call_id, row.attempt) == (call.ref.call_id, call.attempt):
                 kept: Any = None if row.args_json is None else json.loads(row.args_json)
                 return "" if kept is None else json.dumps(kept, ensure_ascii=False)
@@ -177,7 +169,7 @@ class OutsideDesk:
         if call.effect.is_read:
             return
         try:
-            self._intents.record_outcome(call.ref.turn_id, call.ref.call_id, call.attempt, outcome, late)
+            self.intents.record_outcome(call.ref.turn_id, call.ref.call_id, call.attempt, outcome, late)
         except Exception as failure:
             # The call has its result. Only the evidence in SQL is thinner.
             log.error(

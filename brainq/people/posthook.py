@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from brainq.brain import Brain
 from brainq.contracts.callbacks import PostToolUse
@@ -24,19 +25,19 @@ Hook = Callable[[CallRef, str], Tell]
 """From a call and its tool to what is told of its end. Made before the result is taken."""
 
 
+@dataclass(eq=False)
 class PostHook:
     """Calls the brain's hook in the process that took the result. A hook that raises changes nothing."""
 
-    def __init__(self, brain: Brain, calls: Calls) -> None:
-        self._brain = brain
-        self._calls = calls
+    brain: Brain
+    calls: Calls
 
     def ready(self, ref: CallRef, tool: str) -> Tell:
         """Made before the result is taken: then the call's arguments are still there."""
-        hook, known = self._brain.callbacks.on_post_tool_use, self._brain.tools.get(tool)
+        hook, known = self.brain.callbacks.on_post_tool_use, self.brain.tools.get(tool)
         if hook is None or known is None:
             return _nothing
-        call = ToolCall(id=ref.call_id, name=tool, arguments=self._calls.arguments(ref))
+        call = ToolCall(id=ref.call_id, name=tool, arguments=self.calls.arguments(ref))
 
         def tell(word: str, outcome: ToolOutcome) -> None:
             if word not in NEWS:

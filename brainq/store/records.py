@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.decision import RuntimeDecisionRecord
@@ -17,11 +18,11 @@ from brainq.store.store import Store
 _NOTHING = TurnDetails()
 
 
+@dataclass(eq=False)
 class SqlRecords:
     """The finalizer's rows."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    store: Store
 
     def record_answer(
         self,
@@ -44,38 +45,38 @@ class SqlRecords:
 
         def effect(connection: Transaction) -> None:
             if user_message:
-                self._store.messages.write_user(connection, **ids, content=user_message, redact=redact)
+                self.store.messages.write_user(connection, **ids, content=user_message, redact=redact)
             if said:
-                self._store.messages.write_assistant(connection, **ids, content=said, redact=redact)
-            self._store.spends.write(connection, result.turn_id, result.spends)
-            self._store.traces.write(connection, **ids, entries=details.trace, redact=redact)
-            self._store.transcripts.write(connection, **ids, messages=details.messages, redact=redact)
+                self.store.messages.write_assistant(connection, **ids, content=said, redact=redact)
+            self.store.spends.write(connection, result.turn_id, result.spends)
+            self.store.traces.write(connection, **ids, entries=details.trace, redact=redact)
+            self.store.transcripts.write(connection, **ids, messages=details.messages, redact=redact)
             if details.receipts:
-                self._store.inputs.settle(connection, result.turn_id, details.receipts)
+                self.store.inputs.settle(connection, result.turn_id, details.receipts)
             if details.asks:
-                self._store.approvals.settle(connection, result.turn_id, details.asks)
+                self.store.approvals.settle(connection, result.turn_id, details.asks)
             if details.outside:
-                self._store.calls.settle(connection, result.turn_id, details.outside)
+                self.store.calls.settle(connection, result.turn_id, details.outside)
             if redact:
                 self._forget(connection, result, details)
-            self._store.turns.write_result(connection, redacted_result(result) if redact else result)
+            self.store.turns.write_result(connection, redacted_result(result) if redact else result)
 
         return self._once(claim, effect)
 
     def _forget(self, connection: Transaction, result: TurnResult, details: TurnDetails) -> None:
-        self._store.turns.forget_request(connection, redacted_request(result))
-        self._store.calls.forget(connection, result.turn_id)
-        self._store.brakes.forget(connection, result.turn_id)
+        self.store.turns.forget_request(connection, redacted_request(result))
+        self.store.calls.forget(connection, result.turn_id)
+        self.store.brakes.forget(connection, result.turn_id)
         if details.receipts:
-            self._store.inputs.forget(connection, result.turn_id)
+            self.store.inputs.forget(connection, result.turn_id)
         if details.asks:
-            self._store.approvals.forget(connection, result.turn_id)
+            self.store.approvals.forget(connection, result.turn_id)
 
     def record_decision(self, claim: StepClaim, record: RuntimeDecisionRecord) -> bool:
         """The decision record; False when this was done before."""
 
         def effect(connection: Transaction) -> None:
-            self._store.decisions.write(connection, record)
+            self.store.decisions.write(connection, record)
 
         return self._once(claim, effect)
 
@@ -83,7 +84,7 @@ class SqlRecords:
         """What is worth remembering of the turn, repeats merged; False when this was done before."""
 
         def effect(connection: Transaction) -> None:
-            self._store.memories.merge(
+            self.store.memories.merge(
                 connection, scope=scope, session_id=claim.session_id, turn_id=claim.turn_id, items=items
             )
 
@@ -95,7 +96,7 @@ class SqlRecords:
         """What the turn taught, repeats merged; False when this was done before."""
 
         def effect(connection: Transaction) -> None:
-            self._store.observations.merge(
+            self.store.observations.merge(
                 connection,
                 scope=scope,
                 session_id=claim.session_id,
@@ -110,25 +111,25 @@ class SqlRecords:
         """Who is to judge the turn: pending judgements; False when this was done before."""
 
         def effect(connection: Transaction) -> None:
-            self._store.judgements.plan(connection, session_id, turn_id, names)
+            self.store.judgements.plan(connection, session_id, turn_id, names)
 
         return self._once(claim, effect)
 
     def source_event_id(self, turn_id: str) -> str:
         """`chat_message:<row>` of the user's message; the same for ever. Empty before it is logged."""
-        row = self._store.messages.user_row(turn_id)
+        row = self.store.messages.user_row(turn_id)
         return "" if row is None else f"chat_message:{row}"
 
     def transcript(self, turn_id: str) -> tuple[Message, ...]:
         """The conversation as SQL has it; empty when there is none, or it is redacted."""
-        return self._store.transcripts.of(turn_id)
+        return self.store.transcripts.of(turn_id)
 
     def note_done(self, claim: StepClaim) -> None:
         """A step that failed before and writes nothing itself is done: its row says so."""
         self._once(claim, lambda _: None)
 
     def note_failure(self, claim: StepClaim, error: str, dead: bool) -> None:
-        self._store.steps.note_failure(claim.turn_id, claim.step, claim.step_key, error, claim.tries, dead)
+        self.store.steps.note_failure(claim.turn_id, claim.step, claim.step_key, error, claim.tries, dead)
 
     def _once(self, claim: StepClaim, effect: Callable[[Transaction], None]) -> bool:
-        return self._store.steps.run_once(claim.turn_id, claim.step, claim.step_key, effect)
+        return self.store.steps.run_once(claim.turn_id, claim.step, claim.step_key, effect)

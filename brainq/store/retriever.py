@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from brainq.contracts.memory import RetrievedMemory
 from brainq.store.normal import normal
@@ -12,6 +13,7 @@ LIMIT = 8
 HABITS_LISTED = 20  # preferences and habits count for every message, not only where words are shared
 
 
+@dataclass(eq=False)
 class SqlMemoryRetriever:
     """Finds what is known for a message. Fits `contracts.memory.MemoryRetriever`.
 
@@ -19,19 +21,18 @@ class SqlMemoryRetriever:
     limit      at most so many facts
     """
 
-    def __init__(self, memories: Memories, scope_of: Callable[[str], str], limit: int = LIMIT) -> None:
-        self._memories = memories
-        self._scope_of = scope_of
-        self._limit = limit
+    memories: Memories
+    scope_of: Callable[[str], str]
+    limit: int = LIMIT
 
     def retrieve_for_context(self, query: str, session_id: str) -> RetrievedMemory:
         """Facts that share words with the query, one a line; the preferences and habits that match it, and then
         those seen last. Nothing is said twice."""
-        scope = self._scope_of(session_id)
-        facts = self._memories.search(scope, query, self._limit, kinds=["fact"])
+        scope = self.scope_of(session_id)
+        facts = self.memories.search(scope, query, self.limit, kinds=["fact"])
         ways = [
-            *self._memories.search(scope, query, self._limit, kinds=["preference", "habit"]),
-            *self._memories.of_kinds(scope, ["preference", "habit"], HABITS_LISTED),
+            *self.memories.search(scope, query, self.limit, kinds=["preference", "habit"]),
+            *self.memories.of_kinds(scope, ["preference", "habit"], HABITS_LISTED),
         ]
         said: set[str] = set()
         preferences = _fresh((row.text for row in ways if row.kind == "preference"), said)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from brainq.ports.finals import Finals
 from brainq.ports.judgement_rows import JudgementRows
 
@@ -9,14 +11,14 @@ AFTER_S = 1.0  # a row that is due this long was not rung, or its doorbell was l
 AT_ONCE = 100
 
 
+@dataclass(eq=False)
 class JudgeBells:
     """Rings for what is due."""
 
-    def __init__(self, rows: JudgementRows, finals: Finals) -> None:
-        self._rows = rows
-        self._finals = finals
+    rows: JudgementRows
+    finals: Finals
 
     def ring(self) -> int:
         """How many judges were rung."""
-        due = self._rows.due(AFTER_S, AT_ONCE)
-        return sum(self._finals.ring_judge(*judgement) == "RUNG" for judgement in due)
+        due = self.rows.due(AFTER_S, AT_ONCE)
+        return sum(self.finals.ring_judge(*judgement) == "RUNG" for judgement in due)

@@ -73,24 +73,24 @@ def judge(
     return GiveUp(LOST if surely_without_effect else UNKNOWN)
 
 
+@dataclass(eq=False, kw_only=True)
 class Rescuer:
     """Judges lapsed calls and acts on it."""
 
-    def __init__(self, *, calls: Calls, intents: CallRows, max_attempts: int) -> None:
-        self._calls = calls
-        self._intents = intents
-        self._max_attempts = max_attempts
+    calls: Calls
+    intents: CallRows
+    max_attempts: int
 
     def rescue(self, ref: CallRef, attempt: int, watchers: TaskEvents | None = None) -> str:
         """Returns what was done, in a word."""
-        facts = self._calls.facts(ref)
+        facts = self.calls.facts(ref)
         if facts is None or facts[0] != "running" or facts[3] != attempt:
             return "gone"
         _, tool, effect, _, idempotent, step = facts
         started, outcome_json = "void", None
         if not effect.is_read:
             # This row is the judgement: if it can be inserted the call never started, and now never will.
-            verdict = self._intents.void(
+            verdict = self.intents.void(
                 turn_id=ref.turn_id,
                 call_id=ref.call_id,
                 attempt=attempt,
@@ -99,12 +99,12 @@ class Rescuer:
                 effect=effect,
             )
             started, outcome_json = verdict.state, verdict.outcome_json
-        judged = judge(effect, idempotent, attempt, self._max_attempts, started, outcome_json)
+        judged = judge(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
         log.warning(
             "call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=type(judged).__name__
         )
         if isinstance(judged, AskAgain):
-            did = Did(self._calls.ask_again(ref, attempt).lower(), Failed.CALL_LOST)
+            did = Did(self.calls.ask_again(ref, attempt).lower(), Failed.CALL_LOST)
         else:
             did = self._give_up(ref, attempt, tool, step, judged.outcome)
         if watchers is not None and did in REACHED:
@@ -123,7 +123,7 @@ class Rescuer:
             step=step,
         )
         status = _status(outcome)
-        reply = self._calls.give_up(
+        reply = self.calls.give_up(
             ref,
             attempt,
             status=status,

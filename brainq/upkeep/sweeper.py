@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from brainq.contracts.claim import CallRef
@@ -36,6 +37,7 @@ HOLD_S = 2.0  # for which no other sweeper gets what one has taken
 LONG_S = 10.0
 
 
+@dataclass(eq=False, kw_only=True)
 class Sweeper:
     """One loop a coordinator process. Everything it does is fenced: any number may run.
 
@@ -45,42 +47,29 @@ class Sweeper:
     heal_approvals  decides again what Redis has forgotten, of a page of rows
     """
 
-    def __init__(
-        self,
-        *,
-        every_s: float,
-        index: Index,
-        lanes: Lanes,
-        rescuer: Rescuer,
-        comparer: Comparer,
-        advance: Callable[[str, str, int], str],
-        deliver: Callable[[str, str], object],
-        auxiliary: Auxiliary,
-        judges: JudgeBells,
-        parks: Parks,
-        children: ChildTurns,
-        heal_inputs: Callable[[int], HealedPage],
-        brakes: Brakes,
-        heal_approvals: Callable[[int], HealedPage],
-    ) -> None:
-        self._every_s = every_s
-        self._index = index
-        self._lanes = lanes
-        self._rescuer = rescuer
-        self._comparer = comparer
+    every_s: float
+    index: Index
+    lanes: Lanes
+    rescuer: Rescuer
+    comparer: Comparer
+    advance: Callable[[str, str, int], str]
+    deliver: Callable[[str, str], object]
+    auxiliary: Auxiliary
+    judges: JudgeBells
+    parks: Parks
+    children: ChildTurns
+    heal_inputs: Callable[[int], HealedPage]
+    brakes: Brakes
+    heal_approvals: Callable[[int], HealedPage]
+
+    def __post_init__(self) -> None:
         self._epoch = ""
         self._walks = {
-            "compare SQL with Redis": RowWalk(comparer.compare),
-            "put brakes back": RowWalk(brakes.heal),
-            "heal inputs": RowWalk(heal_inputs),
-            "decide approvals again": RowWalk(heal_approvals),
+            "compare SQL with Redis": RowWalk(self.comparer.compare),
+            "put brakes back": RowWalk(self.brakes.heal),
+            "heal inputs": RowWalk(self.heal_inputs),
+            "decide approvals again": RowWalk(self.heal_approvals),
         }
-        self._advance = advance
-        self._deliver = deliver
-        self._auxiliary = auxiliary
-        self._judges = judges
-        self._parks = parks
-        self._children = children
         self._watchers: TaskEvents | None = None
         self._outages: dict[str, Outage] = {}
 
@@ -88,7 +77,7 @@ class Sweeper:
         """Sweep until told to stop. What fails (Redis or SQL away) is said once, and tried again."""
         self._watchers = watchers
         sweeps = 0
-        while not stop.wait(self._every_s):
+        while not stop.wait(self.every_s):
             started = time.monotonic()
             self.sweep()
             if sweeps % COMPARE_EVERY_SWEEPS == 0:
@@ -103,16 +92,16 @@ class Sweeper:
         self._part("look at lanes", self._look_at_lanes)
 
     def _compare(self) -> None:
-        if not self._index.take_comparing(self._every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
+        if not self.index.take_comparing(self.every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
             return
-        epoch = self._index.epoch()
+        epoch = self.index.epoch()
         if epoch != self._epoch:
             for walk in self._walks.values():
                 walk.restart()
             self._epoch = epoch
         for name, walk in self._walks.items():
             self._part(name, partial(walk.walk, WALK_S))
-        self._part("ring judges", self._judges.ring)
+        self._part("ring judges", self.judges.ring)
 
     def _part(self, name: str, part: Callable[[], object]) -> None:
         """One part of a sweep: what fails in it keeps no other from being done."""
@@ -125,9 +114,9 @@ class Sweeper:
             outage.worked()
 
     def _look_at_turns(self) -> None:
-        until = time.monotonic() + max(LOOKS_S, self._every_s)
+        until = time.monotonic() + max(LOOKS_S, self.every_s)
         while time.monotonic() < until:
-            due = self._index.due(TURNS_AT_ONCE, hold_s=max(HOLD_S, 2 * self._every_s))
+            due = self.index.due(TURNS_AT_ONCE, hold_s=max(HOLD_S, 2 * self.every_s))
             if due.stepped:
                 log.warning(
                     "Redis' clock stepped back: looks that it had put off are made now", turns=due.stepped
@@ -137,10 +126,10 @@ class Sweeper:
                 return
 
     def _look_at_lanes(self) -> None:
-        mark, lapsed = self._lanes.lapsed(LANES_AT_ONCE)
+        mark, lapsed = self.lanes.lapsed(LANES_AT_ONCE)
         for ref in lapsed:
             try:
-                self._lanes.check(ref, mark)
+                self.lanes.check(ref, mark)
             except Exception as failure:
                 log.error("lane not checked", failure=failure, turn_id=ref.turn_id, call_id=ref.call_id)
 
@@ -148,7 +137,7 @@ class Sweeper:
         """Look at turns together, and do what that asks for: all of it may be done again."""
         seen: list[tuple[TurnKey, Look]] = []
         failures: list[Exception] = []
-        for turn, look in zip(turns, self._index.look(turns), strict=True):
+        for turn, look in zip(turns, self.index.look(turns), strict=True):
             if isinstance(look, Exception):
                 # A turn that cannot be looked at must not hide the others; but it may be all of them.
                 failures.append(look)
@@ -168,21 +157,21 @@ class Sweeper:
     def _act(self, session_id: str, turn_id: str, fence: int, action: tuple[str, ...]) -> None:
         match action:
             case ("end",):
-                did = self._advance(session_id, turn_id, fence)
+                did = self.advance(session_id, turn_id, fence)
                 if self._watchers is not None:
                     self._watchers.turn(session_id, turn_id, fence, did)
             case ("skip",):
-                self._auxiliary.skip_opening(session_id, turn_id)
+                self.auxiliary.skip_opening(session_id, turn_id)
             case ("rescue", call_id, attempt):
-                self._rescuer.rescue(CallRef(session_id, turn_id, call_id), int(attempt), self._watchers)
+                self.rescuer.rescue(CallRef(session_id, turn_id, call_id), int(attempt), self._watchers)
             case ("expire",):
-                self._parks.expire(session_id, turn_id)
+                self.parks.expire(session_id, turn_id)
             case ("parent", *parent):
-                self._children.check_parent(session_id, turn_id, CallRef(*parent))
+                self.children.check_parent(session_id, turn_id, CallRef(*parent))
             case ("readmit",):
-                if not self._comparer.readmit(turn_id):
-                    self._index.drop((session_id, turn_id))
+                if not self.comparer.readmit(turn_id):
+                    self.index.drop((session_id, turn_id))
             case ("deliver",):
-                self._deliver(session_id, turn_id)
+                self.deliver(session_id, turn_id)
             case _:
                 log.error("unknown action", turn_id=turn_id, action=" ".join(action))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from brainq.brain import Brain
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.message import Message
@@ -14,19 +16,19 @@ from brainq.turn.context.preparer import render_hash
 TURNS_BEFORE = 10
 
 
+@dataclass(eq=False)
 class Before:
     """Fits `ports.before.Before`."""
 
-    def __init__(self, brain: Brain, turns: Turns) -> None:
-        self._brain = brain
-        self._turns = turns
+    brain: Brain
+    turns: Turns
 
     def system_prompt(self, turn: EndedTurn) -> str:
         """As the turn had it; "" where it cannot be made again: the brain, or what its function says, has changed."""
         request = turn.request
         info = TurnInfo.of(request, turn.turn_number)
         try:
-            text = request.system_prompt or system_prompt_of(self._brain, info)
+            text = request.system_prompt or system_prompt_of(self.brain, info)
         except InvalidInput:
             return ""
         return text if render_hash(text) == turn.prompt_hash else ""
@@ -36,7 +38,7 @@ class Before:
         request = turn.request
         if request.kind == "review" and request.seed == "empty":
             return ()
-        pairs = self._turns.history(request.session_id, request.turn_id, TURNS_BEFORE)
+        pairs = self.turns.history(request.session_id, request.turn_id, TURNS_BEFORE)
         return tuple(
             Message(role=role, content=text)
             for pair in pairs

@@ -83,7 +83,7 @@ def make_people(brain: Brain, state: State, store: Store) -> People:
             rows=store.approvals,
             asks=state.approvals,
             requests=store.turns,
-            edit=partial(edited_call, brain),
+            editor=partial(edited_call, brain),
             redact=brain.redact_logs,
         ),
         approval_healer=ApprovalHealer(store.approvals, state.approvals),

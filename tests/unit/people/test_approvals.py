@@ -26,7 +26,7 @@ def desk(rows: Rows, asks: Asks, *, redact: bool = False) -> ApprovalDesk:
         rows=stand_in(rows),
         asks=asks,
         requests=stand_in(Requests()),
-        edit=edit,
+        editor=edit,
         redact=redact,
     )
 
