@@ -11,11 +11,11 @@ import cProfile
 import json
 import pstats
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from rich.console import Console
 
@@ -87,6 +87,15 @@ def drain(wiring: Wiring, after_each: Callable[[], None]) -> dict[str, Pool]:
     return pools
 
 
+def take(wiring: Wiring, queues: Iterable[str]) -> tuple[str, list[Any]] | None:
+    """The next doorbell of these queues: its task and arguments."""
+    for key in [key for queue in queues for key in names.queue_keys(wiring.settings, queue)]:
+        if (text := cast("str | None", wiring.state.redis.rpop(key))) is not None:
+            message = json.loads(text)
+            return message["headers"]["task"], json.loads(message["body"])[0]
+    return None
+
+
 def no_cut(_: object) -> None:
     """Calls run in this thread, as in a worker's own pool; those of the benchmark's brain end in time."""
     raise BenchFailure("a call was cut off")
@@ -104,10 +113,9 @@ def _pools(wiring: Wiring) -> dict[str, Pool]:
 
 def _answer_all(wiring: Wiring, pool: Pool, profiler: cProfile.Profile | None) -> int:
     """Answer what is in the pool's queues now; returns how many doorbells that were."""
-    bells: list[list[str | int]] = []
-    for key in [key for queue in pool.queues for key in names.queue_keys(wiring.settings, queue)]:
-        while (text := cast("str | None", wiring.state.redis.rpop(key))) is not None:
-            bells.append(json.loads(json.loads(text)["body"])[0])
+    bells: list[list[Any]] = []
+    while (bell := take(wiring, pool.queues)) is not None:
+        bells.append(bell[1])
     began_s = time.process_time()
     if profiler is not None:
         profiler.enable()

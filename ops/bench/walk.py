@@ -9,7 +9,6 @@ caches and threads are there.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import threading
@@ -27,7 +26,7 @@ from brainq.providers.base import ModelChunk, ModelRequest
 from brainq.providers.scripted import calls, says
 from brainq.settings import load_settings
 from brainq.wiring import Wiring
-from ops.bench.pump import no_cut
+from ops.bench.pump import no_cut, take
 from ops.bench.stage import forget_settings, open_client
 
 HOME = str(Path(brainq.__file__).parent)
@@ -126,7 +125,7 @@ def _drive(wiring: Wiring, walk: Walk) -> tuple[list[str], list[str]]:
 
     wiring.state.calls.settle = settled
     try:
-        while (bell := _take(wiring)) is not None:
+        while (bell := take(wiring, names.ALL_QUEUES)) is not None:
             task, args = bell
             walk.is_on = task == names.CALL_RUN
             answers[task](*args)
@@ -138,17 +137,6 @@ def _drive(wiring: Wiring, walk: Walk) -> tuple[list[str], list[str]]:
         wiring.state.calls.settle = settle
     coordinator, worker = parts
     return coordinator, worker
-
-
-def _take(wiring: Wiring) -> tuple[str, Sequence[Any]] | None:
-    """The next doorbell's task and arguments."""
-    for queue in names.ALL_QUEUES:
-        for key in names.queue_keys(wiring.settings, queue):
-            text = cast("str | None", wiring.state.redis.rpop(key))
-            if text is not None:
-                message = json.loads(text)
-                return message["headers"]["task"], json.loads(message["body"])[0]
-    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,7 +15,7 @@ from brainq.turn.attempts import Attempts
 from brainq.turn.begin import Setting
 from brainq.turn.outcome import StepRequest
 from brainq.turn.patience import Trying, never
-from tests.unit.turn.planning.test_plan import REQUEST, view
+from tests.unit.turn.views import REQUEST, view
 
 
 class Turns:

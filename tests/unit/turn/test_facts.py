@@ -7,39 +7,23 @@ from typing import Any
 
 from brainq.contracts.conversation import EMPTY
 from brainq.contracts.message import Message
-from brainq.contracts.status import Awaits, TurnState
+from brainq.contracts.status import Awaits
 from brainq.contracts.turn import TurnRequest
-from brainq.contracts.usage import TokenUsage
-from brainq.contracts.view import TurnView
 from brainq.text.estimate import with_sizes
 from brainq.turn.facts import TurnFacts, facts_of
+from tests.unit.turn.views import view
 
 TURN = "t-1"
 # Each unlike what a turn has by default, so that one that is not passed on is missed.
-VIEW = TurnView(
-    request=TurnRequest(turn_id=TURN, session_id="s1", user_message="Tidy up.", kind="review"),
-    state=TurnState.ACTIVE,
+VIEW = view(
+    TurnRequest(turn_id=TURN, session_id="s1", user_message="Tidy up.", kind="review"),
     awaits=Awaits.PEOPLE,
     now_ms=50_000,
-    deadline_ms=60_000,
-    created_at_ms=0,
-    active_at_ms=0,
     step=2,
-    thinking_step=2,
-    steps_used=2,
-    steps_max=6,
     lost_attempts=3,
     cancel=True,
     cancel_reason="never mind",
-    begun=True,
-    turn_number=1,
-    write_epoch=0,
-    succeeded={},
-    blocked=frozenset(),
     history=with_sizes([Message(role="tool", content="no", is_error=True, turn=TURN, step=2)]),
-    usage=TokenUsage(),
-    cost_usd=0,
-    open_calls=False,
     lost_reason="Redis lost it",
     died_alone=1,
     died_how="was killed by signal 9",

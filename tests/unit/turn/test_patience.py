@@ -7,7 +7,7 @@ import pytest
 from brainq.contracts.view import TurnView
 from brainq.turn import patience
 from brainq.turn.patience import AT_ONCE, LONGEST_S, SPARE_S, Patience, Trying
-from tests.unit.turn.planning.test_plan import view
+from tests.unit.turn.views import view
 
 
 class Clock:

@@ -15,7 +15,7 @@ from brainq.errors import InvalidInput
 from brainq.gates.canonical import args_hash, fingerprint
 from brainq.tools.tool import make_tool
 from brainq.turn.planning.edit import edited_call
-from tests.unit.turn.planning.test_plan import REQUEST
+from tests.unit.turn.views import REQUEST
 
 BARE = TurnRequest(turn_id="t-1", session_id="s1", user_message="Hi")
 brain = Brain("b", "openai:x")

@@ -9,47 +9,13 @@ from typing import Any
 from brainq.brain import Brain
 from brainq.contracts.approval import ApprovalAsk
 from brainq.contracts.callbacks import PreToolUse
-from brainq.contracts.conversation import EMPTY
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.parts import Approvals
-from brainq.contracts.status import Awaits, TurnState
-from brainq.contracts.turn import TurnRequest
-from brainq.contracts.usage import TokenUsage
-from brainq.contracts.view import TurnView
 from brainq.gates.canonical import args_hash, fingerprint
 from brainq.turn.planning.plan import MAX_CALLS_A_REPLY, Plan, judge_reply, plan_calls, without
-
-REQUEST = TurnRequest(turn_id="t-1", session_id="s1", user_message="Pay it.", cwd="/w", metadata={"k": 1})
-
-
-def view(request: TurnRequest = REQUEST) -> TurnView:
-    return TurnView(
-        request=request,
-        state=TurnState.ACTIVE,
-        awaits=Awaits.COORDINATOR,
-        now_ms=0,
-        deadline_ms=60_000,
-        created_at_ms=0,
-        active_at_ms=0,
-        step=1,
-        thinking_step=1,
-        steps_used=1,
-        steps_max=6,
-        lost_attempts=0,
-        cancel=False,
-        cancel_reason="",
-        begun=True,
-        turn_number=1,
-        write_epoch=0,
-        succeeded={},
-        blocked=frozenset(),
-        history=EMPTY,
-        usage=TokenUsage(),
-        cost_usd=0,
-        open_calls=False,
-    )
+from tests.unit.turn.views import view
 
 
 def bank(**given: Any) -> Brain:

@@ -19,7 +19,7 @@ from brainq.text.estimate import with_sizes
 from brainq.turn.decide import End
 from brainq.turn.planning.plan import refuse_calls
 from brainq.turn.planning.whole import MAX_CUT_REPLIES, TellModel, cut_replies, judge_whole, told
-from tests.unit.turn.planning.test_plan import view
+from tests.unit.turn.views import view
 
 CUT = calls(("write", '{"text": "alice,100\\nbob,10'), ("read", {"a": 1}), finish="length")
 
