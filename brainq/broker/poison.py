@@ -139,13 +139,9 @@ class _Checked:
     def _brpop_read(self: Any, **options: Any) -> Literal[True]:
         # kombu's own method, with the one line that parses and delivers replaced.
         try:
-            more: list[bytes | str] = []
             connection = self.client.connection
             try:
                 reply = connection.read_response()
-                if reply and self._may_be_backlog():
-                    more = self._pop_more(connection, reply[0])
-                    self._fruitless = 0 if more else min(2 * self._fruitless + 1, MOST_SKIPPED)
             except self.connection_errors:
                 connection.disconnect()
                 raise
@@ -154,8 +150,12 @@ class _Checked:
             key, item = reply
             queue = bytes_to_str(key).removeprefix(self.global_keyprefix).rsplit(self.sep, 1)[0]
             self._queue_cycle.rotate(queue)
-            for text in (item, *more):
-                self._admit_and_deliver(text, queue)
+            may_be_backlog = self._may_be_backlog()
+            # Before anything else can fail: it stands on no queue any more.
+            self._admit_and_deliver(item, queue)
+            if may_be_backlog:
+                for text in self._pop_more(connection, key):
+                    self._admit_and_deliver(text, queue)
             return True
         finally:
             if _unkept and time.monotonic() - _tried_at > KEEP_AGAIN_S:
@@ -192,13 +192,19 @@ class _Checked:
         return True
 
     def _pop_more(self: Any, connection: Any, key: bytes | str) -> list[bytes | str]:
-        """What the worker has room for beside the item just popped, in one round trip instead of one a loop."""
-        room = self.qos.can_consume_max_estimate()
-        room = 0 if room is None else min(room - 1, MOST_AT_ONCE)
+        """What the worker has room for beside the item just delivered, in one round trip instead of one a loop."""
+        room = min(self.qos.can_consume_max_estimate() or 0, MOST_AT_ONCE)
         if room <= 0:
-            return []
-        connection.send_command("RPOP", key, room)
-        return connection.read_response() or []
+            more = []
+        else:
+            try:
+                connection.send_command("RPOP", key, room)
+                more = connection.read_response() or []
+            except self.connection_errors:
+                connection.disconnect()
+                raise
+        self._fruitless = 0 if more else min(2 * self._fruitless + 1, MOST_SKIPPED)
+        return more
 
     def _admit_and_deliver(self: Any, item: bytes | str, queue: str) -> None:
         try:
