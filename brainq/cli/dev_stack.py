@@ -100,7 +100,7 @@ def _run(
             return
     follower.skip()
     console.print(Text(f"ready in {duration((time.monotonic() - started) * 1000)}", style="bold green"))
-    _print_next(console, settings, brain)
+    _print_next(console, settings, brain, reload=reload)
     reloader = Reloader(fleet, follower, console)
     with reloader.watching(Path.cwd()) if reload else nullcontext():
         keep_running(fleet, others, follower, console, stop, reloader.look)
@@ -156,9 +156,13 @@ def _model(brain: Brain) -> Text:
     )
 
 
-def _print_next(console: Console, settings: Settings, brain: Brain) -> None:
+def _print_next(console: Console, settings: Settings, brain: Brain, *, reload: bool) -> None:
     app = "" if settings.app == "app:brain" else f" -A {settings.app}"
     console.print(f'\nIn another terminal, here: brainq{app} submit s1 "{_first_words(brain)}" --follow')
+    if not reload:
+        console.print(
+            "The workers keep the code they began with; --reload takes up what you change.", style="dim"
+        )
     console.print("Ctrl+C stops everything. What the workers warn of comes below.\n", style="dim")
 
 
