@@ -218,15 +218,21 @@ class LoadedScripts:
         ]
 
     def send_all(self, asked: Sequence[Asked]) -> list[list[Any] | ResponseError]:
-        """Send these in one go; the replies in order."""
+        """Send these in one go; the replies in order, and in place of one what Redis refused."""
         sent = [("EVALSHA", self._scripts[name].sha, len(keys), *keys, *args) for name, keys, args in asked]
         replies = self.client.replies(sent) if sent else []
         if any(isinstance(reply, NoScriptError) for reply in replies):
-            return [self.run(*one) for one in asked]
+            replies = [self._tried(*one) for one in asked]
         return [
             reply if isinstance(reply, ResponseError) else self._scripts[name].checked(reply)
             for (name, _, _), reply in zip(asked, replies, strict=True)
         ]
+
+    def _tried(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any] | ResponseError:
+        try:
+            return self._scripts[name].send(keys, args)
+        except ResponseError as refused:
+            return refused
 
     def _running(self, run: Callable[[str, Sequence[str], Sequence[Any]], list[Any]]) -> Self:
         """These scripts, but by `run`."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
 
 from brainq.errors import ScriptError
 from brainq.settings import Settings
@@ -36,6 +37,18 @@ class Replies:
         if words[0] == "EVALSHA" and not self.knows:
             raise NoScriptError
         return self.reply
+
+
+class Forgetful(Replies):
+    """Stands for a Redis that has forgotten all scripts, and refuses to run any for turn `broken`."""
+
+    def replies(self, commands: list[Any]) -> list[Any]:
+        return [NoScriptError() for _ in commands]
+
+    def execute_command(self, *words: Any) -> list[str]:
+        if words[0] == "EVAL" and any("broken" in str(word) for word in words[2:]):
+            raise ResponseError("WRONGTYPE")
+        return super().execute_command(*words)
 
 
 def header(keys: str = "turn", argv: str = "owner fence:n", reply: str = "OK | LOST why") -> str:
@@ -174,3 +187,11 @@ def test_every_reply_of_a_script_is_tested(name: str) -> None:
         word for word in signature(name, (LUA / f"{name}.lua").read_text()).words if f'"{word}"' not in tested
     }
     assert not missing
+
+
+def test_what_is_refused_hides_no_other_reply_where_redis_had_forgotten_the_scripts() -> None:
+    loaded = scripts(Forgetful("DROPPED", knows=False))
+    drops = [partial(Scripts.index_drop, session_id="s1", turn_id=turn) for turn in ("t1", "broken", "t2")]
+    first, refused, last = loaded.together(drops)
+    assert (first, last) == ("DROPPED", "DROPPED")
+    assert isinstance(refused, ResponseError)
