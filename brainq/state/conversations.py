@@ -29,6 +29,7 @@ class Known:
 
     end      the place behind its newest message
     newest   that message as it is in Redis
+    sizes    bytes that each message of the conversation takes, about
     """
 
     stamp: str
@@ -36,10 +37,14 @@ class Known:
     end: int
     newest: str
     conversation: Conversation
-    taken_bytes: int
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def taken_bytes(self) -> int:
+        return sum(self.sizes)
 
 
-NOTHING = Known("", 0, 0, "", EMPTY, 0)
+NOTHING = Known("", 0, 0, "", EMPTY)
 
 
 class Conversations:
@@ -79,8 +84,9 @@ class Conversations:
         behind = known.conversation if known.end else Conversation(older=length - len(added))
         conversation = with_sizes(messages, behind).of_newest(MOST_READ)
         if added:
-            taken = known.taken_bytes + sum(len(item) + BYTES_A_MESSAGE for item in added)
-            self._keep(key, Known(stamp, trimmed, trimmed + length, added[-1], conversation, taken))
+            sizes = (*known.sizes, *(len(item) + BYTES_A_MESSAGE for item in added))
+            sizes = _of_newest(sizes, conversation)
+            self._keep(key, Known(stamp, trimmed, trimmed + length, added[-1], conversation, sizes))
         return conversation
 
     def _again(self, key: str, known: Known, stamp: str, trimmed: int) -> tuple[Known, Sequence[str], int]:
@@ -116,4 +122,9 @@ def _trimmed(known: Known, trimmed: int) -> Known:
     older = known.conversation.older
     gone = trimmed - known.trimmed
     shorter = known.conversation.without_oldest(max(0, gone - older), older=max(0, older - gone))
-    return Known(known.stamp, trimmed, known.end, known.newest, shorter, known.taken_bytes)
+    return Known(known.stamp, trimmed, known.end, known.newest, shorter, _of_newest(known.sizes, shorter))
+
+
+def _of_newest(sizes: tuple[int, ...], kept: Conversation) -> tuple[int, ...]:
+    """Those of the messages that are kept."""
+    return sizes[len(sizes) - len(kept.messages) :]

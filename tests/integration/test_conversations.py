@@ -9,6 +9,7 @@ import pytest
 
 from brainq.contracts.conversation import Conversation
 from brainq.contracts.message import Message
+from brainq.state import conversations as module
 from brainq.state.connection import Client, make_client
 from brainq.state.conversations import MOST_READ, Command, Conversations
 from brainq.text.estimate import with_sizes
@@ -160,3 +161,22 @@ def test_two_processes_read_the_same_whatever_happens(session: Session, seed: in
         read = session.read(chance.choice(processes))
         assert read == session.whole()
         assert read == with_sizes(read.messages)
+
+
+@pytest.mark.parametrize("trims", [False, True])
+def test_a_history_takes_what_is_kept_of_it(
+    session: Session, trims: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it has grown: else a long session would put every other out, and then itself."""
+    monkeypatch.setattr(module, "MOST_READ", 10)
+    conversations = Conversations(session.client, most_bytes=20 * (module.BYTES_A_MESSAGE + 100))
+    for _ in range(50):
+        if trims and session.said >= 5:
+            session.trim(1)
+        session.say()
+        session.read(conversations)
+    known = conversations.known(KEY)
+    kept = 5 if trims else 10
+    assert len(known.conversation.messages) == kept
+    assert 0 < known.taken_bytes - kept * module.BYTES_A_MESSAGE < kept * 100
+    assert session.read(conversations) is known.conversation
