@@ -114,7 +114,9 @@ class Coordinator:
     def _claimed(self, claim: TurnClaim, ownership: Ownership) -> str:
         with self._beats.renew(lambda: self._turns.beat(claim), ownership.hear):
             view = self._turns.look(claim)
-            view = replace(view, request=self._brain.complete(view.request))
+            request = self._brain.complete(view.request)
+            if request is not view.request:
+                view = replace(view, request=request)
             trying = self._patience.of(view)
             try:
                 return self._act(claim, view, ownership, trying)

@@ -61,7 +61,6 @@ class Attempts:
         ends_at = min(time.monotonic() + view.remaining_ms / 1000, trying.ends_at)
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
             step = trying(partial(self._turns.begin_step, claim, begin, self._turns.mark(claim)))
-            begin = begin.again
             if step == "LOST":
                 return None
             if isinstance(step, StepSpent):
@@ -100,6 +99,7 @@ class Attempts:
                     wait_s = min(random.random() * attempt * PAUSE_S, max(0.0, ends_at - time.monotonic()))
                     tell_retry(ModelRetry(kind=failure.kind, wait_s=wait_s))
                     self._pause(wait_s)
+                    begin = begin.again
                     continue
                 return _after_failure(failure, asking, number)
             price = self._price(provider.name, model, reply.usage)

@@ -94,7 +94,7 @@ class Beginner:
             if not view.flag:
                 self._say_ready(claim.turn_id)
         self._call_back(setting.info)
-        before = [] if _is_known(view) else trying(lambda: self._from_sql(claim, request))
+        before = [] if _is_known(view) else self._before(claim, request, setting.earlier, trying)
         if request.kind == "review":
             # Its history is its own: what it begins with is copied into it.
             before = [*view.history.messages, *before] if request.seed == "session" else []
@@ -117,8 +117,13 @@ class Beginner:
         except Exception as failure:
             log.error("on_turn_start raised", failure=failure, turn_id=info.turn_id)
 
-    def _from_sql(self, claim: TurnClaim, request: TurnRequest) -> list[Message]:
+    def _before(self, claim: TurnClaim, request: TurnRequest, earlier: int, trying: Trying) -> list[Message]:
         """A session that Redis no longer holds goes on from what SQL kept of it; a new one begins with its greeting."""
+        if earlier:
+            return trying(lambda: self._from_sql(claim, request))
+        return [*_greeted(request.greeting)] if request.greeting else []
+
+    def _from_sql(self, claim: TurnClaim, request: TurnRequest) -> list[Message]:
         pairs = self._remembered.history(claim.session_id, claim.turn_id, TURNS_FROM_SQL)
         said = [
             Message(role=role, content=text, turn=f"{EARLIER}{number}")

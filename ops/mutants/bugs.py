@@ -344,8 +344,8 @@ BUGS = (
     Bug(
         "a finalizer step that lost its claim ends the chain",
         "brainq/state/lua/finalize_finish.lua",
-        "if tonumber(held[1] or -1) ~= fence or held[2] == '' or held[3] ~= step then",
-        "if false then",
+        "if not t or t.fin_step ~= step then",
+        "t = read(turn, {'sid', 'tid'})\nif false then",
         ("tests/lua/test_finalize_finish.py",),
     ),
     Bug(

@@ -7,15 +7,16 @@ ARGV   owner step lease_ms:n
 REPLY  GO fence:n tries:n revision:n sent:b lost:n | DROP why:gone/stale/held/later
 ]]
 -- @include lib/now
+-- @include lib/fields
 -- @include lib/ring
-local held = redis.call('HMGET', turn, 'fin_step', 'fin_owner', 'fin_lease', 'fin_fence', 'fin_tries', 'fin_rung',
-  'fin_retry_at', 'revision', 'result_at', 'fin_lost')
-if not held[1] then return {'DROP', 'gone'} end
-if held[1] ~= step then return {'DROP', 'stale'} end
-if held[2] ~= '' and tonumber(held[3] or 0) > now then return {'DROP', 'held'} end
-if tonumber(held[7] or 0) > now then return {'DROP', 'later'} end
-mark_claimed(held[9] and 'finalize_later' or 'finalize', held[6])
-local fence, tries, lost = held[4] + 1, held[5] + 1, tonumber(held[10] or 0)
+local t = read(turn, {'fin_step', 'fin_owner', 'fin_lease', 'fin_fence', 'fin_tries', 'fin_rung', 'fin_retry_at', 'revision',
+  'result_at', 'fin_lost'})
+if not t.fin_step then return {'DROP', 'gone'} end
+if t.fin_step ~= step then return {'DROP', 'stale'} end
+if t.fin_owner ~= '' and tonumber(t.fin_lease or 0) > now then return {'DROP', 'held'} end
+if tonumber(t.fin_retry_at or 0) > now then return {'DROP', 'later'} end
+mark_claimed(t.result_at and 'finalize_later' or 'finalize', t.fin_rung)
+local fence, tries, lost = t.fin_fence + 1, t.fin_tries + 1, tonumber(t.fin_lost or 0)
 redis.call('HSET', turn, 'fin_fence', fence, 'fin_tries', tries, 'fin_owner', owner, 'fin_lease', now + lease_ms,
   'fin_lost', lost + 1)  -- until this one tells its end
-return {'GO', fence, tries, held[8] or '0', held[9] and '1' or '0', lost}
+return {'GO', fence, tries, t.revision or '0', t.result_at and '1' or '0', lost}

@@ -6,10 +6,17 @@ ARGV   fence:n step keep_ms:n
 REPLY  FINISHED | LOST
 ]]
 -- @include lib/index
-local held = redis.call('HMGET', turn, 'fin_fence', 'fin_owner', 'fin_step', 'sid', 'tid')
-if tonumber(held[1] or -1) ~= fence or held[2] == '' or held[3] ~= step then return {'LOST'} end
+-- @include lib/chain
+local t = step_held(turn, fence, {'fin_step', 'sid', 'tid'})
+if not t or t.fin_step ~= step then return {'LOST'} end
 redis.call('HSET', turn, 'fin_step', '', 'fin_owner', '', 'fin_tries', 0, 'fin_rung', now, 'fin_retry_at', 0,
   'fin_failing_since', 0, 'awaits', 'nobody')
-redis.call('ZREM', INDEX_KEY, held[4] .. ' ' .. held[5])
-for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, keep_ms) end
+redis.call('ZREM', INDEX_KEY, t.sid .. ' ' .. t.tid)
+-- Of no use to a turn that is over.
+redis.call('DEL', guard, mailbox)
+local kept, seldom = {turn, spec, budget, trace, events, spends, result}, {sources, blocked, receipts, changes, own_history}
+if redis.call('EXISTS', unpack(seldom)) > 0 then
+  for _, key in ipairs(seldom) do kept[#kept + 1] = key end
+end
+for _, key in ipairs(kept) do redis.call('PEXPIRE', key, keep_ms) end
 return {'FINISHED'}

@@ -6,11 +6,12 @@ ARGV   sid tid fence:n retry_ms:n failure
 REPLY  WAIT | LOST
 ]]
 -- @include lib/index
-local held = redis.call('HMGET', turn, 'fin_fence', 'fin_owner', 'fin_failing_since', 'fin_lost')
-if tonumber(held[1] or -1) ~= fence or held[2] == '' then return {'LOST'} end
+-- @include lib/chain
+local t = step_held(turn, fence, {'fin_failing_since', 'fin_lost'})
+if not t then return {'LOST'} end
 redis.call('HSET', turn, 'fin_owner', '', 'fin_retry_at', now + retry_ms, 'fin_retry_ms', retry_ms,
-  'fin_error', failure, 'fin_lost', math.max(0, (held[4] or 1) - 1))
-if not held[3] or held[3] == '0' then redis.call('HSET', turn, 'fin_failing_since', now) end
+  'fin_error', failure, 'fin_lost', math.max(0, (t.fin_lost or 1) - 1))
+if not t.fin_failing_since or t.fin_failing_since == '0' then redis.call('HSET', turn, 'fin_failing_since', now) end
 -- A long wait does not keep the sweeper from sending the result out in between.
 look_within(sid, tid, math.min(retry_ms, SOON_MS) + 1)
 return {'WAIT'}

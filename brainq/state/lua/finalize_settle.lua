@@ -8,13 +8,14 @@ REPLY  GO fence:n tries:n revision:n sent:b | NEXT | LOST
 ]]
 -- @include lib/now
 -- @include lib/ring
-local held = redis.call('HMGET', turn, 'fin_fence', 'fin_owner', 'fin_step', 'result_at', 'revision')
-if tonumber(held[1] or -1) ~= fence or held[2] == '' or held[3] ~= step then return {'LOST'} end
-local sent = held[4]
+-- @include lib/chain
+local t = step_held(turn, fence, {'fin_step', 'result_at', 'revision'})
+if not t or t.fin_step ~= step then return {'LOST'} end
+local sent = t.result_at
 if owner ~= '' and (not sent or nobody_waits('finalize')) then
   redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', owner, 'fin_fence', fence + 1, 'fin_tries', 1,
     'fin_lease', now + lease_ms, 'fin_rung', now, 'fin_retry_at', 0, 'fin_failing_since', 0, 'fin_lost', 1)
-  return {'GO', fence + 1, 1, held[5] or '0', sent and '1' or '0'}
+  return {'GO', fence + 1, 1, t.revision or '0', sent and '1' or '0'}
 end
 redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', '', 'fin_tries', 0, 'fin_rung', now,
   'fin_retry_at', 0, 'fin_failing_since', 0, 'fin_lost', 0)

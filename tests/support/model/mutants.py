@@ -32,10 +32,10 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "finalize_settle without its fence": (
         "finalize_settle",
-        "if tonumber(held[1] or -1) ~= fence or held[2] == '' or held[3] ~= step then",
-        "if false then",
+        "if not t or t.fin_step ~= step then",
+        "t = read(turn, {'result_at', 'revision'})\nif false then",
     ),
-    "result_publish twice": ("result_publish", "if held[1] ~= 'closing' then", "if false then"),
+    "result_publish twice": ("result_publish", "if t.state ~= 'closing' then", "if false then"),
     "turn_sweep rings no one": ("turn_sweep", "bell_is_lost('turns', held[5], rering_ms)", "false"),
     "turn_sweep rescues no one": (
         "turn_sweep",
