@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from brainq.cli.page import print_head, print_section
 from brainq.cli.style import STATUS_STYLES, ago, styled
 from brainq.cli.table import PageTable, fact, key
 from brainq.cli.turn_people import approval_section, hold_section
@@ -18,8 +19,6 @@ from brainq.contracts.approval import Approval
 from brainq.contracts.hold import StandingHold
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.turn.explain import explain
-
-NAME_WIDTH = 9
 
 
 @dataclass(frozen=True)
@@ -77,31 +76,24 @@ def print_session(console: Console, facts: SessionFacts) -> None:
     paused = Text("no")
     if facts.paused:
         paused = Text(f"yes, no further turn begins; `brainq resume {facts.session_id}` ends it", "yellow")
-    head = {"session": Text(facts.session_id, "bold"), "live": live, "paused": paused}
+    head = [("session", Text(facts.session_id, "bold")), ("live", live), ("paused", paused)]
     if not facts.known:
-        head["note"] = Text("no turn of this session is known", "yellow")
-    for name, value in head.items():
-        console.print(Text(f"{name:<{NAME_WIDTH}} ", "dim").append_text(value), soft_wrap=True)
+        head.append(("note", Text("no turn of this session is known", "yellow")))
+    print_head(console, head)
     if facts.waiting:
         table = PageTable(fact("place", 2), key("turn"), fact("accepted", 1))
         for turn in facts.waiting:
             table.add(str(turn.place), turn.turn_id, Text(ago(turn.created_at), "dim"))
-        _section(console, "waiting")
-        console.print(table)
+        print_section(console, "waiting", table)
     if facts.flags:
-        _section(console, "readiness flags that no turn has taken, the next one first")
-        for flag in facts.flags:
-            console.print(Text(flag))
         ready = f"brainq ready {facts.session_id} {facts.flags[0]}"
-        console.print(Text("to let it go: ", "yellow").append(ready, "bold"), soft_wrap=True)
+        print_section(
+            console,
+            "readiness flags that no turn has taken, the next one first",
+            *map(Text, facts.flags),
+            Text("to let it go: ", "yellow").append(ready, "bold"),
+        )
     if facts.holds and facts.live:
-        _section(console, "holds of the live turn")
-        console.print(hold_section(facts.live.turn_id, facts.holds))
+        print_section(console, "holds of the live turn", hold_section(facts.live.turn_id, facts.holds))
     if facts.approvals:
-        _section(console, "people are asked")
-        console.print(approval_section(facts.approvals))
-
-
-def _section(console: Console, title: str) -> None:
-    console.print()
-    console.print(Text(title, "bold"))
+        print_section(console, "people are asked", approval_section(facts.approvals))

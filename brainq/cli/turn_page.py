@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.text import Text
 
+from brainq.cli.page import print_head, print_section
 from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, ago, clean, duration, short, styled
 from brainq.cli.table import PageTable, fact, key, words
 from brainq.cli.turn_after import (
@@ -23,7 +24,6 @@ from brainq.contracts.status import Awaits, Ending, TurnState
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.operator.facts import TurnFacts
 
-NAME_WIDTH = 9
 BAR_WIDTH = 20
 TEXT_LINES = 12
 
@@ -33,36 +33,35 @@ def print_page(console: Console, facts: TurnFacts) -> None:
     _print_head(console, facts)
     snapshot = facts.snapshot
     if snapshot is not None:
-        _section(console, "budget", _budget(snapshot.budget, ended=snapshot.state.is_final))
+        print_section(console, "budget", _budget(snapshot.budget, ended=snapshot.state.is_final))
         if snapshot.trace:
-            _section(console, "calls", _trace(snapshot.trace, snapshot.now_ms))
-            for line in awaited_lines(snapshot.turn_id, snapshot.trace):
-                console.print(line, soft_wrap=True)
+            awaited = awaited_lines(snapshot.turn_id, snapshot.trace)
+            print_section(console, "calls", _trace(snapshot.trace, snapshot.now_ms), *awaited)
     elif facts.trace:
-        _section(console, "calls, from SQL", _trace(facts.trace, 0))
+        print_section(console, "calls, from SQL", _trace(facts.trace, 0))
     said = call_section(facts.messages)
     if said is not None:
-        _section(console, "arguments and results", said)
+        print_section(console, "arguments and results", said)
     elif facts.no_messages:
-        _section(console, "arguments and results", Text(f"not kept: {facts.no_messages}", "dim"))
+        print_section(console, "arguments and results", Text(f"not kept: {facts.no_messages}", "dim"))
     if facts.retries:
-        _section(console, "retries of the model", _retries(facts.retries))
+        print_section(console, "retries of the model", _retries(facts.retries))
     if facts.approvals:
-        _section(console, "approvals", approval_section(facts.approvals))
+        print_section(console, "approvals", approval_section(facts.approvals))
     if facts.holds:
-        _section(console, "holds", hold_section(facts.row.turn_id, facts.holds))
+        print_section(console, "holds", hold_section(facts.row.turn_id, facts.holds))
     if facts.inputs:
-        _section(console, "inputs", input_section(facts.inputs))
+        print_section(console, "inputs", input_section(facts.inputs))
     if facts.spends:
-        _section(console, "cost", cost_section(facts.spends))
+        print_section(console, "cost", cost_section(facts.spends))
     if facts.intents:
-        _section(console, "intents of writes, from SQL", _intents(facts))
+        print_section(console, "intents of writes, from SQL", _intents(facts))
     if facts.steps:
-        _section(console, "finalizer, from SQL", step_section(facts.row.turn_id, facts.steps))
+        print_section(console, "finalizer, from SQL", step_section(facts.row.turn_id, facts.steps))
     if facts.judgements:
-        _section(console, "judgements", judgement_section(facts.row.turn_id, facts.judgements))
+        print_section(console, "judgements", judgement_section(facts.row.turn_id, facts.judgements))
     if facts.memories or facts.observations:
-        _section(console, "remembered", remembered_section(facts.memories, facts.observations))
+        print_section(console, "remembered", remembered_section(facts.memories, facts.observations))
     if facts.result and facts.result.text:
         lines = clean(facts.result.text).strip().splitlines()
         more = (
@@ -70,7 +69,7 @@ def print_page(console: Console, facts: TurnFacts) -> None:
             if len(lines) > TEXT_LINES
             else []
         )
-        _section(console, "answer", Text("\n".join(lines[:TEXT_LINES] + more)))
+        print_section(console, "answer", Text("\n".join(lines[:TEXT_LINES] + more)))
 
 
 def _print_head(console: Console, facts: TurnFacts) -> None:
@@ -83,30 +82,25 @@ def _print_head(console: Console, facts: TurnFacts) -> None:
     accepted = f"{row.accepted_at:%Y-%m-%d %H:%M:%S} UTC, {ago(row.accepted_at)}"
     if row.ended_at:
         accepted += f"; ended after {duration((row.ended_at - row.accepted_at).total_seconds() * 1000)}"
-    facts_of_head: dict[str, Text] = {
-        "turn": Text(row.turn_id, "bold"),
-        "session": Text(row.session_id),
-        "state": state,
-        "next": Text(facts.next),
-        "accepted": Text(accepted),
-    }
+    head = [
+        ("turn", Text(row.turn_id, "bold")),
+        ("session", Text(row.session_id)),
+        ("state", state),
+        ("next", Text(facts.next)),
+        ("accepted", Text(accepted)),
+    ]
     if row.request_key != row.turn_id:
-        facts_of_head["key"] = Text(row.request_key)
+        head.append(("key", Text(row.request_key)))
     if facts.request:
-        facts_of_head["message"] = Text(short(facts.request.user_message, 100))
+        head.append(("message", Text(short(facts.request.user_message, 100))))
     if snapshot and snapshot.state in (TurnState.ACTIVE, TurnState.PARKED):
-        facts_of_head["lease"] = _lease(snapshot)
-    if row.error or row.reject_reason:
+        head.append(("lease", _lease(snapshot)))
+    if said := clean(row.error or row.reject_reason or "", lines=False):
         wanted = row.ending is Ending.CANCELLED  # what is said then is somebody's reason, not an error
-        facts_of_head["reason" if wanted else "error"] = Text(
-            clean(row.error or row.reject_reason or "", lines=False), "yellow" if wanted else "red"
-        )
+        head.append(("reason", Text(said, "yellow")) if wanted else ("error", Text(said, "red")))
     for warning in facts.result.warnings if facts.result else ():
-        facts_of_head[f"warning{len(facts_of_head)}"] = Text(clean(warning, lines=False), "yellow")
-    for name, value in facts_of_head.items():
-        console.print(
-            Text(f"{name.rstrip('0123456789'):<{NAME_WIDTH}} ", "dim").append_text(value), soft_wrap=True
-        )
+        head.append(("warning", Text(clean(warning, lines=False), "yellow")))
+    print_head(console, head)
 
 
 def _lease(snapshot: TurnSnapshot) -> Text:
@@ -215,9 +209,3 @@ def _intents(facts: TurnFacts) -> PageTable:
             Text(short(row.owner, 40), "dim"),
         )
     return table
-
-
-def _section(console: Console, title: str, content: RenderableType) -> None:
-    console.print()
-    console.print(Text(title, "bold"))
-    console.print(content)
