@@ -16,7 +16,7 @@ from brainq.store.engine import transaction, wait_as_long_as_it_takes
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0001"
+HEAD = "0005"
 VERSION_TABLE = "brainq_schema"  # of our own: the database may hold an application's alembic_version too
 _ADVISORY_LOCK = 0x62726169_6E710001  # "brainq" and a 1
 _SELECT = text(f"SELECT version_num FROM {VERSION_TABLE}")
@@ -69,7 +69,7 @@ def upgrade(engine: Engine) -> bool:
         except CommandError as error:
             raise SetupError(
                 f"the SQL schema is at revision {found}, which this brainq ({HEAD}) does not know; "
-                "install the newer brainq"
+                "install the newer brainq, or start with a new database if this one is older than the first release"
             ) from error
         return True
 

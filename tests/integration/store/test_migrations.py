@@ -116,6 +116,16 @@ def test_a_newer_schema_is_refused(store: Store, store_url: str) -> None:
         Store.open(store_url)
 
 
+def test_a_schema_of_before_the_first_release_is_refused_with_the_remedy(
+    store: Store, store_url: str
+) -> None:
+    with transaction(store.engine) as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0001'"))
+
+    with pytest.raises(SetupError, match="start with a new database"):
+        Store.open(store_url)
+
+
 def test_an_upgrade_that_is_not_needed_does_not_load_alembic(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'brainq.db'}"
     Store.open(url).close()

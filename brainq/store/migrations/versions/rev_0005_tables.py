@@ -1,4 +1,7 @@
-"""All tables of the first release, and the full-text search over what is remembered."""
+"""All tables of the first release, and the full-text search over what is remembered.
+
+Databases of before it are at 0001 to 0004, and are not upgraded.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0005"
 down_revision = None
 branch_labels = None
 depends_on = None
