@@ -9,21 +9,20 @@ REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b | DROP
        why:TraceStatus/gone/stale/unserved/closed/expired/held
 ]]
 -- @include lib/waves
-local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':effect',
-  call .. ':spec', call .. ':cap_ms', call .. ':tool', call .. ':rung_at', call .. ':edited')
-if held[1] ~= 'dispatched' then return {'DROP', held[1] or 'gone'} end
-if tonumber(held[2]) ~= attempt then return {'DROP', 'stale'} end
-if not (' ' .. serves .. ' '):find(' ' .. held[3] .. ' ', 1, true) then return {'DROP', 'unserved'} end
-mark_claimed(held[3], held[7])
-local open = redis.call('HMGET', turn, 'state', 'cancel', 'step')
-if open[1] ~= 'active' or open[2] == '1' then return {'DROP', 'closed'} end
+local c = read_call(call, {'status', 'attempt', 'effect', 'spec', 'cap_ms', 'tool', 'rung_at', 'edited'})
+if c.status ~= 'dispatched' then return {'DROP', c.status or 'gone'} end
+if tonumber(c.attempt) ~= attempt then return {'DROP', 'stale'} end
+if not (' ' .. serves .. ' '):find(' ' .. c.effect .. ' ', 1, true) then return {'DROP', 'unserved'} end
+mark_claimed(c.effect, c.rung_at)
+local t = read(turn, {'state', 'cancel', 'step', 'holds'})
+if t.state ~= 'active' or t.cancel == '1' then return {'DROP', 'closed'} end
 local remaining_ms = tonumber(redis.call('HGET', budget, 'deadline')) - now
 if remaining_ms <= 0 then return {'DROP', 'expired'} end
-if held[3] ~= 'read_only' and hold_word() then
+if c.effect ~= 'read_only' and hold_word(t.holds) then
   hold_back(call)
   return {'DROP', 'held'}
 end
 redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
   call .. ':started_at', now)
-emit(turn, events, 'call.running', {call = call, tool = held[6], attempt = attempt})
-return {'GO', held[4], tonumber(held[5]), remaining_ms, held[3], held[6], tonumber(open[3]), held[8] or '0'}
+emit(turn, events, 'call.running', {call = call, tool = c.tool, attempt = attempt})
+return {'GO', c.spec, tonumber(c.cap_ms), remaining_ms, c.effect, c.tool, tonumber(t.step), c.edited or '0'}

@@ -18,14 +18,13 @@ local function pay()
   redis.call('RPUSH', spends, used.spend)
 end
 
-local held = redis.call('HMGET', trace, call .. ':status', call .. ':token', call .. ':started_at', call .. ':effect',
-  call .. ':noted', call .. ':completed_by', call .. ':early', call .. ':given')
-if not held[1] then return {'GONE'} end
-if held[6] then return {held[6] == token and 'USED' or 'BAD'} end
-if not held[2] then
-  if known ~= '1' and held[8] ~= token then return {'BAD'} end
-  if held[1] == 'running' then
-    if held[7] then return {cjson.decode(held[7]).token == token and 'USED' or 'BAD'} end
+local c = read_call(call, OF_CALL)
+if not c.status then return {'GONE'} end
+if c.completed_by then return {c.completed_by == token and 'USED' or 'BAD'} end
+if not c.token then
+  if known ~= '1' and c.given ~= token then return {'BAD'} end
+  if c.status == 'running' then
+    if c.early then return {cjson.decode(c.early).token == token and 'USED' or 'BAD'} end
     pay()
     redis.call('HSET', trace, call .. ':early',
       cjson.encode({token = token, status = status, message = message, detail = detail, retryable = retryable,
@@ -33,17 +32,17 @@ if not held[2] then
     return {'EARLY'}
   end
   -- Its worker died, or was cut off, before it could park: what it had asked for may come all the same.
-  if held[8] ~= token or held[7] or not SETTLED[held[1]] then return {'BAD'} end
-elseif held[2] ~= token then
+  if c.given ~= token or c.early or not SETTLED[c.status] then return {'BAD'} end
+elseif c.token ~= token then
   return {'BAD'}
 end
-local open = redis.call('HMGET', turn, 'state', 'gate')
+local t = read(turn, OF_TURN)
 redis.call('HSET', trace, call .. ':completed_by', token)
 pay()
-if held[1] == 'parked' and (open[1] == 'active' or open[1] == 'parked') and open[2] ~= 'shut' then
+if c.status == 'parked' and (t.state == 'active' or t.state == 'parked') and t.gate ~= 'shut' then
   note_retryable(call, retryable)
-  settle(call, status, message, detail, now - tonumber(held[3] or now), found, '0')
+  settle(call, c, t, status, message, detail, now - tonumber(c.started_at or now), found, '0')
   return {'SETTLED'}
 end
-if held[1] ~= 'parked' then came_late(call, held[1], held[4], held[5], notice) end
-return {'LATE', held[1]}
+if c.status ~= 'parked' then came_late(call, c, c.status, t.state, notice) end
+return {'LATE', c.status}

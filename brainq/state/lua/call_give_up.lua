@@ -8,20 +8,19 @@ ARGV   sid tid call attempt:n status:TraceStatus message detail retryable:b
 REPLY  SETTLED | ALIVE | GONE status:TraceStatus/gone
 ]]
 -- @include lib/settle
-local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':lease')
-if held[1] ~= 'running' or tonumber(held[2]) ~= attempt or redis.call('HGET', turn, 'state') ~= 'active' then
-  return {'GONE', held[1] or 'gone'}
+local c, t = read_call(call, OF_CALL), read(turn, OF_TURN)
+if c.status ~= 'running' or tonumber(c.attempt) ~= attempt or t.state ~= 'active' then
+  return {'GONE', c.status or 'gone'}
 end
-if tonumber(held[3]) > now then return {'ALIVE'} end
+if tonumber(c.lease) > now then return {'ALIVE'} end
 local leaves = not are_renewed(holder_of(call))
-local kept = redis.call('HGET', trace, call .. ':early')
-if kept then
-  local early = cjson.decode(kept)
+if c.early then
+  local early = cjson.decode(c.early)
   redis.call('HSET', trace, call .. ':token', early.token, call .. ':completed_by', early.token)
   note_retryable(call, early.retryable)
-  settle(call, early.status, early.message, early.detail, 0, early.found, '0', leaves)
+  settle(call, c, t, early.status, early.message, early.detail, 0, early.found, '0', leaves)
   return {'SETTLED'}
 end
 note_retryable(call, retryable)
-settle(call, status, message, detail, 0, '', '0', leaves)
+settle(call, c, t, status, message, detail, 0, '', '0', leaves)
 return {'SETTLED'}

@@ -8,25 +8,23 @@ REPLY  PARKED | SETTLED | LATE status:TraceStatus | LOST status:TraceStatus/gone
 ]]
 -- @include lib/settle
 -- @include lib/changes
-local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':owner', call .. ':early',
-  call .. ':token', call .. ':effect')
-if not held[1] or tonumber(held[2]) ~= attempt or held[3] ~= owner then return {'LOST', held[1] or 'gone'} end
-if held[1] == 'parked' and held[5] == token then return {'PARKED'} end
-local open = redis.call('HMGET', turn, 'state', 'gate')
-if held[6] ~= 'read_only' then leave_lanes(call) end
-if held[1] ~= 'running' or open[1] ~= 'active' or open[2] == 'shut' then return {'LATE', held[1]} end
+local c = read_call(call, OF_CALL)
+if not c.status or tonumber(c.attempt) ~= attempt or c.owner ~= owner then return {'LOST', c.status or 'gone'} end
+if c.status == 'parked' and c.token == token then return {'PARKED'} end
+local t = read(turn, OF_TURN)
+if c.effect ~= 'read_only' then leave_lanes(call) end
+if c.status ~= 'running' or not is_open(t) then return {'LATE', c.status} end
 add_changes(changed)
-local early = held[4] and cjson.decode(held[4])
+redis.call('HSET', trace, call .. ':token', token)
+local early = c.early and cjson.decode(c.early)
 if early and early.token == token then
-  note_side(call, found, '0')
+  note_side(c.tool, found, '0')
   note_retryable(call, early.retryable)
-  redis.call('HSET', trace, call .. ':token', token, call .. ':completed_by', token)
-  settle(call, early.status, early.message, early.detail,
-    now - tonumber(redis.call('HGET', trace, call .. ':started_at')), early.found, block)
+  redis.call('HSET', trace, call .. ':completed_by', token)
+  settle(call, c, t, early.status, early.message, early.detail, now - tonumber(c.started_at), early.found, block)
   return {'SETTLED'}
 end
-note_side(call, found, block)
-redis.call('HSET', trace, call .. ':token', token)
-park(call, why, now + timeout_ms)
+note_side(c.tool, found, block)
+park(call, c, why, now + timeout_ms)
 open_waves()
 return {'PARKED'}

@@ -7,11 +7,12 @@ ARGV   sid tid call attempt:n
 REPLY  AGAIN attempt:n | ALIVE | GONE status:TraceStatus/gone
 ]]
 -- @include lib/waves
-local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':lease', call .. ':effect')
-if held[1] ~= 'running' or tonumber(held[2]) ~= attempt or redis.call('HGET', turn, 'state') ~= 'active' then
-  return {'GONE', held[1] or 'gone'}
+local c = read_call(call, {'status', 'attempt', 'lease', 'effect', 'tool'})
+if c.status ~= 'running' or tonumber(c.attempt) ~= attempt or redis.call('HGET', turn, 'state') ~= 'active' then
+  return {'GONE', c.status or 'gone'}
 end
-if tonumber(held[3]) > now or are_renewed(holder_of(call)) then return {'ALIVE'} end
-redis.call('HSET', trace, call .. ':attempt', attempt + 1, call .. ':owner', '')
-dispatch(call, held[4], attempt + 1)
-return {'AGAIN', attempt + 1}
+if tonumber(c.lease) > now or are_renewed(holder_of(call)) then return {'ALIVE'} end
+c.attempt = attempt + 1
+redis.call('HSET', trace, call .. ':attempt', c.attempt, call .. ':owner', '')
+dispatch(call, c)
+return {'AGAIN', c.attempt}

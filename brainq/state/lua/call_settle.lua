@@ -13,28 +13,21 @@ REPLY  SETTLED | LATE status:TraceStatus | LOST status:TraceStatus/gone
 -- @include lib/settle
 -- @include lib/late
 -- @include lib/changes
-local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':owner',
-  call .. ':effect', call .. ':noted', call .. ':early')
-if not held[1] or tonumber(held[2]) ~= attempt or held[3] ~= owner then return {'LOST', held[1] or 'gone'} end
-local open = redis.call('HMGET', turn, 'state', 'gate')
-if held[1] == 'running' and open[1] == 'active' and open[2] ~= 'shut' then
+local c = read_call(call, OF_CALL)
+if not c.status or tonumber(c.attempt) ~= attempt or c.owner ~= owner then return {'LOST', c.status or 'gone'} end
+local t = read(turn, OF_TURN)
+local is_cut = status == 'timed_out' or status == 'cancelled' or status == 'unknown'
+if c.status == 'running' and is_open(t) then
   add_changes(changed)
   note_retryable(call, retryable)
-  settle(call, status, message, detail, latency_ms, found, block, still_runs == '0')
+  settle(call, c, t, status, message, detail, latency_ms, found, block, still_runs == '0')
   -- What came from outside for a call that was cut off before it could take it is told like what comes late. The
   -- status does not move by it: the function has not ended.
-  if held[6] and (status == 'timed_out' or status == 'cancelled' or status == 'unknown') then
-    came_late(call, 'unknown', held[4], held[5], cjson.decode(held[6]).notice)
-  end
+  if c.early and is_cut then came_late(call, c, 'unknown', t.state, cjson.decode(c.early).notice) end
   return {'SETTLED'}
 end
-local function late()
-  if still_runs == '0' and held[4] ~= 'read_only' then leave_lanes(call) end
-  return {'LATE', held[1]}
-end
 -- A function that was cut off has not ended yet: only how it ends in the end is news.
-if held[1] == 'running' or status == 'timed_out' or status == 'cancelled' or status == 'unknown' then
-  return late()
-end
-if not came_late(call, held[1], held[4], held[5], notice) then return {'LOST', held[1]} end
-return late()
+local is_news = c.status ~= 'running' and not is_cut
+if is_news and not came_late(call, c, c.status, t.state, notice) then return {'LOST', c.status} end
+if still_runs == '0' and c.effect ~= 'read_only' then leave_lanes(call) end
+return {'LATE', c.status}

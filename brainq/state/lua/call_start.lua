@@ -8,9 +8,10 @@ REPLY  OK | CLOSED | LOST
 ]]
 -- @include lib/now
 -- @include lib/lease
-local why, holder = renew_call(), sid .. ' ' .. tid .. ' ' .. call
+local why, lanes = renew_call()
 if why then return {why == 'closed' and 'CLOSED' or 'LOST'} end
-if redis.call('HGET', trace, call .. ':lanes') ~= '[]' then
+if lanes ~= '[]' then
+  local holder = sid .. ' ' .. tid .. ' ' .. call
   if not redis.call('ZSCORE', leases, holder) then return {'LOST'} end
   redis.call('ZADD', leases, now + lease_ms, holder)
 end

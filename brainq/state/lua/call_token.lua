@@ -6,7 +6,8 @@ KEYS   trace
 ARGV   owner call attempt:n token
 REPLY  GIVEN token | LOST
 ]]
-local held = redis.call('HMGET', trace, call .. ':status', call .. ':attempt', call .. ':owner')
-if held[1] ~= 'running' or tonumber(held[2]) ~= attempt or held[3] ~= owner then return {'LOST'} end
-redis.call('HSETNX', trace, call .. ':given', token)
-return {'GIVEN', redis.call('HGET', trace, call .. ':given')}
+-- @include lib/read_call
+local c = read_call(call, {'status', 'attempt', 'owner', 'given'})
+if c.status ~= 'running' or tonumber(c.attempt) ~= attempt or c.owner ~= owner then return {'LOST'} end
+if not c.given then redis.call('HSET', trace, call .. ':given', token) end
+return {'GIVEN', c.given or token}

@@ -7,16 +7,17 @@ ARGV   sid tid
 REPLY  SKIPPED | ALREADY | EARLY
 ]]
 -- @include lib/waves
-local held = redis.call('HMGET', turn, 'state', 'awaits', 'step', 'n_calls', 'opening_until', 'cancel')
-local open = held[1] == 'parked' or (held[1] == 'active' and held[2] == 'calls')
-if not open or held[3] ~= '0' or held[6] == '1' then return {'ALREADY'} end
-if now < tonumber(held[5]) then return {'EARLY'} end
-for i = 0, tonumber(held[4]) - 1 do
+local t = read(turn, {'state', 'awaits', 'step', 'n_calls', 'opening_until', 'cancel'})
+local open = t.state == 'parked' or (t.state == 'active' and t.awaits == 'calls')
+if not open or t.step ~= '0' or t.cancel == '1' then return {'ALREADY'} end
+if now < tonumber(t.opening_until) then return {'EARLY'} end
+for i = 0, tonumber(t.n_calls) - 1 do
   local call = 'c0-' .. i
-  local known = redis.call('HMGET', trace, call .. ':status', call .. ':tool', call .. ':started_at')
-  if not SETTLED[known[1]] then
-    local took_ms = known[3] and now - tonumber(known[3]) or 0
-    end_call(call, 'timed_out', tool_message(call, known[2], 0, 'It took too long.'), 'not waited for', took_ms)
+  local c = read_call(call, {'status', 'tool', 'started_at'})
+  if not SETTLED[c.status] then
+    local took_ms = c.started_at and now - tonumber(c.started_at) or 0
+    local said = tool_message(call, c.tool, 0, 'It took too long.')
+    end_call(call, 'timed_out', said, 'not waited for', took_ms, c.tool)
   end
 end
 open_waves()

@@ -8,22 +8,20 @@ REPLY  EXPIRED | CANCEL reason | NONE
 ]]
 -- @include lib/waves
 -- @include lib/holds_end
-local held = redis.call('HMGET', turn, 'state', 'step', 'n_calls', 'absorbed', 'cancel')
-if (held[1] ~= 'active' and held[1] ~= 'parked') or held[5] == '1' then return {'NONE'} end
+local t = read(turn, {'state', 'step', 'n_calls', 'absorbed', 'cancel', 'holds'})
+if (t.state ~= 'active' and t.state ~= 'parked') or t.cancel == '1' then return {'NONE'} end
 local reason = cancelling_hold()
 if reason then return {'CANCEL', reason} end
-local due, denies = false, hold_word() == 'deny'
-for i = 0, held[4] ~= held[2] and tonumber(held[3] or 0) - 1 or -1 do
-  local call = 'c' .. held[2] .. '-' .. i
-  local known = redis.call('HMGET', trace, call .. ':status', call .. ':park', call .. ':park_ends', call .. ':tool',
-    call .. ':effect', call .. ':started_at')
-  if known[1] == 'parked' and (tonumber(known[3]) <= now or (denies and known[2] == 'hold')) then
+local due, denies, calls = false, hold_word(t.holds) == 'deny', {}
+for i = 1, t.absorbed ~= t.step and tonumber(t.n_calls or 0) or 0 do calls[i] = 'c' .. t.step .. '-' .. i - 1 end
+for i, c in ipairs(read_calls(calls, {'status', 'park', 'park_ends', 'tool', 'effect', 'started_at'})) do
+  if c.status == 'parked' and (tonumber(c.park_ends) <= now or (denies and c.park == 'hold')) then
     due = true
-    if known[2] == 'outside' or known[2] == 'child' then
-      local took_ms = now - tonumber(known[6] or now)
-      if known[5] ~= 'read_only' then redis.call('HINCRBY', turn, 'write_epoch', 1) end
-      end_call(call, 'timed_out', tool_message(call, known[4], tonumber(held[2]),
-        string.format('No result came from outside within %.1f s.', took_ms / 1000)), known[2], took_ms)
+    if c.park == 'outside' or c.park == 'child' then
+      local took_ms = now - tonumber(c.started_at or now)
+      if c.effect ~= 'read_only' then redis.call('HINCRBY', turn, 'write_epoch', 1) end
+      end_call(calls[i], 'timed_out', tool_message(calls[i], c.tool, tonumber(t.step),
+        string.format('No result came from outside within %.1f s.', took_ms / 1000)), c.park, took_ms, c.tool)
     end
   end
 end

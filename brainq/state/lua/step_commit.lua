@@ -14,9 +14,11 @@ REPLY  COMMITTED | BUDGET refused:words | LOST
 -- @include lib/budget
 -- @include lib/plan
 -- @include lib/waves
+-- @include lib/own_history
 -- @include lib/lost
-local t = held_by(turn, owner, fence, {'step', 'attempt', 'estimate'})
+local t = held_by(turn, owner, fence, {'step', 'attempt', 'estimate', 'isolated'})
 if not t or tonumber(t.step) ~= step - 1 then return {'LOST'} end
+use_own_history(t.isolated)
 
 local plan, ids, refused = cjson.decode(calls), {}, {}
 for _, call in ipairs(plan) do
@@ -41,7 +43,7 @@ if problem ~= '' then redis.call('HINCRBY', turn, 'problem:' .. problem, 1) end
 emit(turn, events, 'step.ended', {step = step, calls = #plan, plan = asked, input_tokens = input, output_tokens = output,
   problem = problem ~= '' and problem or nil})
 for _, call in ipairs(plan) do
-  if call.denied ~= '' then end_call(call.id, 'denied', call.message, call.denied, 0) end
+  if call.denied ~= '' then end_call(call.id, 'denied', call.message, call.denied, 0, call.tool) end
 end
 for name in block:gmatch('%S+') do redis.call('SADD', blocked, name) end
 open_waves()

@@ -16,11 +16,13 @@ REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 -- @include lib/activate
 -- @include lib/finalize
 -- @include lib/waves
+-- @include lib/own_history
 -- @include lib/unconsumed
 -- @include lib/bounce
 local t = held_by(turn, owner, fence, {'step', 'attempt', 'estimate', 'cancel', 'n_calls', 'absorbed', 'number', 'flag',
-  'trimmed'})
+  'trimmed', 'isolated'})
 if not t then return {'LOST'} end
+use_own_history(t.isolated)
 if redis.call('LLEN', changes) ~= n_changes then return {'CHANGED'} end
 local inputs = redis.call('LRANGE', mailbox, 0, -1)
 if stop_reason == 'answered' and item ~= '' and may_go_on(inputs, t.cancel) then return {'MORE'} end

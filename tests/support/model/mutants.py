@@ -9,11 +9,15 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "if not t or tonumber(t.step) ~= step - 1 then",
         "t = read(turn, {'step', 'attempt', 'estimate'})\nif false then",
     ),
-    "call_settle whatever the status": ("call_settle", "if held[1] == 'running' and open[1]", "if open[1]"),
+    "call_settle whatever the status": (
+        "call_settle",
+        "if c.status == 'running' and is_open(t) then",
+        "if is_open(t) then",
+    ),
     "call_settle counts a cut as an end": (
         "call_settle",
-        " or status == 'timed_out' or status == 'cancelled' or status == 'unknown' then",
-        " then",
+        "c.status ~= 'running' and not is_cut",
+        "c.status ~= 'running'",
     ),
     "step_commit grants any lane": ("step_commit", "if not is_first(holder, lanes) then", "if false then"),
     "call_settle leaves no line": ("call_settle", "redis.call('LREM', LINE .. lane, 0, holder)", ""),
@@ -22,8 +26,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "turn_end forgets the next turn": ("turn_end", "if next_turn then", "if false then"),
     "call_claim takes what runs already": (
         "call_claim",
-        "if held[1] ~= 'dispatched' then",
-        "if not held[1] then",
+        "if c.status ~= 'dispatched' then",
+        "if not c.status then",
     ),
     "step_begin pays each time": (
         "step_begin",
@@ -63,7 +67,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "redis.call('LPOP', mailbox)",
         "redis.call('LINDEX', mailbox, i - 1)",
     ),
-    "call_claim looks at no hold": ("call_claim", "held[3] ~= 'read_only' and hold_word()", "false"),
+    "call_claim looks at no hold": ("call_claim", "c.effect ~= 'read_only' and hold_word(t.holds)", "false"),
     "approval_decide for any arguments": ("approval_decide", "if held[2] ~= expect then", "if false then"),
     "approval_decide twice": ("approval_decide", "if held[1] ~= 'pending' then", "if false then"),
     "a parked turn's deadline runs on": (
@@ -71,8 +75,12 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "  redis.call('HINCRBY', budget_key, 'deadline', parked_ms)",
         "",
     ),
-    "call_complete twice": ("call_complete", "if held[6] then", "if false then"),
-    "a call of a cancelled turn opens waves": ("call_settle", "'waves', 'cancel')", "'waves', 'nothing')"),
+    "call_complete twice": ("call_complete", "if c.completed_by then", "if false then"),
+    "a call of a cancelled turn opens waves": (
+        "call_settle",
+        "'waves', 'cancel', 'state', 'fence'",
+        "'waves', 'nothing', 'state', 'fence'",
+    ),
     "turn_submit begins a turn of a paused session": (
         "turn_submit",
         "if not live and s.paused ~= '1' then",

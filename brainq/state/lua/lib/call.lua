@@ -1,6 +1,7 @@
 -- One call: ask for it, end it, open it when its wave comes.
 -- Uses the script's names: turn budget trace events guard, and sid tid.
 -- @include lib/event
+-- @include lib/read_call
 -- @include lib/park
 -- @include lib/ring
 -- @include lib/lanes
@@ -9,24 +10,25 @@ local function tool_message(call, tool, step, text)
     is_error = true, turn = tid, step = step})
 end
 
-local function dispatch(call, effect, attempt)
-  local tool = redis.call('HGET', trace, call .. ':tool')
+-- `c`: the call's effect, tool and attempt.
+local function dispatch(call, c)
+  local attempt = tonumber(c.attempt)
   redis.call('HSET', trace, call .. ':status', 'dispatched', call .. ':dispatched_at', now, call .. ':rung_at', now)
   emit(turn, events, 'call.dispatched', {call = call, attempt = attempt})
-  ring(effect, sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid, tool)
+  ring(c.effect, sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid, c.tool)
+  c.status = 'dispatched'
 end
 
-local function end_call(call, status, message, detail, latency_ms)
+local function end_call(call, status, message, detail, latency_ms, tool)
   redis.call('HSET', trace, call .. ':status', status, call .. ':ended_at', now,
     call .. ':msg', message, call .. ':detail', detail, call .. ':latency', latency_ms)
-  emit(turn, events, 'call.ended', {call = call, tool = redis.call('HGET', trace, call .. ':tool') or '',
-    status = status, latency_ms = latency_ms, detail = detail})
+  emit(turn, events, 'call.ended', {call = call, tool = tool or '', status = status, latency_ms = latency_ms,
+    detail = detail})
 end
 
 -- A repeat of what already succeeded, with no other write since, is refused before it starts.
-local function is_repeat(fingerprint)
-  local epoch = redis.call('HGET', guard, fingerprint)
-  return epoch and epoch == (redis.call('HGET', turn, 'write_epoch') or '0')
+local function is_repeat(fingerprint, write_epoch)
+  return fingerprint ~= '' and redis.call('HGET', guard, fingerprint) == (write_epoch or '0')
 end
 
 local REFUSED = {
@@ -34,34 +36,41 @@ local REFUSED = {
   expired = 'Not run: nobody approved it in time.',
 }
 
--- A call whose turn to go has come, or may have come: it goes, or waits for its lanes, or is parked, or refused.
-local function open_call(call, step)
-  local held = redis.call('HMGET', trace, call .. ':effect', call .. ':fp', call .. ':tool', call .. ':attempt',
-    call .. ':ask', call .. ':started_at', call .. ':again', call .. ':lanes')
-  local function refuse(text, detail) end_call(call, 'denied', tool_message(call, held[3], step, text), detail, 0) end
-  if held[2] ~= '' and is_repeat(held[2]) then
-    if held[5] == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
-    return refuse('Not run: this exact call already brought its result in this turn, and no tool has changed anything '
-      .. 'since. Use that result.', 'duplicate')
+-- What `open_call` must know of a call.
+local TO_OPEN = {'status', 'park', 'effect', 'fp', 'tool', 'attempt', 'ask', 'ask_ends', 'ask_why', 'started_at', 'again',
+  'lanes'}
+
+-- A call whose turn to go has come, or may have come: it goes, or waits for its lanes, or is parked, or refused. Its
+-- status in `c` is the new one then. `t`: the turn's write_epoch and holds.
+local function open_call(call, c, t, step)
+  local function ends(status, text, detail)
+    c.status = status
+    end_call(call, status, tool_message(call, c.tool, step, text), detail, 0, c.tool)
   end
-  local asked = held[5] and ask_word(call) or 'go'
-  if asked == 'wait' then return park(call, 'approval', redis.call('HGET', trace, call .. ':ask_ends')) end
+  if is_repeat(c.fp, t.write_epoch) then
+    if c.ask == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
+    return ends('denied', 'Not run: this exact call already brought its result in this turn, and no tool has changed '
+      .. 'anything since. Use that result.', 'duplicate')
+  end
+  local asked = ask_word(call, c)
+  if asked == 'wait' then return park(call, c, 'approval', c.ask_ends) end
   if asked ~= 'go' then
-    local why = redis.call('HGET', trace, call .. ':ask_why')
-    return refuse(string.format(REFUSED[asked], why and why ~= '' and ': ' .. why or ''), 'approval')
+    local why = c.ask_why
+    return ends('denied', string.format(REFUSED[asked], why and why ~= '' and ': ' .. why or ''), 'approval')
   end
-  if held[1] == 'read_only' then return dispatch(call, held[1], tonumber(held[4])) end
-  local word, ends = hold_word()
-  if word == 'hold' then return park(call, 'hold', ends) end
-  if word == 'deny' and held[6] and held[7] == '1' then
+  if c.effect == 'read_only' then return dispatch(call, c) end
+  local word, until_ms = hold_word(t.holds)
+  if word == 'hold' then return park(call, c, 'hold', until_ms) end
+  if word == 'deny' and c.started_at and c.again == '1' then
     -- Of an idempotent tool. An attempt that was lost may have taken effect: it cannot be said that it was not run.
-    return end_call(call, 'unknown', tool_message(call, held[3], step, 'Its worker was lost, and it was not tried '
-      .. 'again because changes are on hold. It may or may not have taken effect.'), 'hold', 0)
+    return ends('unknown', 'Its worker was lost, and it was not tried again because changes are on hold. It may or may '
+      .. 'not have taken effect.', 'hold')
   end
   if word == 'deny' then
-    return refuse('Not run: changes were on hold in this turn, and nobody released them in time.', 'hold')
+    return ends('denied', 'Not run: changes were on hold in this turn, and nobody released them in time.', 'hold')
   end
-  if take_lanes(sid .. ' ' .. tid .. ' ' .. call, held[8]) then return dispatch(call, held[1], tonumber(held[4])) end
+  if take_lanes(sid .. ' ' .. tid .. ' ' .. call, c.lanes) then return dispatch(call, c) end
   redis.call('HSET', trace, call .. ':status', 'waiting')
   emit(turn, events, 'call.waiting', {call = call})
+  c.status = 'waiting'
 end

@@ -1,10 +1,13 @@
--- Renew the lease of a running call. Returns why not: 'lost' (it is another's) or 'closed' (its turn no longer wants it).
--- Uses the script's names: turn trace owner call attempt lease_ms, and lib/now.
+-- Renew the lease of a running call. Returns why not: 'lost' (it is another's) or 'closed' (its turn no longer wants it);
+-- else nil, and its lanes. Uses the script's names: turn trace owner call attempt lease_ms, and lib/now.
+-- @include lib/fields
+-- @include lib/read_call
 local function renew_call()
-  local held = redis.call('HMGET', trace, call .. ':status', call .. ':owner', call .. ':attempt')
-  if held[2] ~= owner or tonumber(held[3]) ~= attempt then return 'lost' end
-  local open = redis.call('HMGET', turn, 'state', 'cancel')
-  if open[1] ~= 'active' or open[2] == '1' then return 'closed' end
-  if held[1] ~= 'running' then return 'lost' end
+  local c = read_call(call, {'status', 'owner', 'attempt', 'lanes'})
+  if c.owner ~= owner or tonumber(c.attempt) ~= attempt then return 'lost' end
+  local t = read(turn, {'state', 'cancel'})
+  if t.state ~= 'active' or t.cancel == '1' then return 'closed' end
+  if c.status ~= 'running' then return 'lost' end
   redis.call('HSET', trace, call .. ':lease', now + lease_ms)
+  return nil, c.lanes
 end

@@ -14,12 +14,12 @@ end
 
 -- A call that waited has its lanes: it enters its queue, meets a hold, or leaves them because its turn ends.
 local function go(call)
-  local held = redis.call('HMGET', trace, call .. ':status', call .. ':effect', call .. ':attempt')
-  local open = redis.call('HMGET', turn, 'state', 'cancel')
-  if held[1] == 'dispatched' or held[1] == 'running' then return end
-  if held[1] ~= 'waiting' or open[1] ~= 'active' or open[2] == '1' then return leave_lanes(call) end
-  if hold_word() then return hold_back(call) end
-  dispatch(call, held[2], tonumber(held[3]))
+  local c = read_call(call, {'status', 'effect', 'attempt', 'tool'})
+  if c.status == 'dispatched' or c.status == 'running' then return end
+  local t = read(turn, {'state', 'cancel', 'holds'})
+  if c.status ~= 'waiting' or t.state ~= 'active' or t.cancel == '1' then return leave_lanes(call) end
+  if hold_word(t.holds) then return hold_back(call) end
+  dispatch(call, c)
 end
 
 -- `go`, with the script's names standing for the holder's turn meanwhile. In outbox mode the bell lies with the bells
@@ -32,7 +32,7 @@ local function go_in_its_turn(holder)
   local session = OUTBOX_PREFIX .. '{' .. sid .. '}:'
   turn = session .. 't:' .. tid
   budget, trace, events, guard = turn .. ':budget', turn .. ':trace', turn .. ':events', turn .. ':guard'
-  history = (redis.call('HGET', turn, 'isolated') == '1' and turn .. ':' or session) .. 'history'
+  history = session .. 'history'
   go(call)
   turn, budget, trace, history, events, guard, sid, tid, outbox_sid = unpack(ours, 1, 9)
 end

@@ -3,9 +3,8 @@
 -- @include lib/event
 -- @include lib/resume
 
--- What the turn's holds say of calls that change something: nil, 'hold' and when to look again, or 'deny'.
-local function hold_word()
-  local text = redis.call('HGET', turn, 'holds')
+-- What the turn's holds (its field) say of calls that change something: nil, 'hold' and when to look again, or 'deny'.
+local function hold_word(text)
   if not text or text == '' then return nil end
   local word, until_ms
   for _, hold in pairs(cjson.decode(text)) do
@@ -19,26 +18,26 @@ local function hold_word()
   return word, until_ms
 end
 
--- Whether an approval lets the call go: 'go', 'wait', 'denied' or 'expired'.
-local function ask_word(call)
-  local held = redis.call('HMGET', trace, call .. ':ask', call .. ':ask_ends')
-  if not held[1] or held[1] == 'approved' then return 'go' end
-  if held[1] ~= 'pending' then return held[1] end
-  if now < tonumber(held[2]) then return 'wait' end
+-- Whether an approval lets the call go: 'go', 'wait', 'denied' or 'expired'. `c`: its ask, and when that ends.
+local function ask_word(call, c)
+  if not c.ask or c.ask == 'approved' then return 'go' end
+  if c.ask ~= 'pending' then return c.ask end
+  if now < tonumber(c.ask_ends) then return 'wait' end
   redis.call('HSET', trace, call .. ':ask', 'expired')
   emit(turn, events, 'approval.decided', {call = call, decision = 'expired'})
   return 'expired'
 end
 
-local function park(call, why, ends)
-  local held = redis.call('HMGET', trace, call .. ':status', call .. ':park')
+-- `c`: the call's status, and what it was parked by.
+local function park(call, c, why, ends)
   redis.call('HSET', trace, call .. ':status', 'parked', call .. ':park', why, call .. ':park_ends', ends)
   look_within(sid, tid, tonumber(ends) - now + 1)
-  if held[1] ~= 'parked' or held[2] ~= why then emit(turn, events, 'call.parked', {call = call, why = why}) end
+  if c.status ~= 'parked' or c.park ~= why then emit(turn, events, 'call.parked', {call = call, why = why}) end
+  c.status, c.park = 'parked', why
 end
 
-local function park_turn(awaits)
-  if redis.call('HGET', turn, 'state') ~= 'active' then
+local function park_turn(awaits, state)
+  if state ~= 'active' then
     redis.call('HSET', turn, 'awaits', awaits)
     return
   end

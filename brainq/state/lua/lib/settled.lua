@@ -5,7 +5,12 @@ local SETTLED = {
 }
 
 -- What only the running of a call needs; a turn of many steps would carry it along. Uses the script's name: trace.
-local function forget_work(call)
-  redis.call('HDEL', trace, call .. ':spec', call .. ':cap_ms', call .. ':again', call .. ':rung_at', call .. ':lease',
-    call .. ':fp')
+local function forget_work(calls)
+  local fields = {}
+  for _, call in ipairs(calls) do
+    for _, name in ipairs({'spec', 'cap_ms', 'again', 'rung_at', 'lease', 'fp'}) do
+      fields[#fields + 1] = call .. ':' .. name
+    end
+  end
+  redis.call('HDEL', trace, unpack(fields))
 end

@@ -54,7 +54,7 @@ local function close_calls(t)
       redis.call('RPUSH', history, known[5])
       redis.call('HDEL', trace, call .. ':msg')
     end
-    forget_work(call)
+    forget_work({call})
   end
   redis.call('HSET', turn, 'absorbed', step)
   return children

@@ -1,75 +1,93 @@
 -- Opening waves: a wave's calls are asked for together; the next wave opens when all of them are settled.
 -- Uses the script's names: turn budget trace history events guard, and sid tid.
--- @include lib/history
+-- @include lib/fields
 -- @include lib/call
 -- @include lib/settled
 
 -- Every call of the step has its message: they enter the history in the model's order, once. Those of step 0
--- (memory and the context pack) answer no reply of the model: they stay in the trace, for the preparer.
-local function absorb(step, count)
-  for i = 0, count - 1 do
-    local call = 'c' .. step .. '-' .. i
+-- (memory and the context pack) answer no reply of the model: they stay in the trace, for the preparer. Results may be
+-- long: sixteen are held at a time.
+local function absorb(step, calls, isolated)
+  local list = isolated == '1' and turn .. ':history' or history
+  for first = 1, #calls, 16 do
+    local some = {unpack(calls, first, math.min(first + 15, #calls))}
     if step > 0 then
-      redis.call('RPUSH', history, redis.call('HGET', trace, call .. ':msg'))
-      redis.call('HDEL', trace, call .. ':msg')
+      local messages, fields = {}, {}
+      for i, c in ipairs(read_calls(some, {'msg'})) do
+        messages[i], fields[i] = c.msg, some[i] .. ':msg'
+      end
+      push(list, messages)
+      redis.call('HDEL', trace, unpack(fields))
     end
-    forget_work(call)
+    forget_work(some)
   end
-  redis.call('HSET', turn, 'absorbed', step)
 end
 
-local function ring_coordinator()
-  redis.call('HSET', turn, 'rung_at', now)
-  local fence = tonumber(redis.call('HGET', turn, 'fence'))
-  ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
+local function ring_coordinator(fence)
+  ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, tonumber(fence)}, tid)
 end
 
 local MAY_GO = {planned = true, approval = true, hold = true}
 
+-- The calls of this wave that are open, after those that may go now have been opened.
+local function open_wave(wave, calls, known, t, step)
+  local open, opening = {}, {}
+  for i, call in ipairs(calls) do
+    local c = known[i]
+    if tonumber(c.wave) == wave and not SETTLED[c.status] then
+      open[#open + 1] = c
+      if MAY_GO[c.status == 'parked' and c.park or c.status] then opening[#opening + 1] = {call = call, place = #open} end
+    end
+  end
+  local names = {}
+  for i, one in ipairs(opening) do names[i] = one.call end
+  for i, c in ipairs(read_calls(names, TO_OPEN)) do
+    open_call(names[i], c, t, step)
+    open[opening[i].place] = c
+  end
+  return open
+end
+
 -- Opens what may go now, and says whether the turn is parked by what is left. A turn that is being cancelled opens
 -- nothing: it ends once nothing runs in it. `open_calls` counts a wave's open calls while none of them is parked.
 local function open_waves()
-  local held = redis.call('HMGET', turn, 'step', 'n_calls', 'wave', 'waves', 'cancel')
-  local step, count, wave, waves = tonumber(held[1]), tonumber(held[2]), tonumber(held[3]), tonumber(held[4])
-  local fields = {}
-  for i = 0, count - 1 do
-    for _, part in ipairs({':status', ':wave', ':park'}) do fields[#fields + 1] = 'c' .. step .. '-' .. i .. part end
-  end
-  while wave <= waves do
-    local known, open, parked, awaits = redis.call('HMGET', trace, unpack(fields)), 0, 0, 'outside'
-    for i = 0, count - 1 do
-      local call, status, park_word = 'c' .. step .. '-' .. i, known[3 * i + 1], known[3 * i + 3]
-      if tonumber(known[3 * i + 2]) == wave and not SETTLED[status] then
-        if held[5] ~= '1' and MAY_GO[status == 'parked' and park_word or status] then
-          open_call(call, step)
-          local after = redis.call('HMGET', trace, call .. ':status', call .. ':park')
-          status, park_word = after[1], after[2]
-        end
-        if not SETTLED[status] then open = open + 1 end
-        if held[5] == '1' and status == 'running' then return end
-        if status == 'parked' then
-          parked = parked + 1
-          if park_word == 'approval' or park_word == 'hold' then awaits = 'people' end
-        end
+  local t = read(turn, {'step', 'n_calls', 'wave', 'waves', 'cancel', 'state', 'fence', 'holds', 'write_epoch', 'isolated'})
+  local step, wave, calls = tonumber(t.step), tonumber(t.wave), {}
+  for i = 1, tonumber(t.n_calls) do calls[i] = 'c' .. step .. '-' .. i - 1 end
+  local known = read_calls(calls, {'status', 'wave', 'park'})
+  while wave <= tonumber(t.waves) do
+    if t.cancel == '1' then
+      for _, c in ipairs(known) do
+        if tonumber(c.wave) == wave and c.status == 'running' then return end
+      end
+      redis.call('HSET', turn, 'rung_at', now)
+      return ring_coordinator(t.fence)
+    end
+    local open, parked, awaits = 0, 0, 'outside'
+    for _, c in ipairs(open_wave(wave, calls, known, t, step)) do
+      if not SETTLED[c.status] then open = open + 1 end
+      if c.status == 'parked' then
+        parked = parked + 1
+        if c.park == 'approval' or c.park == 'hold' then awaits = 'people' end
       end
     end
-    if held[5] == '1' then return ring_coordinator() end
     if open > 0 then
       redis.call('HSET', turn, 'wave', wave, 'open_calls', parked == 0 and open or 0)
-      if parked == open then return park_turn(awaits) end
-      return resume_turn(turn, budget, events, 'calls')
+      if parked == open then return park_turn(awaits, t.state) end
+      if t.state == 'parked' then resume_turn(turn, budget, events, 'calls') end
+      return
     end
     wave = wave + 1
   end
-  if held[5] ~= '1' then resume_turn(turn, budget, events, 'coordinator') end
-  absorb(step, count)
-  redis.call('HSET', turn, 'wave', wave, 'awaits', 'coordinator')
-  ring_coordinator()
+  if t.state == 'parked' and t.cancel ~= '1' then resume_turn(turn, budget, events, 'coordinator') end
+  absorb(step, calls, t.isolated)
+  redis.call('HSET', turn, 'absorbed', step, 'wave', wave, 'awaits', 'coordinator', 'rung_at', now)
+  ring_coordinator(t.fence)
 end
 
 -- A call of the wave has ended: the last one opens what comes next.
-local function count_down()
+local function count_down(cancel)
   local left = redis.call('HINCRBY', turn, 'open_calls', -1)
-  if left <= 0 or redis.call('HGET', turn, 'cancel') == '1' then open_waves() end
+  if left <= 0 or cancel == '1' then open_waves() end
 end
 -- @include lib/leave
