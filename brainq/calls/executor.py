@@ -61,12 +61,13 @@ class BoundedToolExecutor:
         if tool.spec.isolation == "process":
             return self.run_apart(tool, arguments, context)
         if tool.is_async:
-            return LoopCall(tool, arguments, context, partial(self._grace.of, tool, token), on_late).run()
+            return LoopCall(tool, arguments, context, self._grace, on_late).run()
         attempt = Attempt(context, on_late)
-        watch = Watch(time.monotonic() + left_s + self._grace.of(tool, token), partial(attempt.cut, on_cut))
+        due = time.monotonic() + left_s + self._grace.of(tool, is_cancelled=False)
+        watch = Watch(due, partial(attempt.cut, on_cut))
 
         def hasten() -> None:
-            watch.due = min(watch.due, time.monotonic() + self._grace.of(tool, token))
+            watch.due = min(watch.due, time.monotonic() + self._grace.of(tool, is_cancelled=True))
             self._watchdog.add(watch)
 
         self._watchdog.add(watch)

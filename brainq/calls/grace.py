@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brainq.calls.attempt import COOPERATIVE_GRACE_S, GRACE_S
-from brainq.tools.deadline import DeadlineToken
 from brainq.tools.tool import Tool
 
 
@@ -16,9 +15,9 @@ class Grace:
 
     cancel_s: float = COOPERATIVE_GRACE_S
 
-    def of(self, tool: Tool, token: DeadlineToken) -> float:
+    def of(self, tool: Tool, *, is_cancelled: bool) -> float:
         """Seconds."""
         usual = GRACE_S if tool.context_param is None else COOPERATIVE_GRACE_S
-        if token.is_cancelled and (tool.context_param is not None or not tool.spec.effect.is_read):
+        if is_cancelled and (tool.context_param is not None or not tool.spec.effect.is_read):
             return max(usual, self.cancel_s)
         return usual

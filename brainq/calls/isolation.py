@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from brainq.calls.child import load_outputs
@@ -72,7 +71,7 @@ class ToolProcesses:
             reply = child.ask(
                 _request(tool, arguments, context, token),
                 token,
-                partial(self._grace.of, tool, token),
+                lambda: self._grace.of(tool, is_cancelled=token.is_cancelled),
                 context.is_ready,
             )
             if reply is None:

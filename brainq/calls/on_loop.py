@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from brainq.calls.attempt import GRACE_S, Attempt, OnLate
 from brainq.calls.ended import Ended
+from brainq.calls.grace import Grace
 from brainq.calls.loop import tool_loop
 from brainq.tools.context import RunContext
 from brainq.tools.tool import Tool
@@ -19,23 +20,20 @@ _LONGEST_WAIT_S = 3_600.0  # lock waits have an upper bound; longer ones are tak
 
 
 class LoopCall:
-    """At its deadline it is cancelled, and abandoned if it does not end by that.
-
-    grace_s   how long it has after its token expired
-    """
+    """At its deadline it is cancelled, and abandoned if it does not end by that."""
 
     def __init__(
         self,
         tool: Tool,
         arguments: Mapping[str, Any],
         context: RunContext,
-        grace_s: Callable[[], float],
+        grace: Grace,
         on_late: OnLate | None,
     ) -> None:
         self._tool = tool
         self._arguments = arguments
         self._context = context
-        self._grace_s = grace_s
+        self._grace = grace
         self._attempt = Attempt(context, on_late)
         self._woken: SimpleQueue[None] = SimpleQueue()  # it ended, or its token was cancelled
         self._loop = tool_loop()
@@ -51,7 +49,7 @@ class LoopCall:
         while not self._has_ended and (remaining_s := token.remaining_s) > 0:
             self._wait(remaining_s)
         stop_listening()
-        if (grace_s := self._grace_s()) > GRACE_S:
+        if (grace_s := self._grace.of(self._tool, is_cancelled=token.is_cancelled)) > GRACE_S:
             self._wait_at_most(grace_s)
         if not self._has_ended:
             self._loop.call_soon_threadsafe(self._cancel)

@@ -115,16 +115,17 @@ class CallRunner:
             if tool is None:
                 return self._not_loaded(claim)
             token.end_within(min(claim.cap_ms, claim.remaining_ms) / 1000)
-            held.enter_context(self._beats.renew(partial(self._calls.beat, claim), token.cancel))
+            held.push(self._beats.renew(partial(self._calls.beat, claim), token.cancel))
+            # The workers that ran it before are gone, and this call may be what killed them.
+            runs_alone = claim.attempt > MOST_LOST and tool is not self._memory
             # What needs Redis comes before the intent: between that and the function nothing may fail.
-            call = self._call(claim, tool, token, held, abandon)
+            context = self._context(claim, tool, token, runs_alone=runs_alone)
+            call = RunningCall(claim, tool, context, self._settler, self._beats, self._lanes, held, abandon)
             if not claim.effect.is_read and (word := self._starts.start(claim)) != "started":
                 if word == "closed":  # a turn that is being cancelled waits for its calls: this one is over
                     self._settler.settle(claim, NEVER_STARTED, never_started(claim))
                 return "not started"
-            if self._runs_apart(claim, tool):
-                return call.run_apart(self._executor)
-            return call.run(self._executor)
+            return call.run_apart(self._executor) if runs_alone else call.run(self._executor)
 
     def _tool(self, claim: CallClaim) -> Tool | None:
         if claim.tool == MEMORY_TOOL and claim.step == 0:
@@ -140,14 +141,12 @@ class CallRunner:
         self._settler.settle(claim, outcome, report)
         return did_of("not loaded", report)
 
-    def _call(
-        self, claim: CallClaim, tool: Tool, token: DeadlineToken, held: ExitStack, abandon: Abandon
-    ) -> RunningCall:
+    def _context(self, claim: CallClaim, tool: Tool, token: DeadlineToken, *, runs_alone: bool) -> RunContext:
         session_id, turn_id = claim.session_id, claim.turn_id
         # A child process cannot note a token itself.
-        is_apart = tool.context_param and (tool.spec.isolation == "process" or self._runs_apart(claim, tool))
+        is_apart = tool.context_param and (tool.spec.isolation == "process" or runs_alone)
         new_token = new_outside_token(CallRef(session_id, turn_id, claim.call_id)) if is_apart else ""
-        context = RunContext(
+        return RunContext(
             session_id=session_id,
             turn_id=turn_id,
             call_id=claim.call_id,
@@ -161,8 +160,3 @@ class CallRunner:
             outside_token=self._calls.give_token(claim, new_token) if is_apart else "",
             give_token=partial(self._calls.give_token, claim),
         )
-        return RunningCall(claim, tool, context, self._settler, self._beats, self._lanes, held, abandon)
-
-    def _runs_apart(self, claim: CallClaim, tool: Tool) -> bool:
-        """The workers that ran it before are gone, and this call may be what killed them."""
-        return claim.attempt > MOST_LOST and tool is not self._memory

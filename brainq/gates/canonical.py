@@ -10,6 +10,8 @@ from typing import Any, cast
 
 HASH_CHARS = 32
 _MAYBE_FLOAT = re.compile(r"[0-9][.e]")
+# ASCII escapes: a lone surrogate, which models do send, could not be encoded for hashing otherwise.
+_encoded = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def canonical_json(value: Any) -> str:
@@ -18,10 +20,10 @@ def canonical_json(value: Any) -> str:
     Raises ValueError for NaN, infinity and what refers to itself, TypeError for what is no JSON, and
     RecursionError for what is nested too deep.
     """
-    text = _dump(value)
+    text = _encoded(value)
     # A float is always written with one of these; most arguments have none and are done here.
     if _MAYBE_FLOAT.search(text):
-        text = _dump(_with_whole_floats_as_ints(value))
+        text = _encoded(_with_whole_floats_as_ints(value))
     return text
 
 
@@ -38,11 +40,6 @@ def fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
 def hashes_of(tool: str, canonical: str) -> tuple[str, str]:
     """(args_hash, fingerprint) from text that `canonical_json` made."""
     return _short_hash(canonical), _short_hash(f"{tool}\0{canonical}")
-
-
-def _dump(value: Any) -> str:
-    # ASCII escapes: a lone surrogate, which models do send, could not be encoded for hashing otherwise.
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _with_whole_floats_as_ints(value: Any) -> Any:

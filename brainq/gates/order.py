@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from brainq.contracts.callbacks import PreToolHook, PreToolUse
 from brainq.contracts.message import ToolCall
@@ -38,7 +38,7 @@ class GateFacts:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """A call that may go on. `call.arguments` are final: rewritten by the hook, mended, valid.
+    """A call that may go on. Its `arguments`, also those in `call`, are final: rewritten by the hook, mended, valid.
 
     fingerprint   by which a repeat is known; empty where repeats are not looked for
     keys   what `keys_of` made of the arguments: lanes or resource keys
@@ -46,14 +46,11 @@ class Allowed:
 
     call: ToolCall
     spec: ToolSpec
+    arguments: dict[str, Any]
     args_hash: str
     fingerprint: str
     repairs: int = 0
     keys: tuple[str, ...] = ()
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        return cast("dict[str, Any]", self.call.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +137,9 @@ def _judge(call: ToolCall, bench: _Bench) -> Verdict:
         return Denied(call, ToolDenied(reason="validation", message=f"{error}.", repairs=valid.repairs))
     if valid.arguments is not call.arguments:
         call = call.model_copy(update={"arguments": valid.arguments})
-    return Allowed(call, spec, final[0], final[1] if spec.is_guarded else "", valid.repairs, keys)
+    return Allowed(
+        call, spec, valid.arguments, final[0], final[1] if spec.is_guarded else "", valid.repairs, keys
+    )
 
 
 def _canonical_if_json(arguments: dict[str, Any] | str) -> str | None:

@@ -122,7 +122,7 @@ class Keys:
 
     @property
     def lane_leases(self) -> str:
-        return f"{self.lanes}leases"
+        return f"{self.prefix}{{lanes}}:leases"
 
     @property
     def index(self) -> str:

@@ -125,19 +125,20 @@ class Script:
 
     def run(self, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
         """Run it with these, in the header's order. Raises ScriptError on an undeclared reply."""
-        return self.checked(self.send(keys, args))
-
-    def checked(self, reply: list[Any]) -> list[Any]:
+        run = self._client.execute_command
+        try:
+            reply: list[Any] = run("EVALSHA", self.sha, len(keys), *keys, *args)
+        except NoScriptError:
+            reply = run("EVAL", self.text, len(keys), *keys, *args)
         if reply[0] not in self._words:
             raise undeclared(self.signature.name, reply[0], self._words)
         return reply
 
-    def send(self, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
-        run = self._client.execute_command
-        try:
-            return cast(list[Any], run("EVALSHA", self.sha, len(keys), *keys, *args))
-        except NoScriptError:
-            return cast(list[Any], run("EVAL", self.text, len(keys), *keys, *args))
+    def checked(self, reply: list[Any]) -> list[Any]:
+        """A reply that came by another way. Raises as `run`."""
+        if reply[0] not in self._words:
+            raise undeclared(self.signature.name, reply[0], self._words)
+        return reply
 
 
 def undeclared(name: str, replied: object, declared: Iterable[str]) -> ScriptError:
@@ -230,7 +231,7 @@ class LoadedScripts:
 
     def _tried(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any] | ResponseError:
         try:
-            return self._scripts[name].send(keys, args)
+            return self._scripts[name].run(keys, args)
         except ResponseError as refused:
             return refused
 

@@ -32,7 +32,10 @@ def outcome_text(outcome: ToolOutcome) -> tuple[str, bool]:
     """(text for the model, is_error). Texts stay as they are, other values become compact JSON."""
     match outcome:
         case ToolSuccess():
-            return _success(outcome), False
+            value = outcome.value
+            if not isinstance(value, str):
+                value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            return f"{value}\n{_PARTIAL}" if outcome.partial else value, False
         case ToolFailure():
             again = " You may try again." if outcome.retryable else ""
             if outcome.own_words:
@@ -92,12 +95,6 @@ _UNKNOWN = (
     "Do not simply repeat it; first look whether its effect is there."
 )
 _PARTIAL = "[incomplete: the tool ran out of time and returned what it had]"
-
-
-def _success(outcome: ToolSuccess) -> str:
-    value = outcome.value
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return f"{text}\n{_PARTIAL}" if outcome.partial else text
 
 
 def _timeout(outcome: ToolTimeout) -> str:

@@ -12,11 +12,15 @@ from brainq.tools.tool import Tool
 
 
 class ToolRegistry(Mapping[str, Tool]):
-    """Name -> Tool, in the order of adding. Filled while a brain's module is imported, then only read."""
+    """Name -> Tool, in the order of adding. Filled while a brain's module is imported, then only read.
+
+    specs   name -> ToolSpec, read-only: what gates, scheduler and model need to know
+    """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
         self._specs: dict[str, ToolSpec] = {}
+        self.specs: Mapping[str, ToolSpec] = MappingProxyType(self._specs)
         for tool in tools:
             self.add(tool)
 
@@ -33,11 +37,6 @@ class ToolRegistry(Mapping[str, Tool]):
             )
         self._tools[tool.name] = tool
         self._specs[tool.name] = tool.spec
-
-    @property
-    def specs(self) -> Mapping[str, ToolSpec]:
-        """Name -> ToolSpec, read-only: what gates, scheduler and model need to know."""
-        return MappingProxyType(self._specs)
 
     def __getitem__(self, name: str) -> Tool:
         return self._tools[name]

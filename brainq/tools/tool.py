@@ -49,20 +49,13 @@ class Tool:
     def name(self) -> str:
         return self.spec.name
 
-    def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The keywords to call the function with, without the context.
-
-        Raises pydantic's ValidationError where a value does not fit its annotation.
-        """
-        return dict(arguments) if self.binder is None else self.binder.bind(arguments)
-
     def keywords(self, arguments: Mapping[str, Any], context: RunContext) -> dict[str, Any]:
         """The keywords to call the function with.
 
-        Raises as `bind`, and ToolError for an argument with the name of the context's parameter: a given schema may let
-        any name through.
+        Raises pydantic's ValidationError where a value does not fit its annotation, and ToolError for an argument with
+        the name of the context's parameter: a given schema may let any name through.
         """
-        keywords = self.bind(arguments)
+        keywords = dict(arguments) if self.binder is None else self.binder.bind(arguments)
         if self.context_param is None:
             return keywords
         if self.context_param in keywords:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from brainq.calls.running import RunningCall
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import CallClaim, CallRef
 from brainq.contracts.effect import Effect
@@ -20,6 +21,7 @@ from brainq.upkeep.rescue import LOST, UNKNOWN, AskAgain, GiveUp, judge
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.pump import Bell, Pump
+from tests.support.stand_in import stand_in
 from tests.support.wait import wait_until
 
 Pumps = Callable[..., Pump]
@@ -292,7 +294,18 @@ def test_p7_a_thawed_attempt_does_not_free_the_lane_of_the_next_one(pumps: Pumps
     assert tool is not None
     runner: Any = frozen.wiring.runner
     with ExitStack() as held:
-        thawed = runner._call(claimed, tool, DeadlineToken(5), held, abandon=None)
+        context = runner._context(claimed, tool, DeadlineToken(5), runs_alone=False)
+        wiring: Any = frozen.wiring
+        thawed = RunningCall(
+            claimed,
+            tool,
+            context,
+            runner._settler,
+            wiring.beats,
+            wiring.state.lanes,
+            held,
+            abandon=stand_in(None),
+        )
         assert thawed.run(runner._executor) == "lost"
     (holder,) = pump.wiring.state.lanes.line("session:s1")
     assert holder == ref(handle)

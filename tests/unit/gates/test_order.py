@@ -52,7 +52,8 @@ def refuse(use: PreToolUse) -> Deny:
 
 def test_a_good_call_is_allowed_with_its_hashes() -> None:
     asked = call("look", {"n": 1})
-    assert judge(asked) == [Allowed(asked, TOOLS["look"], args_hash({"n": 1}), fingerprint("look", {"n": 1}))]
+    hashes = (args_hash({"n": 1}), fingerprint("look", {"n": 1}))
+    assert judge(asked) == [Allowed(asked, TOOLS["look"], {"n": 1}, *hashes)]
 
 
 def test_mended_arguments_are_final() -> None:

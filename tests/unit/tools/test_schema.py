@@ -17,6 +17,7 @@ from brainq.errors import ToolSchemaError
 from brainq.tools.context import RunContext
 from brainq.tools.schema import read_signature
 from brainq.tools.tool import make_tool
+from tests.support.stand_in import stand_in
 
 
 class Colour(enum.Enum):
@@ -87,13 +88,14 @@ def test_rich_types_become_schemas_and_come_back() -> None:
     assert properties["note"]["description"] == "said aloud"
     assert set(tool.spec.parameters["$defs"]["Filter"]["properties"]) == {"field", "title", "values"}
     assert "Filter" not in json.dumps(tool.spec.parameters["$defs"]["Filter"]), "titles cost tokens"
-    assert tool.bind(
+    assert tool.keywords(
         {
             "colour": "blue",
             "when": "2024-02-29",
             "point": {"x": 1},
             "filters": [{"field": "f", "values": ["v"]}],
-        }
+        },
+        stand_in(None),
     ) == {
         "colour": Colour.BLUE,
         "when": datetime.date(2024, 2, 29),
@@ -135,7 +137,7 @@ def test_parameters_may_have_names_that_models_use_for_themselves() -> None:
 
     given = {"copy": 1, "json": "x", "model_config": 2, "_hidden": 3}
     assert list(tool.spec.parameters["properties"]) == ["copy", "json", "model_config", "_hidden", "schema"]
-    assert tool.bind(given) == given
+    assert tool.keywords(given, stand_in(None)) == given
 
 
 def star_args(*names: str) -> None: ...
@@ -176,7 +178,7 @@ def test_a_default_that_is_no_json_is_left_out_of_the_schema() -> None:
 
     tool = make_tool(odd)
     assert "default" not in tool.spec.parameters["properties"]["a"]
-    assert tool.bind({}) == {}
+    assert tool.keywords({}, stand_in(None)) == {}
 
 
 def in_google_style(path: str, limit: int) -> None:

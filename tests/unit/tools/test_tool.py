@@ -16,6 +16,7 @@ from brainq.tools.deadline import DeadlineToken
 from brainq.tools.errors import ToolError
 from brainq.tools.registry import ToolRegistry
 from brainq.tools.tool import Tool, make_tool
+from tests.support.stand_in import stand_in
 
 
 def write(path: str, text: str, ctx: RunContext) -> None:
@@ -79,7 +80,7 @@ def test_a_schema_from_elsewhere_is_taken_as_it_is() -> None:
     tool = make_tool(call, name="remote", description="Far away.", parameters=schema)
 
     assert tool.spec.parameters == schema
-    assert tool.bind({"weird-name": "x"}) == {"weird-name": "x"}
+    assert tool.keywords({"weird-name": "x"}, stand_in(None)) == {"weird-name": "x"}
 
 
 @pytest.mark.parametrize(
