@@ -249,6 +249,25 @@ def test_a_worker_that_dies_while_reflecting_does_not_reflect_again(
     assert result.input_tokens == sum(spend.input_tokens for spend in result.spends)
 
 
+def of_shelves(model: Watched) -> tuple[Brain, list[int]]:
+    """A brain whose window is full after a few looks at shelves, and the shelves that were looked at."""
+    limits = Limits(max_steps=20, max_tool_calls=20, max_context_tokens=2000)
+    brain = Brain("b", model.provider, "Find it.", limits=limits)
+    looked: list[int] = []
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def shelf(number: int) -> str:  # pyright: ignore[reportUnusedFunction]
+        """Look at a shelf.
+
+        Args:
+            number: which
+        """
+        looked.append(number)
+        return f"shelf {number}: " + "dust " * 200
+
+    return brain, looked
+
+
 def test_a_full_context_is_compacted_and_sql_keeps_all(pumps: Pumps) -> None:
     """Long results over many steps stay under the window; the summary says what went before."""
 
@@ -259,22 +278,7 @@ def test_a_full_context_is_compacted_and_sql_keeps_all(pumps: Pumps) -> None:
     model = Watched(
         *(calls(("shelf", {"number": n})) for n in range(12)), says("nothing"), auxiliary=summarise
     )
-    brain = Brain(
-        "b",
-        model.provider,
-        "Find it.",
-        limits=Limits(max_steps=20, max_tool_calls=20, max_context_tokens=2000),
-    )
-
-    @brain.tool(effect=Effect.READ_ONLY)
-    def shelf(number: int) -> str:  # pyright: ignore[reportUnusedFunction]
-        """Look at a shelf.
-
-        Args:
-            number: which
-        """
-        return f"shelf {number}: " + "dust " * 200
-
+    brain, _ = of_shelves(model)
     pump = pumps(brain)
     handle = pump.submit("s1", "Where is the lamp?")
     result = pump.finish(handle)
@@ -323,20 +327,7 @@ def test_a_brain_with_many_tools_shows_a_turn_the_same_few(pumps: Pumps) -> None
 def test_what_a_compaction_took_away_may_be_read_again(pumps: Pumps) -> None:
     asked = [calls(("shelf", {"number": n})) for n in range(12)]
     model = Watched(*asked, calls(("shelf", {"number": 0})), says("dust"), auxiliary=lambda _: says("so far"))
-    limits = Limits(max_steps=20, max_tool_calls=20, max_context_tokens=2000)
-    brain = Brain("b", model.provider, limits=limits)
-    looked: list[int] = []
-
-    @brain.tool(effect=Effect.READ_ONLY)
-    def shelf(number: int) -> str:  # pyright: ignore[reportUnusedFunction]
-        """Look at a shelf.
-
-        Args:
-            number: which
-        """
-        looked.append(number)
-        return f"shelf {number}: " + "dust " * 200
-
+    brain, looked = of_shelves(model)
     pump = pumps(brain)
     handle = pump.submit("s1", "Where is the lamp?")
     assert pump.finish(handle).text == "dust"
@@ -349,19 +340,7 @@ def test_a_context_that_sql_does_not_keep_is_not_compacted(
     model = Watched(
         *(calls(("shelf", {"number": n})) for n in range(8)), says("dust"), auxiliary=lambda _: says("x")
     )
-    brain = Brain(
-        "b", model.provider, limits=Limits(max_steps=20, max_tool_calls=20, max_context_tokens=2000)
-    )
-
-    @brain.tool(effect=Effect.READ_ONLY)
-    def shelf(number: int) -> str:  # pyright: ignore[reportUnusedFunction]
-        """Look at a shelf.
-
-        Args:
-            number: which
-        """
-        return f"shelf {number}: " + "dust " * 200
-
+    brain, _ = of_shelves(model)
     pump = pumps(brain)
 
     def away(*_: Any) -> None:

@@ -124,9 +124,12 @@ def test_redis_has_another_epoch_once_it_was_emptied(pump: Pump) -> None:
 
 
 def test_one_sweeper_compares_until_it_no_longer_asks(pumps: Pumps) -> None:
-    one, other = (pumps(brain_of(Watched(WRITE, says("done")))).wiring.state.index for _ in range(2))
-    assert one.take_comparing(0.3)
-    assert not other.take_comparing(0.3)
-    assert one.take_comparing(0.3)
-    wait_until(lambda: other.take_comparing(0.3), "the other one compares")
-    assert not one.take_comparing(0.3)
+    state, beside = (pumps(brain_of(Watched(WRITE, says("done")))).wiring.state for _ in range(2))
+    one, other = state.index, beside.index
+    assert one.take_comparing(60.0)
+    assert not other.take_comparing(60.0)
+    assert one.take_comparing(60.0)
+    assert 0 < state.redis.pttl(state.keys.sweeping) <= 60_000
+    state.redis.delete(state.keys.sweeping)  # it asked no more for so long
+    assert other.take_comparing(60.0)
+    assert not one.take_comparing(60.0)

@@ -190,18 +190,34 @@ def test_a_function_whose_end_cannot_be_told_keeps_its_lanes_no_longer(
         raise ConnectionError("Redis is away")
 
     tried: list[str] = []
+    rounds: list[int] = []
+
+    def probe() -> str:
+        rounds.append(rig.lanes.beats)
+        return "OK"
+
+    def beaten() -> int:
+        """The beats of the lanes after a whole round more: the second from now has begun after it."""
+        wanted = len(rounds) + 2
+
+        def is_over() -> bool:
+            rig.beats.beat_now()
+            return len(rounds) >= wanted
+
+        wait_until(is_over, "all were beaten")
+        return rig.lanes.beats
+
     rig.claim("write", Effect.LOCAL_WRITE)
     rig.run()
     rig.calls.settle = away
-    release.set()
-    wait_until(lambda: bool(tried), "its end was to be told")
-
-    def is_silent() -> bool:
+    with rig.beats.renew(probe, lambda _: None):
         before = rig.lanes.beats
-        rig.beats.beat_now()
-        return rig.lanes.beats == before
-
-    wait_until(is_silent, "a sweeper may free its lanes")
+        assert beaten() > before, "its lanes are kept while it runs"
+        release.set()
+        wait_until(lambda: bool(tried), "its end was to be told")
+        beaten()
+        before = rig.lanes.beats
+        assert beaten() == before, "a sweeper may free its lanes"
 
 
 @pytest.mark.parametrize("outcome", ["returns", "raises", "cancelled"])
