@@ -27,7 +27,7 @@ if edit ~= '' then
   redis.call('HSET', trace, call .. ':spec', other.spec, call .. ':hash', other.hash, call .. ':fp', other.fp,
     call .. ':lanes', other.lanes, call .. ':edited', '1')
 end
-emit(turn, events, 'approval.decided', {call = call, decision = decision, edited = edit ~= ''})
+emit(events, 'approval.decided', {call = call, decision = decision, edited = edit ~= ''})
 -- A call whose wave has not come yet meets the decision when it does.
 if held[4] == 'parked' then open_waves() end
 return {decision == 'approved' and 'APPROVED' or 'DENIED'}

@@ -17,6 +17,6 @@ if spend ~= '' then
   add_usage(budget, input, output, cache_read, cache_creation, cost)
   redis.call('RPUSH', spends, spend)
 end
-emit(turn, events, kind, cjson.decode(data))
+emit(events, kind, cjson.decode(data))
 ring_again(turn, sid, tid, fence)
 return {'COMMITTED'}

@@ -24,5 +24,5 @@ if c.effect ~= 'read_only' and hold_word(t.holds) then
 end
 redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
   call .. ':started_at', now)
-emit(turn, events, 'call.running', {call = call, tool = c.tool, attempt = attempt})
+emit(events, 'call.running', {call = call, tool = c.tool, attempt = attempt})
 return {'GO', c.spec, tonumber(c.cap_ms), remaining_ms, c.effect, c.tool, tonumber(t.step), c.edited or '0'}

@@ -27,6 +27,6 @@ if spend ~= '' then
   add_usage(budget, input, output, cache_read, cache_creation, cost)
   redis.call('RPUSH', spends, spend)
 end
-emit(turn, events, 'compaction', cjson.decode(data))
+emit(events, 'compaction', cjson.decode(data))
 ring_again(turn, sid, tid, fence)
 return {'COMPACTED'}

@@ -17,5 +17,5 @@ holds[hold] = {ends = now + timeout_ms, policy = policy, reason = reason, kind =
 redis.call('HSET', turn, 'holds', cjson.encode(holds))
 if hold_kind == 'readiness' then redis.call('HSET', turn, 'readiness', hold) end
 look_within(sid, tid, timeout_ms + 1)
-emit(turn, events, 'hold.placed', {hold = hold, reason = reason, kind = hold_kind})
+emit(events, 'hold.placed', {hold = hold, reason = reason, kind = hold_kind})
 return {'HELD'}

@@ -14,7 +14,7 @@ local holds = held[2] and held[2] ~= '' and cjson.decode(held[2]) or {}
 if not holds[hold] then return {'ABSENT'} end
 holds[hold] = nil
 redis.call('HSET', turn, 'holds', next(holds) and cjson.encode(holds) or '')
-emit(turn, events, 'hold.released', {hold = hold})
+emit(events, 'hold.released', {hold = hold})
 local awaits_calls = (held[1] == 'active' or held[1] == 'parked') and tonumber(held[3] or 0) > 0 and held[4] ~= held[5]
 if awaits_calls then open_waves() end
 return {'RELEASED'}

@@ -17,5 +17,5 @@ if waiting >= most or (waiting > 0 and bytes + #item > most_bytes) then return {
 redis.call('RPUSH', mailbox, item)
 redis.call('HSET', turn, 'mail_bytes', bytes + #item)
 redis.call('HSET', receipts, message_id, 'accepted')
-emit(turn, events, 'input.accepted', {input = message_id})
+emit(events, 'input.accepted', {input = message_id})
 return {'ACCEPTED'}

@@ -11,5 +11,5 @@ local t = read(turn, {'state', 'ending'})
 if t.state ~= 'closing' then return {t.state == t.ending and t.state and 'ALREADY' or 'OPEN'} end
 redis.call('SET', result, body)
 redis.call('HSET', turn, 'state', t.ending, 'result_at', now)
-emit(turn, events, 'result', cjson.decode(data))
+emit(events, 'result', cjson.decode(data))
 return {'PUBLISHED'}

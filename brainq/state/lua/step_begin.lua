@@ -23,7 +23,7 @@ local step, is_repeat, thinks = tonumber(t.step) + 1, t.asked == asked, t.thinki
 if is_repeat and thinks then return {'GO', step, tonumber(t.attempt)} end
 
 local function spent(what)
-  if not is_repeat then emit(turn, events, 'budget', {spent = what}) end
+  if not is_repeat then emit(events, 'budget', {spent = what}) end
   redis.call('HSET', turn, 'asked', asked, 'thinking', '0')
   return {'SPENT', what}
 end
@@ -42,11 +42,11 @@ for _ = 1, drain do
   redis.call('HINCRBY', turn, 'mail_bytes', -#item)
   local input = cjson.decode(item).client_message_id
   redis.call('HSET', receipts, input, 'consumed ' .. step)
-  emit(turn, events, 'input.consumed', {input = input, step = step})
+  emit(events, 'input.consumed', {input = input, step = step})
 end
 use_own_history(t.isolated)
 push(history, items)
-if full > 0 and most_full == 0 then emit(turn, events, 'notice', {context_full = full, step = step}) end
+if full > 0 and most_full == 0 then emit(events, 'notice', {context_full = full, step = step}) end
 if ready ~= '' then set_readiness(ready) end
-emit(turn, events, 'step.started', {step = step, attempt = attempt})
+emit(events, 'step.started', {step = step, attempt = attempt})
 return {'GO', step, attempt}

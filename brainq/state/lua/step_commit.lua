@@ -33,14 +33,14 @@ if #ids > 0 then
 end
 
 push(history, {item, unpack(notes)})
-if tail ~= '' then emit(turn, events, 'text.delta', {step = step, attempt = tonumber(t.attempt), text = tail}) end
+if tail ~= '' then emit(events, 'text.delta', {step = step, attempt = tonumber(t.attempt), text = tail}) end
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 redis.call('RPUSH', spends, spend)
 learn_ratio(session, t.estimate, input)
 local waves, asked = plan_calls(plan)
 goes_on(turn, 'step', step, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'thinking', '0', 'awaits', 'calls', 'owner', '')
 if problem ~= '' then redis.call('HINCRBY', turn, 'problem:' .. problem, 1) end
-emit(turn, events, 'step.ended', {step = step, calls = #plan, plan = asked, input_tokens = input, output_tokens = output,
+emit(events, 'step.ended', {step = step, calls = #plan, plan = asked, input_tokens = input, output_tokens = output,
   problem = problem ~= '' and problem or nil})
 for _, call in ipairs(plan) do
   if call.denied ~= '' then end_call(call.id, 'denied', call.message, call.denied, 0, call.tool) end

@@ -11,5 +11,5 @@ REPLY  OK | LOST
 if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('HGET', turn, 'part') == part then return {'OK'} end
 redis.call('HSET', turn, 'part', part)
-emit(turn, events, 'text.delta', {step = step, attempt = attempt, text = text})
+emit(events, 'text.delta', {step = step, attempt = attempt, text = text})
 return {'OK'}

@@ -11,5 +11,5 @@ REPLY  OK | LOST
 if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('HGET', turn, 'part') == part then return {'OK'} end
 redis.call('HSET', turn, 'part', part)
-emit(turn, events, 'step.retried', {step = step, attempt = attempt, kind = kind, wait_ms = wait_ms})
+emit(events, 'step.retried', {step = step, attempt = attempt, kind = kind, wait_ms = wait_ms})
 return {'OK'}

@@ -28,7 +28,7 @@ local inputs = redis.call('LRANGE', mailbox, 0, -1)
 if stop_reason == 'answered' and item ~= '' and may_go_on(inputs, t.cancel) then return {'MORE'} end
 
 if tail ~= '' then
-  emit(turn, events, 'text.delta', {step = t.step + 1, attempt = tonumber(t.attempt), text = tail})
+  emit(events, 'text.delta', {step = t.step + 1, attempt = tonumber(t.attempt), text = tail})
 end
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 if spend ~= '' then redis.call('RPUSH', spends, spend) end
@@ -50,11 +50,11 @@ redis.call('HSET', turn, 'end_at', length + trimmed)
 if ending == 'completed' and not t.number then
   redis.call('HSET', turn, 'number', redis.call('HINCRBY', session, 'turns', 1))
 end
-local bounced = bounce_all(inputs, turn, events, mailbox, receipts)
+local bounced = bounce_all(inputs, events, mailbox, receipts)
 if last ~= '' then redis.call('HSET', turn, 'last_agent_message', last) end
 if diff ~= '' then
   redis.call('HSET', turn, 'diff', diff)
-  emit(turn, events, 'turn.diff', {diff = diff})
+  emit(events, 'turn.diff', {diff = diff})
 end
 close_turn(turn, events, sid, tid, ending, stop_reason, text, failure, first_step)
 

@@ -18,6 +18,6 @@ local waves, asked = plan_calls(plan)
 goes_on(turn, 'opening_until', now + opening_ms, 'opening_ms', opening_ms, 'n_calls', #plan, 'wave', 1, 'waves', waves,
   'awaits', 'calls', 'owner', '')
 look_within(sid, tid, opening_ms + 1)
-emit(turn, events, 'turn.opening', {plan = asked})
+emit(events, 'turn.opening', {plan = asked})
 open_waves()
 return {'OPENED'}

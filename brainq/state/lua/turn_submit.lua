@@ -45,7 +45,7 @@ local length = front and redis.call('LPUSH', waiting, tid) or redis.call('RPUSH'
 redis.call('PERSIST', session)
 local ahead = front and 1 or length
 look_within(sid, tid, SELDOM_MS)
-emit(turn, events, 'turn.queued', {ahead = ahead})
+emit(events, 'turn.queued', {ahead = ahead})
 if front and live then
   stopped[#stopped + 1] = live
   cancel_live(base .. live, sid, live, 'interrupted by turn ' .. tid, channel)

@@ -59,7 +59,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "settles count no call twice": ("call_settle", "if left <= 0 or", "if left < 0 or"),
     "turn_end seals no mailbox": (
         "turn_end",
-        "local bounced = bounce_all(inputs, turn, events, mailbox, receipts)",
+        "local bounced = bounce_all(inputs, events, mailbox, receipts)",
         "local bounced = {}",
     ),
     "step_begin drains nothing": (

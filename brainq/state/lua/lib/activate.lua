@@ -10,7 +10,7 @@ local function hold_until_ready(turn_key, events_key, id, hold)
   holds = holds and holds ~= '' and cjson.decode(holds) or {}
   holds[id] = {ends = now + hold.timeout_ms, policy = hold.policy, reason = hold.reason, kind = 'readiness'}
   redis.call('HSET', turn_key, 'holds', cjson.encode(holds), 'readiness', id)
-  emit(turn_key, events_key, 'hold.placed', {hold = id, reason = hold.reason, kind = 'readiness'})
+  emit(events_key, 'hold.placed', {hold = id, reason = hold.reason, kind = 'readiness'})
 end
 
 -- A flag that is not ready yet becomes a hold of the turn. Where there is none the turn is ready.
@@ -42,7 +42,7 @@ local function activate(session_key, turn_key, budget_key, events_key, flags_key
     redis.call('PERSIST', flags_key)
     redis.call('PERSIST', readiness_key)
   end
-  emit(turn_key, events_key, 'turn.active', {deadline_in_ms = timeout_ms})
+  emit(events_key, 'turn.active', {deadline_in_ms = timeout_ms})
   if t.said and t.said ~= '' then
     if t.said ~= 'ready' then
       local hold = cjson.decode(t.said)

@@ -14,7 +14,7 @@ end
 local function dispatch(call, c)
   local attempt = tonumber(c.attempt)
   redis.call('HSET', trace, call .. ':status', 'dispatched', call .. ':dispatched_at', now, call .. ':rung_at', now)
-  emit(turn, events, 'call.dispatched', {call = call, attempt = attempt})
+  emit(events, 'call.dispatched', {call = call, attempt = attempt})
   ring(c.effect, sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid, c.tool)
   c.status = 'dispatched'
 end
@@ -22,7 +22,7 @@ end
 local function end_call(call, status, message, detail, latency_ms, tool)
   redis.call('HSET', trace, call .. ':status', status, call .. ':ended_at', now,
     call .. ':msg', message, call .. ':detail', detail, call .. ':latency', latency_ms)
-  emit(turn, events, 'call.ended', {call = call, tool = tool or '', status = status, latency_ms = latency_ms,
+  emit(events, 'call.ended', {call = call, tool = tool or '', status = status, latency_ms = latency_ms,
     detail = detail})
 end
 
@@ -71,6 +71,6 @@ local function open_call(call, c, t, step)
   end
   if take_lanes(sid .. ' ' .. tid .. ' ' .. call, c.lanes) then return dispatch(call, c) end
   redis.call('HSET', trace, call .. ':status', 'waiting')
-  emit(turn, events, 'call.waiting', {call = call})
+  emit(events, 'call.waiting', {call = call})
   c.status = 'waiting'
 end

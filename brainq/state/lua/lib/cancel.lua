@@ -20,14 +20,14 @@ local function cancel_queued(waiting_key, turn_key, sid, tid, reason, first_step
   redis.call('HSET', turn_key, 'cancel', '1')
   local mailbox_key = turn_key .. ':mailbox'
   local inputs = redis.call('LRANGE', mailbox_key, 0, -1)
-  bounce_all(inputs, turn_key, turn_key .. ':events', mailbox_key, turn_key .. ':receipts')
+  bounce_all(inputs, turn_key .. ':events', mailbox_key, turn_key .. ':receipts')
   close_turn(turn_key, turn_key .. ':events', sid, tid, 'cancelled', 'cancelled', '', reason, first_step)
 end
 
 local function cancel_live(turn_key, sid, tid, reason, channel)
   if redis.call('HGET', turn_key, 'cancel') == '1' then return end
   redis.call('HSET', turn_key, 'cancel', '1', 'cancel_at', now, 'cancel_reason', reason, 'rung_at', now)
-  emit(turn_key, turn_key .. ':events', 'turn.cancelling', {reason = reason})
+  emit(turn_key .. ':events', 'turn.cancelling', {reason = reason})
   resume_turn(turn_key, turn_key .. ':budget', turn_key .. ':events', 'calls')
   look_within(sid, tid, SOON_MS)
   redis.call('PUBLISH', channel, sid .. ' ' .. tid)

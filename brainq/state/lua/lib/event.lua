@@ -2,7 +2,7 @@
 -- a stream: its length is the number of its newest event.
 -- @include lib/now
 local event_count = {}
-local function emit(turn_key, events_key, kind, data)
+local function emit(events_key, kind, data)
   local seq = (event_count[events_key] or redis.call('XLEN', events_key)) + 1
   event_count[events_key] = seq
   redis.call('XADD', events_key, seq .. '-0', 'kind', kind, 'at', now, 'data', cjson.encode(data))

@@ -6,7 +6,7 @@ local function close_turn(turn_key, events_key, sid, tid, ending, stop_reason, t
   redis.call('HSET', turn_key, 'state', 'closing', 'awaits', 'finalizer', 'owner', '', 'thinking', '0',
     'ending', ending, 'stop_reason', stop_reason, 'text', text, 'error', failure, 'closing_at', now,
     'fin_step', first_step, 'fin_fence', 0, 'fin_tries', 0, 'fin_owner', '', 'fin_rung', now)
-  emit(turn_key, events_key, 'turn.closing', {ending = ending, stop_reason = stop_reason})
+  emit(events_key, 'turn.closing', {ending = ending, stop_reason = stop_reason})
   look_within(sid, tid, RERING_MS)
   ring('finalize', sid, tid, 'final.' .. first_step .. '.0', {sid, tid, first_step}, tid)
 end

@@ -18,7 +18,7 @@ local function give_back(kept)
     else
       local kind = brake.kind == 'flag' and 'readiness' or 'hold'
       holds[brake.id] = {ends = now + brake.left_ms, policy = brake.policy, reason = brake.reason, kind = kind}
-      emit(turn, events, 'hold.placed', {hold = brake.id, reason = brake.reason, kind = kind})
+      emit(events, 'hold.placed', {hold = brake.id, reason = brake.reason, kind = kind})
       if kind == 'readiness' then
         give_back_flag(brake.id, {timeout_ms = brake.timeout_ms, policy = brake.policy, reason = brake.reason, turn = tid})
         redis.call('HSET', turn, 'flag', brake.id, 'readiness', brake.id)
@@ -30,7 +30,7 @@ local function give_back(kept)
     redis.call('RPUSH', mailbox, input.item)
     redis.call('HINCRBY', turn, 'mail_bytes', #input.item)
     redis.call('HSET', receipts, input.id, 'accepted')
-    emit(turn, events, 'input.accepted', {input = input.id})
+    emit(events, 'input.accepted', {input = input.id})
   end
   return cancelled
 end

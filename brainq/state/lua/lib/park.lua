@@ -24,7 +24,7 @@ local function ask_word(call, c)
   if c.ask ~= 'pending' then return c.ask end
   if now < tonumber(c.ask_ends) then return 'wait' end
   redis.call('HSET', trace, call .. ':ask', 'expired')
-  emit(turn, events, 'approval.decided', {call = call, decision = 'expired'})
+  emit(events, 'approval.decided', {call = call, decision = 'expired'})
   return 'expired'
 end
 
@@ -32,7 +32,7 @@ end
 local function park(call, c, why, ends)
   redis.call('HSET', trace, call .. ':status', 'parked', call .. ':park', why, call .. ':park_ends', ends)
   look_within(sid, tid, tonumber(ends) - now + 1)
-  if c.status ~= 'parked' or c.park ~= why then emit(turn, events, 'call.parked', {call = call, why = why}) end
+  if c.status ~= 'parked' or c.park ~= why then emit(events, 'call.parked', {call = call, why = why}) end
   c.status, c.park = 'parked', why
 end
 
@@ -42,5 +42,5 @@ local function park_turn(awaits, state)
     return
   end
   redis.call('HSET', turn, 'state', 'parked', 'awaits', awaits, 'parked_at', now)
-  emit(turn, events, 'turn.parked', {awaits = awaits})
+  emit(events, 'turn.parked', {awaits = awaits})
 end

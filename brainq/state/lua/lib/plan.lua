@@ -16,7 +16,7 @@ local function plan_calls(plan)
       status = 'planned'})
     if call.ask_ms then
       note(id, {ask = 'pending', ask_ends = now + call.ask_ms, ask_reason = call.ask_reason, ask_at = now})
-      emit(turn, events, 'approval.requested',
+      emit(events, 'approval.requested',
         {call = id, tool = call.tool, effect = call.effect, reason = call.ask_reason, expires_in_ms = call.ask_ms})
     end
     asked[#asked + 1] = {call = id, tool = call.tool, effect = call.effect}

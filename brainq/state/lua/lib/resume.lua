@@ -9,5 +9,5 @@ local function resume_turn(turn_key, budget_key, events_key, awaits)
   redis.call('HINCRBY', turn_key, 'parked_ms', parked_ms)
   redis.call('HINCRBY', budget_key, 'deadline', parked_ms)
   look_within(held[3], held[4], RERING_MS)
-  emit(turn_key, events_key, 'turn.resumed', {parked_ms = parked_ms})
+  emit(events_key, 'turn.resumed', {parked_ms = parked_ms})
 end

@@ -43,7 +43,7 @@ local function close_calls(t)
       if status == 'unknown' then said = said .. ' Whether it took effect is not known.' end
       redis.call('HSET', trace, call .. ':status', status, call .. ':ended_at', now, call .. ':latency', took_ms)
       if known[8] == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
-      emit(turn, events, 'call.ended', {call = call, tool = known[2], status = status, latency_ms = took_ms, detail = ''})
+      emit(events, 'call.ended', {call = call, tool = known[2], status = status, latency_ms = took_ms, detail = ''})
       known[5] = cjson.encode({role = 'tool', call_id = call, name = known[2], content = said,
         is_error = true, turn = tid, step = step})
       if known[1] == 'parked' and known[6] == 'child' then children[#children + 1] = known[7] end
