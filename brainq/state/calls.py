@@ -262,6 +262,13 @@ class RedisCalls:
             return None
         return status, tool, Effect(effect), int(attempt), again == "1", int(ref.call_id[1:].split("-")[0])
 
+    def rung_again_ms(self, ref: CallRef) -> int | None:
+        """When the doorbell of a call that runs was rung again last; None when it was rung once."""
+        key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
+        fields = [f"{ref.call_id}:rung_at", f"{ref.call_id}:dispatched_at"]
+        rung_at, dispatched_at = cast("list[str | None]", self._run.client.hmget(key, fields))
+        return None if rung_at is None or rung_at == dispatched_at else int(rung_at)
+
     def arguments(self, ref: CallRef) -> dict[str, Any]:
         """The arguments of a call that has not ended; empty once they are gone."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"

@@ -25,10 +25,15 @@ class TaskEvents:
     def turn(self, session_id: str, turn_id: str, fence: int, did: str) -> None:
         self._failed(f"{turn_id}.end.{fence}", turn_id, names.TURN_ADVANCE, (session_id, turn_id, fence), did)
 
-    def call(self, ref: CallRef, attempt: int, tool: str, did: str) -> None:
+    def call(self, ref: CallRef, attempt: int, tool: str, did: str, rung_again_ms: int | None) -> None:
+        """Nobody knows which of its doorbells the lost worker answered: both of their tasks have failed."""
         args = (ref.session_id, ref.turn_id, ref.call_id, attempt)
         task_id = f"{ref.turn_id}.{ref.call_id}.{attempt}"
         self._failed(task_id, ref.turn_id, names.shown_name(tool), args, did)
+        if rung_again_ms is not None:
+            # As lib/ring.lua names them.
+            again = f"{task_id}.again-{rung_again_ms}"
+            self._failed(again, ref.turn_id, names.shown_name(tool), args, did)
 
     def step_began(self, claim: StepClaim) -> None:
         """Under the id that its doorbell's task would have had."""

@@ -99,6 +99,7 @@ class Rescuer:
                 effect=effect,
             )
             started, outcome_json = verdict.state, verdict.outcome_json
+        rung_again_ms = self.calls.rung_again_ms(ref) if watchers is not None else None
         judged = judge(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
         log.warning(
             "call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=type(judged).__name__
@@ -108,7 +109,7 @@ class Rescuer:
         else:
             did = self._give_up(ref, attempt, tool, step, judged.outcome)
         if watchers is not None and did in REACHED:
-            watchers.call(ref, attempt, tool, did)
+            watchers.call(ref, attempt, tool, did, rung_again_ms)
         return did
 
     def _give_up(self, ref: CallRef, attempt: int, tool: str, step: int, outcome: ToolOutcome) -> Did:

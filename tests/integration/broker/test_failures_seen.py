@@ -14,7 +14,7 @@ from brainq.tasks.register import call_tasks, coordinator_tasks, finalizer_tasks
 from tests.integration.broker.worker import Events, running, watching
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
-from tests.support.pump import Pump
+from tests.support.pump import Bell, Pump
 from tests.support.wait import wait_until
 
 CANARY = "canary9Lm1"
@@ -30,10 +30,17 @@ def test_failed_calls_turns_and_steps_are_failed_tasks_named_by_their_tools(
     app.finalize()
     order("usage.raise", "1")
     order("secret", CANARY)
-    # A call whose worker is lost: it was taken, and nobody beats.
+    # A call whose worker is lost: its bell was lost, the next one was taken, and nobody beats.
     lost = pump.submit("lost", script([("read", {"name": CANARY})], final=CANARY))
     pump.drain(names.TURNS_QUEUE)
     pump.take(names.READ_ONLY_QUEUE)
+
+    def rung_again() -> Bell | None:
+        pump.sweep()
+        return pump.take(names.READ_ONLY_QUEUE)
+
+    again = wait_until(rung_again, "it is rung for again")
+    assert again is not None
     pump.wiring.state.calls.claim(CallRef("lost", lost.turn_id, "c1-0"), 1, "nobody")
     with running(app, concurrency=8, loglevel="INFO"), watching(app) as events:
         calls = pump.submit(
@@ -77,7 +84,7 @@ def test_failed_calls_turns_and_steps_are_failed_tasks_named_by_their_tools(
         ".c1-0.1": ("brainq.call.run:read", "CallFailed('ValueError')"),
         ".c2-0.1": ("brainq.call.run:hasty_read", "CallTimedOut()"),
     }
-    assert failed[f"{lost.turn_id}.c1-0.1"] == "CallLost()"
+    assert failed[f"{lost.turn_id}.c1-0.1"] == failed[again.task_id] == "CallLost()"
     assert failed[f"{stopped.turn_id}.c1-0.1"] == "CallUnknown()"
     assert "TurnFailed('model_error')" in [t for task, t in failed.items() if task.startswith(broken.turn_id)]
     assert "TurnTimedOut('deadline')" in [t for task, t in failed.items() if task.startswith(late.turn_id)]
