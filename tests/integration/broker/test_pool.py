@@ -15,7 +15,10 @@ from celery.worker import state
 from brainq.broker.app import make_app
 from brainq.broker.names import COORDINATOR_QUEUES, TURN_ADVANCE, TURNS_QUEUE, queue_key
 from brainq.broker.running import TaskRun, current_run
+from brainq.calls.own_thread import Abandon
+from brainq.contracts.did import Did, Failed
 from brainq.settings import Settings
+from brainq.tasks.abandon import current_task
 from tests.integration.broker.worker import running, settings_for, watching
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
@@ -129,6 +132,45 @@ def test_a_task_that_is_given_up_is_seen_as_failed_and_its_place_is_free(redis_u
         wait_until(lambda: sorted(stuck.ended) == ["a", "b"], "both functions ended")
         wait_until(lambda: "task-succeeded" in events, "the other one is seen")
     assert [event["uuid"] for event in events.all if event["type"] == "task-succeeded"] == ["b"]
+
+
+class Lost(Exception):
+    """Redis is away."""
+
+
+@pytest.mark.parametrize("settled", ["done", "timed out", "away"])
+def test_an_abandoned_call_is_answered_with_what_settled_it(redis_url: str, settled: str) -> None:
+    means: dict[str, Abandon | None] = {}
+    release = threading.Event()
+
+    def work(name: str) -> None:
+        means[name] = current_task()
+        if name == "a":
+            release.wait(60)
+
+    def settle() -> str:
+        if settled == "away":
+            raise Lost
+        return Did("settled", Failed.CALL_TIMED_OUT if settled == "timed out" else None)
+
+    app = stuck_app(settings_for(redis_url, task_events=True), work)
+    with running(app, concurrency=1), watching(app) as events:
+        send(app, "a", "b")
+        wait_until(lambda: "a" in means, "it runs")
+        abandon = means["a"]
+        assert abandon is not None
+        abandon(settle)
+        wait_until(lambda: "b" in means, "the next one has its place")
+        word = "task-succeeded" if settled == "done" else "task-failed"
+        wait_until(lambda: [e for e in events.all if e["type"] == word and e["uuid"] == "a"], "it is seen")
+        release.set()
+    seen = [event for event in events.all if event["type"] == word and event["uuid"] == "a"]
+    failures = {"done": [None], "timed out": ["CallTimedOut()"], "away": ["Lost()"]}
+    assert [event.get("exception") for event in seen] == failures[settled]
+
+
+def test_a_thread_that_is_none_of_the_pool_s_cannot_be_abandoned() -> None:
+    assert current_task() is None
 
 
 def test_a_task_that_ends_its_thread_ends_as_failed(redis_url: str) -> None:
