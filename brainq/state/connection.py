@@ -27,6 +27,7 @@ SENTINEL_S = 2.0  # to wait for one sentinel, before the next is asked
 
 AWAY = (redis.ConnectionError, redis.TimeoutError, OSError)  # what is raised while Redis does not answer
 
+MOST_CONNECTIONS = 512
 LINES = 8  # connections for scripts a process has
 
 Command = tuple[str | int, ...]
@@ -183,11 +184,11 @@ def pool_of(url: str, **options: Any) -> redis.ConnectionPool:
     return SentinelConnectionPool(at.master, Sentinel(at.hosts, sentinel_kwargs=asking), **login, **options)
 
 
-def make_client(url: str, *, max_connections: int = 512) -> Client:
+def make_client(url: str) -> Client:
     """A client that decodes to str, never repeats a command by itself, and survives broken text."""
     pool = pool_of(
         url,
-        max_connections=max_connections,
+        max_connections=MOST_CONNECTIONS,
         decode_responses=True,
         # A lone surrogate from a model's stream must not make a whole turn unstorable.
         encoding_errors="replace",
