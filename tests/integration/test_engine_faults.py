@@ -10,6 +10,7 @@ import redis
 from sqlalchemy.exc import OperationalError
 
 from brainq.brain import Brain
+from brainq.contracts.claim import TurnClaim
 from brainq.contracts.effect import Effect
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.testing import ScriptedProvider, calls, says
@@ -53,13 +54,13 @@ def test_a_fault_of_the_coordinator_ends_the_turn_at_once_with_its_type_and_plac
     pumps: Pumps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pump = pumps(brain_with_a_tool("write"))
-    tried: list[str] = []
+    tried: list[int] = []
 
-    def claim(session_id: str, turn_id: str, what: str, ids: Any) -> Any:
-        tried.append(what)
+    def commit(claim: TurnClaim, step: int, *given: Any, **options: Any) -> Any:
+        tried.append(step)
         raise KeyError("a secret of the user's")
 
-    monkeypatch.setattr(pump.wiring.state.budgets, "claim", claim)
+    monkeypatch.setattr(pump.wiring.state.turns, "commit_calls", commit)
     result = pump.finish(pump.submit("s1", "Go."))
     assert (result.ending, result.stop_reason) == (Ending.FAILED, StopReason.INTERNAL_ERROR)
     assert result.error is not None
@@ -67,7 +68,7 @@ def test_a_fault_of_the_coordinator_ends_the_turn_at_once_with_its_type_and_plac
         "the coordinator raised KeyError at tests/integration/test_engine_faults.py:"
     )
     assert "secret" not in result.error
-    assert len(tried) == 1
+    assert tried == [1]
 
 
 @pytest.mark.parametrize(
@@ -80,18 +81,18 @@ def test_a_server_that_is_away_is_waited_for(
 ) -> None:
     pump = pumps(brain_with_a_tool("write"))
     handle = pump.submit("s1", "Go.")
-    claim = pump.wiring.state.budgets.claim
-    tried: list[str] = []
+    commit = pump.wiring.state.turns.commit_calls
+    tried: list[int] = []
 
-    def away(*given: Any) -> Any:
-        tried.append(given[2])
+    def away(claim: TurnClaim, step: int, *given: Any, **options: Any) -> Any:
+        tried.append(step)
         if len(tried) < 3:
             raise trouble
-        return claim(*given)
+        return commit(claim, step, *given, **options)
 
-    monkeypatch.setattr(pump.wiring.state.budgets, "claim", away)
+    monkeypatch.setattr(pump.wiring.state.turns, "commit_calls", away)
     result = pump.finish(handle)
-    assert (result.text, tried) == ("done", ["tool_calls"] * 3)
+    assert (result.text, tried) == ("done", [1, 1, 1])
     assert [spend.kind for spend in result.spends] == ["step", "step"], "the reply was kept"
 
 
