@@ -200,6 +200,18 @@ class CallRef:
 
 
 @dataclass(frozen=True, slots=True)
+class CallFacts:
+    """A call as its turn knows it. `attempt` is the newest."""
+
+    status: TraceStatus
+    tool: str
+    effect: Effect
+    attempt: int
+    idempotent: bool
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedCall:
     """One call of a reply as the step's commit records it. `denied` is a gate's reason, or empty."""
 

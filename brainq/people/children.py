@@ -119,7 +119,7 @@ class ChildDesk:
     def check_parent(self, session_id: str, turn_id: str, parent: CallRef) -> bool:
         """Cancel a child whose parent call no longer waits for it; True when it did so."""
         facts = self.calls.facts(parent)
-        if facts is not None and not TraceStatus(facts[0]).is_settled:
+        if facts is not None and not facts.status.is_settled:
             return False
         if facts is None and self.requests.is_open(parent.turn_id):
             return False  # Redis lost the parent, and it begins anew: it has not come to the call again
@@ -133,7 +133,7 @@ class ChildDesk:
         facts = self.calls.facts(ref)
         if facts is None:
             return "gone"
-        _, tool, effect, attempt, _, step = facts
+        tool, effect, attempt, step = facts.tool, facts.effect, facts.attempt, facts.step
         outcome = outcome_of_child(result)
         text, is_error = outcome_text(outcome)
         tell = self.hook(ref, tool)

@@ -136,8 +136,7 @@ class OutsideDesk:
         facts = self.calls.facts(ref)
         if facts is None:
             raise TokenRefused(f"this token is refused: {_REFUSALS['GONE']}")
-        _status, tool, effect, attempt, _idempotent, step = facts
-        return _Waiting(ref, tool, effect, attempt, step)
+        return _Waiting(ref, facts.tool, facts.effect, facts.attempt, facts.step)
 
     def _edited_note(self, ref: CallRef) -> str:
         """What the message begins with when a person changed the arguments."""

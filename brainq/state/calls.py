@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
-from brainq.contracts.claim import CallClaim, CallDropped, CallRef, Dropped, SettleReply
+from brainq.contracts.claim import CallClaim, CallDropped, CallFacts, CallRef, Dropped, SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
@@ -253,14 +253,21 @@ class RedisCalls:
             case "ALIVE":
                 return SettleReply("ALIVE")
 
-    def facts(self, ref: CallRef) -> tuple[str, str, Effect, int, bool, int] | None:
-        """(status, tool, effect, attempt, idempotent, step) of a call, or None when it is gone."""
+    def facts(self, ref: CallRef) -> CallFacts | None:
+        """What is known of a call; None when it is gone."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
         fields = [f"{ref.call_id}:{part}" for part in ("status", "tool", "effect", "attempt", "again")]
         status, tool, effect, attempt, again = cast(list[str], self._run.client.hmget(key, fields))
         if not status:
             return None
-        return status, tool, Effect(effect), int(attempt), again == "1", int(ref.call_id[1:].split("-")[0])
+        return CallFacts(
+            status=TraceStatus(status),
+            tool=tool,
+            effect=Effect(effect),
+            attempt=int(attempt),
+            idempotent=again == "1",
+            step=int(ref.call_id[1:].split("-")[0]),
+        )
 
     def rung_again_ms(self, ref: CallRef) -> int | None:
         """When the doorbell of a call that runs was rung again last; None when it was rung once."""

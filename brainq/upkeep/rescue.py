@@ -84,9 +84,9 @@ class Rescuer:
     def rescue(self, ref: CallRef, attempt: int, watchers: TaskEvents | None = None) -> str:
         """Returns what was done, in a word."""
         facts = self.calls.facts(ref)
-        if facts is None or facts[0] != "running" or facts[3] != attempt:
+        if facts is None or facts.status is not TraceStatus.RUNNING or facts.attempt != attempt:
             return "gone"
-        _, tool, effect, _, idempotent, step = facts
+        tool, effect, idempotent, step = facts.tool, facts.effect, facts.idempotent, facts.step
         started, outcome_json = "void", None
         if not effect.is_read:
             # This row is the judgement: if it can be inserted the call never started, and now never will.

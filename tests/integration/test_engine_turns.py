@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from brainq import Brain, InvalidInput, ScriptedProvider, SubmitConflict
+from brainq.broker.names import TURN_ADVANCE
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.reflection import ThinkLevel
 from brainq.contracts.status import Ending, StopReason, TraceStatus
@@ -42,6 +43,35 @@ def test_a_turn_with_reads_and_a_write_answers(pump: Pump) -> None:
     assert row.state == "completed"
     assert pump.wiring.store.decisions.get(handle.turn_id) is not None
     assert [step.state for step in pump.wiring.store.steps.of(handle.turn_id)] == ["done"] * 2
+
+
+def test_an_advance_makes_few_round_trips(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
+    redis, me, trips = pump.wiring.state.redis, threading.get_ident(), []
+
+    def counted(name: str) -> None:
+        send = getattr(redis, name)
+
+        def sent(*given: Any, **options: Any) -> Any:
+            if threading.get_ident() == me:  # beats and the sweeper have threads of their own
+                trips.append(given)
+            return send(*given, **options)
+
+        monkeypatch.setattr(redis, name, sent)
+
+    asked = script([("read", {"name": "a"})], final="done")
+    pump.finish(pump.submit("s0", asked))  # scripts are loaded
+    counted("execute_command")
+    counted("replies")
+    handle = pump.submit("s1", asked)
+    made: list[int] = []
+    while bell := pump.take():
+        trips.clear()
+        pump.answer(bell)
+        if bell.task == TURN_ADVANCE:
+            made.append(len(trips))
+    assert handle.result(timeout_s=5).text == "done"
+    # Claim and look, begin and first step, commit; then claim and look, step, end.
+    assert made == [3, 3]
 
 
 def seen(pump: Pump, *steps: Any, **options: Any) -> list[dict[str, Any]]:

@@ -122,9 +122,9 @@ def expire(arena: Arena, handle: TurnHandle) -> str:
     """What a sweeper does when the time is up, until the call waits no more."""
 
     def once() -> str:
-        word = arena.right.wiring.sweeper._parks.expire(handle.session_id, handle.turn_id)  # pyright: ignore[reportPrivateUsage]
+        word = arena.right.wiring.sweeper.parks.expire(handle.session_id, handle.turn_id)
         facts = arena.right.wiring.state.calls.facts(CallRef(handle.session_id, handle.turn_id, CALL))
-        return word if word != "none" or facts is None or facts[0] != TraceStatus.PARKED else ""
+        return word if word != "none" or facts is None or facts.status is not TraceStatus.PARKED else ""
 
     return wait_until(once, "the call waits no more", every_s=0.0002)
 

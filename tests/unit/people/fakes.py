@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from brainq.contracts.approval import Approval, AskState, DecideWord, EditedCall, approval_id
-from brainq.contracts.claim import CallRef, SettleReply, SettleWord
+from brainq.contracts.claim import CallFacts, CallRef, SettleReply, SettleWord
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolOutcome
@@ -189,8 +189,9 @@ class Facts:
     effect: Effect = Effect.LOCAL_WRITE
     is_gone: bool = False
 
-    def facts(self, ref: CallRef) -> tuple[str, str, Effect, int, bool, int] | None:
-        return None if self.is_gone else ("parked", "order", self.effect, 2, False, 3)
+    def facts(self, ref: CallRef) -> CallFacts | None:
+        found = CallFacts(TraceStatus.PARKED, "order", self.effect, attempt=2, idempotent=False, step=3)
+        return None if self.is_gone else found
 
 
 @dataclass(frozen=True)
