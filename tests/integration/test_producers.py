@@ -98,7 +98,9 @@ def test_node(reaches: Sent, redis_url: str, tmp_path: Path) -> None:
         "--ignore-scripts",
         "--no-audit",
         "--no-fund",
-        "--silent",
+        # A registry that cannot be reached is said, instead of being tried for a quarter of an hour without a word.
+        "--prefer-offline",
+        "--fetch-retries=1",
     ]
     subprocess.run([*npm, "celery-node@0.5.9"], check=True, timeout=900)
     (code,) = blocks("js")
