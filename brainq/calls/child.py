@@ -16,7 +16,7 @@ import threading
 from queue import SimpleQueue
 from typing import Any
 
-from brainq.brain import load_brain
+from brainq.brain_loading import load_brain
 from brainq.calls.attempt import Attempt
 from brainq.calls.ended import Ended, dump_ended
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from brainq.calls.report import changes_of, sources_of
 from brainq.calls.values import one_line
 from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallClaim, CallRef, SettleReply
+from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.contracts.outcome import ToolFailure
 from brainq.contracts.outside_token import ref_of_token
 from brainq.errors import SubmitConflict
@@ -46,7 +46,7 @@ class Parker:
     def _for_result(
         self, claim: CallClaim, pending: Pending, outputs: SideOutputs
     ) -> SettleReply | ToolFailure:
-        ref = CallRef(claim.session_id, claim.turn_id, claim.call_id)
+        ref = claim.ref
         named = ref_of_token(pending.token)
         if named is None:
             if self.outside is None:

@@ -145,7 +145,7 @@ class CallRunner:
         session_id, turn_id = claim.session_id, claim.turn_id
         # A child process cannot note a token itself.
         is_apart = tool.context_param and (tool.spec.isolation == "process" or runs_alone)
-        new_token = new_outside_token(CallRef(session_id, turn_id, claim.call_id)) if is_apart else ""
+        new_token = new_outside_token(claim.ref) if is_apart else ""
         return RunContext(
             session_id=session_id,
             turn_id=turn_id,

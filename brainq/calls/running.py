@@ -11,7 +11,7 @@ from brainq.calls.ended import Ended
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.own_thread import Abandon
 from brainq.calls.settle import CallSettler
-from brainq.contracts.claim import CallClaim, CallRef
+from brainq.contracts.claim import CallClaim
 from brainq.contracts.outcome import ToolOutcome, ToolTimeout
 from brainq.ports.lanes import Lanes
 from brainq.tools.context import RunContext
@@ -69,9 +69,7 @@ class RunningCall:
 
     def _keep_lanes(self) -> str:
         """A beat for the lanes of a function that was cut off, until it has ended."""
-        claim = self.claim
-        ref = CallRef(claim.session_id, claim.turn_id, claim.call_id)
-        return "LOST" if self.has_ended else self.lanes.beat(ref)
+        return "LOST" if self.has_ended else self.lanes.beat(self.claim.ref)
 
 
 def _ignore(word: str) -> None:

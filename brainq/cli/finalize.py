@@ -43,7 +43,7 @@ def retry(
       brainq finalize retry 01k7x2 judge:relevance     one judgement
       brainq finalize retry 01k7x2 judges              every dead judgement
     """
-    from brainq.brain import load_brain
+    from brainq.brain_loading import load_brain
     from brainq.cli.codes import Exit
     from brainq.cli.output import print_json, say
     from brainq.cli.style import clean

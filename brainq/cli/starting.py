@@ -10,7 +10,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from brainq.brain import Brain, load_brain
+from brainq.brain import Brain
+from brainq.brain_loading import load_brain
 from brainq.cli.output import say
 from brainq.errors import BrainNotLoaded, SetupError
 from brainq.preflight import require_start

@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import Any, Literal, Self, cast
 
 from brainq.admission import read_request
-from brainq.brain import Brain, load_brain
+from brainq.brain import Brain
+from brainq.brain_loading import load_brain
 from brainq.client import checks
 from brainq.client.finding import find_turn
 from brainq.client.handle import TurnHandle

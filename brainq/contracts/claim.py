@@ -145,6 +145,10 @@ class CallClaim:
     edited: bool = False
 
     @property
+    def ref(self) -> CallRef:
+        return CallRef(self.session_id, self.turn_id, self.call_id)
+
+    @property
     def idempotency_key(self) -> str:
         return f"{self.turn_id}:{self.call_id}"
 

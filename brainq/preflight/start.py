@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from brainq.brain import Brain, load_brain
+from brainq.brain import Brain
+from brainq.brain_loading import load_brain
 from brainq.errors import BrainNotLoaded, SetupError
 from brainq.preflight.check import Check, fail
 from brainq.preflight.model import check_model

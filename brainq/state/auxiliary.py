@@ -13,7 +13,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.usage import Spend
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import plan_json, used
+from brainq.state.script_values import as_json, json_or_none, plan_json, used
 from brainq.state.typed_scripts import AuxBeginSpent, Scripts
 
 
@@ -85,7 +85,7 @@ class RedisAuxiliary:
             owner=claim.owner,
             fence=claim.fence,
             kind=kind,
-            item=note.model_dump_json(exclude_defaults=True) if note else "",
+            item=json_or_none(note),
             data=json.dumps(dict(data)),
             **used(spend),
         )
@@ -118,7 +118,7 @@ class RedisAuxiliary:
             drop=drop,
             mark=mark,
             forget=forget,
-            items=[message.model_dump_json(exclude_defaults=True) for message in front],
+            items=[as_json(message) for message in front],
             data=json.dumps(dict(data)),
             **used(spend),
         )

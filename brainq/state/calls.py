@@ -13,6 +13,7 @@ from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
+from brainq.state.script_values import as_json, json_or_none
 from brainq.state.trace_rows import read_trace
 from brainq.state.typed_scripts import (
     CallClaimDrop,
@@ -141,13 +142,13 @@ class RedisCalls:
             call=claim.call_id,
             attempt=claim.attempt,
             status=status,
-            message=message.model_dump_json(exclude_defaults=True),
+            message=as_json(message),
             detail=detail,
             latency_ms=latency_ms,
             retryable=retryable,
             found=_rows(sources) if sources else "",
             block=block_tool,
-            notice=notice.model_dump_json(exclude_defaults=True) if notice else "",
+            notice=json_or_none(notice),
             changed=_rows(changes) if changes else "",
             still_runs=still_runs,
         )
@@ -240,7 +241,7 @@ class RedisCalls:
             call=ref.call_id,
             attempt=attempt,
             status=status,
-            message=message.model_dump_json(exclude_defaults=True),
+            message=as_json(message),
             detail=detail,
             retryable=retryable,
         )

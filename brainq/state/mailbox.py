@@ -6,6 +6,7 @@ from typing import cast
 
 from brainq.contracts.mailbox import PutWord, TurnInput
 from brainq.state.keys import Keys
+from brainq.state.script_values import as_json
 from brainq.state.typed_scripts import MailboxPutAlready, MailboxPutFull, MailboxPutSealed, Scripts
 
 MOST_UNREAD = 200
@@ -28,7 +29,7 @@ class RedisMailbox:
             session_id,
             turn_id,
             message_id=item.client_message_id,
-            item=item.model_dump_json(exclude_defaults=True),
+            item=as_json(item),
             most=MOST_UNREAD,
             most_bytes=MOST_UNREAD_BYTES,
         )

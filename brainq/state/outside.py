@@ -14,6 +14,7 @@ from brainq.contracts.status import TraceStatus
 from brainq.contracts.usage import Spend
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
+from brainq.state.script_values import as_json, json_or_none
 from brainq.state.typed_scripts import CallCompleteLate, Scripts
 
 KEPT_AFTER_S = (
@@ -69,7 +70,7 @@ class RedisOutside:
                     "cache_creation_tokens": spend.cache_creation_tokens,
                     # A text: a number would lose what it has beyond 14 digits.
                     "cost": "" if spend.cost_usd is None else repr(spend.cost_usd),
-                    "spend": spend.model_dump_json(exclude_defaults=True),
+                    "spend": as_json(spend),
                 }
             )
         reply = self._run.call_complete(
@@ -81,11 +82,11 @@ class RedisOutside:
             # their call themselves, and anybody could write such a one.
             known=ref_of_token(token) is None,
             status=status,
-            message=message.model_dump_json(exclude_defaults=True),
+            message=as_json(message),
             detail=detail,
             retryable=retryable,
             found=json.dumps([json.dumps(row) for row in sources]) if sources else "",
-            notice=notice.model_dump_json(exclude_defaults=True) if notice else "",
+            notice=json_or_none(notice),
             spent=spent,
         )
         self._outbox.flush(ref.session_id)

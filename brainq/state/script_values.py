@@ -6,10 +6,22 @@ import json
 from collections.abc import Sequence
 from typing import Any, TypedDict
 
+from pydantic import BaseModel
+
 from brainq.contracts.claim import PlannedCall
 from brainq.contracts.hold import HoldSpec, readiness_id
 from brainq.contracts.kept import Kept
 from brainq.contracts.usage import Spend
+
+
+def as_json(value: BaseModel) -> str:
+    """As it is kept: without what it has by default."""
+    return value.model_dump_json(exclude_defaults=True)
+
+
+def json_or_none(value: BaseModel | None) -> str:
+    """As it is kept; "" for nothing."""
+    return as_json(value) if value is not None else ""
 
 
 class Used(TypedDict):
@@ -33,7 +45,7 @@ def used(spend: Spend | None) -> Used:
         "cache_read": spend.cache_read_tokens,
         "cache_creation": spend.cache_creation_tokens,
         "cost": spend.cost_usd,
-        "spend": spend.model_dump_json(exclude_defaults=True),
+        "spend": as_json(spend),
     }
 
 
@@ -102,8 +114,5 @@ def kept_json(kept: Kept) -> str:
         }
         for brake in kept.brakes
     ]
-    inputs = [
-        {"id": item.client_message_id, "item": item.model_dump_json(exclude_defaults=True)}
-        for item in kept.inputs
-    ]
+    inputs = [{"id": item.client_message_id, "item": as_json(item)} for item in kept.inputs]
     return json.dumps({"brakes": brakes, "inputs": inputs})

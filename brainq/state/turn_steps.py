@@ -19,8 +19,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.usage import Spend
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import plan_json, ready_word
-from brainq.state.script_values import used as _used
+from brainq.state.script_values import as_json, plan_json, ready_word, used
 from brainq.state.typed_scripts import Scripts, StepBeginGo, StepBeginSpent, StepCommitBudget
 
 
@@ -113,20 +112,20 @@ class TurnSteps:
             owner=claim.owner,
             fence=claim.fence,
             step=step,
-            item=message.model_dump_json(exclude_defaults=True),
+            item=as_json(message),
             calls=plan_json(plan),
             block=block_tools,
             tail=tail,
             problem=problem,
-            notes=_json(notes),
-            **_used(spend),
+            notes=[as_json(message) for message in notes],
+            **used(spend),
         )
         self._outbox.flush(claim.session_id)
         return CallsRefused(reply.refused) if isinstance(reply, StepCommitBudget) else reply
 
 
 def _begin(claim: TurnClaim, start: TurnStart) -> Callable[[Scripts], Literal["BEGUN", "ALREADY", "LOST"]]:
-    items = _json(start.messages)
+    items = [as_json(message) for message in start.messages]
     return lambda run: run.turn_begin(
         claim.session_id,
         claim.turn_id,
@@ -141,7 +140,7 @@ def _begin(claim: TurnClaim, start: TurnStart) -> Callable[[Scripts], Literal["B
 def _begin_step(
     claim: TurnClaim, step: StepStart, mark: str
 ) -> Callable[[Scripts], StepBeginGo | StepBeginSpent | Literal["LOST"]]:
-    ready, items = ready_word(step.readiness), _json(step.inputs)
+    ready, items = ready_word(step.readiness), [as_json(message) for message in step.inputs]
     return lambda run: run.step_begin(
         claim.session_id,
         claim.turn_id,
@@ -157,7 +156,3 @@ def _begin_step(
         full=step.full,
         items=items,
     )
-
-
-def _json(messages: Sequence[Message]) -> list[str]:
-    return [message.model_dump_json(exclude_defaults=True) for message in messages]

@@ -16,8 +16,7 @@ from brainq.contracts.view import TurnView
 from brainq.state.conversations import Conversations
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import kept_json, ready_word, said_at_submit
-from brainq.state.script_values import used as _used
+from brainq.state.script_values import as_json, json_or_none, kept_json, ready_word, said_at_submit, used
 from brainq.state.turn_steps import TurnSteps
 from brainq.state.turn_view import Seen, read_said, view_of, view_reads
 from brainq.state.typed_scripts import (
@@ -76,7 +75,7 @@ class RedisTurns(TurnSteps):
         reply = self._run.turn_submit(
             sid,
             tid,
-            spec_json=request.model_dump_json(exclude_defaults=True),
+            spec_json=as_json(request),
             turn_kind=request.kind,
             isolated=request.kind == "review",
             parent=f"{parent.session_id} {parent.turn_id} {parent.call_id}" if parent else "",
@@ -197,9 +196,9 @@ class RedisTurns(TurnSteps):
             stop_reason=stop_reason,
             text=text,
             failure=error,
-            item=_json_or_none(answer),
-            marker=_json_or_none(marker),
-            outcome=_json_or_none(outcome),
+            item=json_or_none(answer),
+            marker=json_or_none(marker),
+            outcome=json_or_none(outcome),
             open_status=open_status,
             open_text=open_text,
             first_step=first_step,
@@ -207,7 +206,7 @@ class RedisTurns(TurnSteps):
             last=last,
             diff=diff,
             n_changes=n_changes,
-            **_used(spend),
+            **used(spend),
             keep_session_ms=self._keep_session_ms,
         )
         self._outbox.flush(sid)
@@ -227,7 +226,3 @@ class RedisTurns(TurnSteps):
         )
         self._outbox.flush(session_id)
         return "ENDED" if isinstance(reply, TurnCancelEnded) else reply
-
-
-def _json_or_none(message: Message | None) -> str:
-    return message.model_dump_json(exclude_defaults=True) if message else ""

@@ -13,7 +13,7 @@ from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
 from celery.signals import task_failure, worker_ready
 
-from brainq.brain import load_brain
+from brainq.brain_loading import load_brain
 from brainq.broker.app import make_app
 from brainq.broker.names import served_by
 from brainq.broker.steps import thread_step

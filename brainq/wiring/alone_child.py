@@ -7,7 +7,7 @@ import signal
 import socket
 from typing import Any
 
-from brainq.brain import load_brain
+from brainq.brain_loading import load_brain
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame
 from brainq.contracts.claim import StepClaim
 from brainq.finalize.finalizer import TurnFinalizer

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from brainq.brain import load_brain
+from brainq.brain_loading import load_brain
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.contracts.event import TurnEvent

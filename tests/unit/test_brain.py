@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain, load_brain
+from brainq.brain import Brain
+from brainq.brain_loading import load_brain
 from brainq.contracts.callbacks import Callbacks, Deny, PreToolUse, TurnInfo
 from brainq.contracts.effect import Effect
 from brainq.contracts.limits import Limits

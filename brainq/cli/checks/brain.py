@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from brainq.brain import load_brain
+from brainq.brain_loading import load_brain
 from brainq.cli.style import counted
 from brainq.errors import BrainqError
 from brainq.preflight.check import Check, fail, ok

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import load_brain
+from brainq.brain_loading import load_brain
 from brainq.cli.codes import Exit
 from brainq.client.handle import TurnHandle
 from brainq.settings import Settings

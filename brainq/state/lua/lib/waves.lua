@@ -3,25 +3,7 @@
 -- @include lib/fields
 -- @include lib/call
 -- @include lib/settled
-
--- Every call of the step has its message: they enter the history in the model's order, once. Those of step 0
--- (memory and the context pack) answer no reply of the model: they stay in the trace, for the preparer. Results may be
--- long: sixteen are held at a time.
-local function absorb(step, calls, isolated)
-  local list = isolated == '1' and turn .. ':history' or history
-  for first = 1, #calls, 16 do
-    local some = {unpack(calls, first, math.min(first + 15, #calls))}
-    if step > 0 then
-      local messages, fields = {}, {}
-      for i, c in ipairs(read_calls(some, {'msg'})) do
-        messages[i], fields[i] = c.msg, some[i] .. ':msg'
-      end
-      push(list, messages)
-      redis.call('HDEL', trace, unpack(fields))
-    end
-    forget_work(some)
-  end
-end
+-- @include lib/absorb
 
 local function ring_coordinator(fence)
   ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, tonumber(fence)}, tid)

@@ -1,0 +1,63 @@
+"""Finds the brain that a process is to run, by its name."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+from brainq.brain import Brain
+from brainq.errors import BrainNotLoaded
+from brainq.observe.place import where_raised
+from brainq.observe.raises import users_traceback
+
+DEFAULT_ATTR = "brain"
+
+
+def load_brain(reference: str) -> Brain:
+    """The brain named `module:attr`; `:attr` defaults to `:brain`.
+
+    The working directory is put on the import path, as Celery does. Raises BrainNotLoaded that names BRAINQ_APP
+    and what was tried, or the file and line where the module itself failed; that error is its cause.
+    """
+    module_name, _, attr = reference.strip().partition(":")
+    attr = attr or DEFAULT_ATTR
+    tried = f"tried {attr!r} of module {module_name!r} (working directory {os.getcwd()})"
+    if not module_name:
+        raise BrainNotLoaded(
+            "no brain was named; set BRAINQ_APP to module:attr, such as BRAINQ_APP=myapp.agent:brain"
+        )
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != module_name.partition(".")[0] and error.name != module_name:
+            raise _failed(reference, error) from error
+        raise BrainNotLoaded(
+            f"BRAINQ_APP={reference!r}: there is no module {error.name!r}; {tried}"
+        ) from error
+    except Exception as error:
+        raise _failed(reference, error) from error
+    for part in attr.split("."):
+        if not hasattr(found, part):
+            raise BrainNotLoaded(f"BRAINQ_APP={reference!r}: the module has no {attr!r}; {tried}")
+        found = getattr(found, part)
+    if not isinstance(found, Brain):
+        raise BrainNotLoaded(
+            f"BRAINQ_APP={reference!r} is a {type(found).__name__}, not a Brain; {tried}; "
+            "make it with brain = Brain('name', model)"
+        )
+    return found
+
+
+def _failed(reference: str, error: Exception) -> BrainNotLoaded:
+    """Where the user's own code failed: the frames of brainq and of the import system say nothing about it."""
+    said, where = f"{type(error).__name__}: {error}", where_raised(error)
+    if isinstance(error, SyntaxError):
+        said, where = f"{type(error).__name__}: {error.msg}", f"{error.filename}:{error.lineno}"
+    return BrainNotLoaded(
+        f"BRAINQ_APP={reference!r} could not be imported: {where}: {said}",
+        users_traceback(error),
+    )
