@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from brainq.access.caller import Caller, Verb
     from brainq.brain import Brain
     from brainq.calls.executor import BoundedToolExecutor
     from brainq.client.async_client import AsyncClient
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _NAMES = {
+    "brainq.access.caller": "Caller Verb",
     "brainq.brain": "Brain",
     "brainq.calls.executor": "BoundedToolExecutor",
     "brainq.client.async_client": "AsyncClient",
@@ -203,6 +205,7 @@ __all__ = [
     "BrainqError",
     "BudgetSnapshot",
     "Callbacks",
+    "Caller",
     "ChildTurn",
     "Children",
     "Citation",
@@ -310,6 +313,7 @@ __all__ = [
     "TurnState",
     "Unreachable",
     "UsageInfo",
+    "Verb",
     "WaitingTurn",
     "__version__",
     "make_tool",

@@ -29,6 +29,7 @@ from brainq.cli import (
     steer,
     submit,
     tail,
+    token,
     up,
     worker,
 )
@@ -77,6 +78,7 @@ for name, command in {
     app.command(name, epilog=codes.HELP if name == "submit" else None)(command)
 app.add_typer(db.app, name="db")
 app.add_typer(finalize.app, name="finalize")
+app.add_typer(token.app, name="token")
 
 
 def _show_version(wanted: bool) -> None:

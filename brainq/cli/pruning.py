@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 import typer
 from rich.text import Text
 
 from brainq.cli.output import say, stderr, stdout
+from brainq.cli.span import SECONDS, span_s
 from brainq.cli.style import counted
 from brainq.cli.table import PageTable, fact, key
 from brainq.errors import InvalidInput
@@ -16,19 +16,13 @@ from brainq.store.prune import Counts, prune
 from brainq.store.store import Store
 
 OPTION = "--older-than"
-SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 LEAST_S = 3600.0  # finalizers may still be at work at newer turns, and Redis holds them that long
 MOST_S = 5000 * SECONDS["w"]  # databases do not count back beyond the year 0
 
 
 def age_s(value: str) -> float:
     """Seconds of `90m`, `12h`, `30d` or `8w`. Raises InvalidInput for anything else, and beyond 1h to 5000w."""
-    found = re.fullmatch(r"\s*(\d{1,6}(?:\.\d{1,3})?)\s*([mhdw])\s*", value, re.ASCII)
-    if found is None:
-        raise InvalidInput(
-            OPTION, f"{value!r} is not an age; write a number and m, h, d or w, such as 90m, 12h, 30d or 8w"
-        )
-    seconds = float(found[1]) * SECONDS[found[2]]
+    seconds = span_s(OPTION, value)
     if seconds < LEAST_S:
         raise InvalidInput(
             OPTION, f"{value!r} is too young: finalizers may still be at work; the least is 1h"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, cast
 
@@ -19,6 +19,7 @@ from brainq.client.session import Session
 from brainq.contracts.approval import Approval
 from brainq.contracts.ids import check_id
 from brainq.contracts.limits import Limits
+from brainq.contracts.session_prefix import check_prefixes
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
 from brainq.errors import InvalidInput, SessionBusy, TurnNotFound
 from brainq.people.outside import Taken
@@ -146,16 +147,22 @@ class Client:
         return Session(self, check_id("session_id", session_id))
 
     def approvals(
-        self, session: str | None = None, state: str | None = "pending", limit: int = 50
+        self,
+        session: str | None = None,
+        state: str | None = "pending",
+        limit: int = 50,
+        sessions: Sequence[str] | None = None,
     ) -> tuple[Approval, ...]:
         """Calls that people are, or were, asked to approve, the newest first.
 
-        state   pending, approved, denied, expired, void (its turn ended first); None or `all`: any
+        state      pending, approved, denied, expired, void (its turn ended first); None or `all`: any
+        sessions   only of sessions that begin with one of these prefixes, such as ("acme:",)
         """
         return self.wiring.people.approvals.list(
             None if session is None else check_id("session", session),
             checks.approval_state(state),
             checks.limit(limit),
+            None if sessions is None else check_prefixes("sessions", sessions),
         )
 
     def approval(self, approval_id: str) -> Approval:

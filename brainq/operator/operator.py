@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -11,6 +12,7 @@ from brainq.client.client import Client
 from brainq.client.finding import find_turn
 from brainq.contracts.approval import Approval
 from brainq.contracts.rows import TurnRow
+from brainq.contracts.session_prefix import check_prefixes
 from brainq.errors import SetupError
 from brainq.finalize.retry import Retried
 from brainq.operator.facts import TurnFacts, collect_facts
@@ -60,20 +62,28 @@ class Operator:
         return find_turn(self._store, sought)
 
     def turns(
-        self, session: str | None = None, state: str | None = None, limit: int = 50
+        self,
+        session: str | None = None,
+        state: str | None = None,
+        limit: int = 50,
+        sessions: Sequence[str] | None = None,
     ) -> list[ListedTurn]:
         """The newest turns first.
 
-        state   queued, active, parked, closing; accepted (any of these); rejected; an ending; None: any
+        state      queued, active, parked, closing; accepted (any of these); rejected; an ending; None: any
+        sessions   only of sessions that begin with one of these prefixes, such as ("acme:",)
 
         Raises InvalidInput.
         """
         most = checks.limit(limit)
+        theirs = None if sessions is None else check_prefixes("sessions", sessions)
         if checked_state(state) not in LIVE_STATES:
-            return [self._listed(row) for row in self._store.turns.list(session, state, most)]
+            return [
+                self._listed(row) for row in self._store.turns.list(session, state, most, sessions=theirs)
+            ]
         # Only Redis knows: it is looked for among all that have not ended.
         found: list[ListedTurn] = []
-        for row in self._store.turns.list(session, "accepted", checks.MAX_LISTED):
+        for row in self._store.turns.list(session, "accepted", checks.MAX_LISTED, sessions=theirs):
             listed = self._listed(row)
             if listed.state == state:
                 found.append(listed)
@@ -86,12 +96,21 @@ class Operator:
         return collect_facts(self.find(sought), self.settings, self._store, self._client, self.why_away)
 
     def approvals(
-        self, session: str | None = None, state: str | None = "pending", limit: int = 50
+        self,
+        session: str | None = None,
+        state: str | None = "pending",
+        limit: int = 50,
+        sessions: Sequence[str] | None = None,
     ) -> tuple[Approval, ...]:
         """As `Client.approvals`; while Redis is away, what SQL knows."""
         if self._client is not None:
-            return self._client.approvals(session, state, limit)
-        rows = self._store.approvals.list(session, checks.approval_state(state), checks.limit(limit))
+            return self._client.approvals(session, state, limit, sessions)
+        rows = self._store.approvals.list(
+            session,
+            checks.approval_state(state),
+            checks.limit(limit),
+            sessions=None if sessions is None else check_prefixes("sessions", sessions),
+        )
         return tuple(row.approval for row in rows)
 
     def given_up(self, turn_id: str, step: str = "") -> list[str]:

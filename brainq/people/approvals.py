@@ -42,15 +42,23 @@ class ApprovalDesk:
     redact: bool
 
     def list(
-        self, session_id: str | None = None, state: str | None = "pending", limit: int = 50
+        self,
+        session_id: str | None = None,
+        state: str | None = "pending",
+        limit: int = 50,
+        sessions: Sequence[str] | None = None,
     ) -> tuple[Approval, ...]:
-        """The newest first; `state` None: in whatever state."""
+        """The newest first; `state` None: in whatever state. `sessions`: only of those with one of these prefixes."""
+
+        def walk(in_sql: str | None) -> Iterator[ApprovalRow]:
+            return self._walk(session_id, in_sql, state, sessions)
+
         if state in (None, "pending"):
-            return tuple(found.approval for found in islice(self._walk(session_id, state, state), limit))
+            return tuple(found.approval for found in islice(walk(state), limit))
         # Those that SQL has not been told of yet, and those that it has. In this order, so that one that is settled
         # between the two is met twice and not missed.
-        untold = list(islice(self._walk(session_id, "pending", state), limit))
-        told = list(islice(self._walk(session_id, state, state), limit))
+        untold = list(islice(walk("pending"), limit))
+        told = list(islice(walk(state), limit))
         found = {placed.row: placed.approval for placed in (*untold, *told)}
         return tuple(found[row] for row in sorted(found, reverse=True)[:limit])
 
@@ -175,10 +183,12 @@ class ApprovalDesk:
             raise TurnNotFound(f"no approval {approval_id!r}; `brainq approvals` shows those that wait")
         return row
 
-    def _walk(self, session_id: str | None, in_sql: str | None, wanted: str | None) -> Iterator[ApprovalRow]:
+    def _walk(
+        self, session_id: str | None, in_sql: str | None, wanted: str | None, sessions: Sequence[str] | None
+    ) -> Iterator[ApprovalRow]:
         """All that are `in_sql` in SQL and `wanted` in truth, the newest first."""
         before_row: int | None = None
-        while page := self.rows.list(session_id, in_sql, PAGE, before_row):
+        while page := self.rows.list(session_id, in_sql, PAGE, before_row, sessions):
             approvals = self._joined([placed.approval for placed in page])
             for placed, approval in zip(page, approvals, strict=True):
                 if approval is not None and wanted in (None, approval.state):

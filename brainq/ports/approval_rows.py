@@ -26,6 +26,7 @@ class ApprovalRows(Protocol):
         state: str | None = ...,
         limit: int = ...,
         before_row: int | None = ...,
+        sessions: Sequence[str] | None = ...,
     ) -> Sequence[ApprovalRow]: ...
     def decided(
         self,

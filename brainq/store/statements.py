@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Executable, Table, bindparam, select
+from sqlalchemy import ColumnElement, Executable, Table, and_, bindparam, false, or_, select, true
 
+from brainq.contracts.session_prefix import ALL, first_beyond
 from brainq.store.database import Dialects, Transaction
 from brainq.store.tables.types import SafeText
 from brainq.store.text import sql_text
@@ -52,6 +53,14 @@ def insert_unless(table: Table, names: Sequence[str], stands: ColumnElement[bool
         return insert_into(dialect, table).from_select(list(names), values).on_conflict_do_nothing().inline()
 
     return statement
+
+
+def within(session_id: ColumnElement[str], prefixes: Sequence[str]) -> ColumnElement[bool]:
+    """Whether a session begins with one of these prefixes; `*` is any, and of none there is none."""
+    if ALL in prefixes:
+        return true()
+    ranges = [and_(session_id >= prefix, session_id < first_beyond(prefix)) for prefix in prefixes]
+    return or_(false(), *ranges)
 
 
 class ManyRows:

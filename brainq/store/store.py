@@ -22,6 +22,7 @@ from brainq.store.repositories.messages import Messages
 from brainq.store.repositories.observations import Observations
 from brainq.store.repositories.spends import Spends
 from brainq.store.repositories.steps import Steps
+from brainq.store.repositories.tokens import Tokens
 from brainq.store.repositories.traces import Traces
 from brainq.store.repositories.transcripts import Transcripts
 from brainq.store.repositories.turns import Turns
@@ -47,6 +48,7 @@ class Store:
         self.memories = Memories(database)
         self.observations = Observations(database)
         self.judgements = Judgements(database)
+        self.tokens = Tokens(database)
 
     @classmethod
     def open(

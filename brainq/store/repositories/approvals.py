@@ -23,7 +23,7 @@ from sqlalchemy import (
 from brainq.contracts.approval import Approval, AskedCall, AskState, approval_id
 from brainq.contracts.rows import ApprovalRow, SettledApproval
 from brainq.store.database import Database, Record, Transaction
-from brainq.store.statements import upsert
+from brainq.store.statements import upsert, within
 from brainq.store.tables import approvals, turns
 from brainq.store.tables.types import UtcTimestamp, utc_after, utc_now
 
@@ -109,8 +109,10 @@ class Approvals:
         state: str | None = None,
         limit: int = 50,
         before_row: int | None = None,
+        sessions: Sequence[str] | None = None,
     ) -> list[ApprovalRow]:
-        """The newest first; the next page begins `before_row` of the last one here.
+        """The newest first; the next page begins `before_row` of the last one here. `sessions`: only of those that
+        begin with one of these prefixes.
 
         As SQL has them: one that is pending here may be decided, or have expired, in Redis already.
         """
@@ -121,6 +123,8 @@ class Approvals:
             statement = statement.where(_PENDING if state == "pending" else _A.state == state)
         if before_row is not None:
             statement = statement.where(_A.row < before_row)
+        if sessions is not None:
+            statement = statement.where(within(_A.session_id, sessions))
         return [
             ApprovalRow(found["row"], _approval(found)) for found in self._db.all(statement, {"most": limit})
         ]

@@ -14,7 +14,7 @@ from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.acceptance import content_hash, rejected_values, same_turn
 from brainq.store.repositories.history import HISTORY, pair_up
 from brainq.store.repositories.numbering import POSITION
-from brainq.store.statements import insert_or_ignore
+from brainq.store.statements import insert_or_ignore, within
 from brainq.store.tables import finalizer_steps, turns
 from brainq.store.tables.types import SafeText, utc_now
 from brainq.store.text import sql_json
@@ -178,13 +178,28 @@ class Turns:
         beyond = sought + "~"  # sorts after every character an id may hold
         return _turn_rows(self._db.all(_FIND, {"sought": sought, "beyond": beyond, "limit": limit}))
 
-    def list(self, session_id: str | None = None, state: str | None = None, limit: int = 50) -> list[TurnRow]:
-        """The newest turns first; `state` is `accepted` (not ended), `rejected`, or an ending."""
+    def list(
+        self,
+        session_id: str | None = None,
+        state: str | None = None,
+        limit: int = 50,
+        before_row: int | None = None,
+        sessions: Sequence[str] | None = None,
+    ) -> list[TurnRow]:
+        """The newest turns first; the next page begins `before_row` of the last one here.
+
+        state      `accepted` (not ended), `rejected`, or an ending
+        sessions   only turns of sessions that begin with one of these prefixes
+        """
         statement = _NEWEST
         if session_id is not None:
             statement = statement.where(_T.session_id == session_id)
         if state is not None:
             statement = statement.where(_T.state == state)
+        if before_row is not None:
+            statement = statement.where(_T.row < before_row)
+        if sessions is not None:
+            statement = statement.where(within(_T.session_id, sessions))
         return _turn_rows(self._db.all(statement, {"limit": limit}))
 
     def page(self, session_id: str, limit: int, before_turn_id: str | None = None) -> list[WholeTurn]:

@@ -19,6 +19,7 @@ from brainq.store.tables.messages import messages
 from brainq.store.tables.observations import observations
 from brainq.store.tables.pruned_sessions import pruned_sessions
 from brainq.store.tables.spends import spends
+from brainq.store.tables.tokens import tokens
 from brainq.store.tables.traces import traces
 from brainq.store.tables.transcripts import transcripts
 from brainq.store.tables.turns import turns
@@ -37,6 +38,7 @@ __all__ = [
     "observations",
     "pruned_sessions",
     "spends",
+    "tokens",
     "traces",
     "transcripts",
     "turns",

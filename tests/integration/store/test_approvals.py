@@ -240,6 +240,20 @@ def test_of_many_one_decides(store: Store) -> None:
         assert (found.state, found.decided_by) == (words[winner], str(winner))
 
 
+def test_a_list_of_tenants_has_full_pages_and_nobody_elses_approvals(store: Store) -> None:
+    for number, session in enumerate(("acme:1", "acme2:1", "acme", "acme:eu:1", "beta:1")):
+        ask(store, "c1-0", turn_id=f"turn-{number}", session_id=session)
+
+    def seen(*prefixes: str, **by: Any) -> list[str]:
+        return [row.approval.session_id for row in store.approvals.list(sessions=prefixes, **by)]
+
+    assert seen("acme:", state="pending") == ["acme:eu:1", "acme:1"]
+    assert seen("acme:", limit=1) == ["acme:eu:1"]
+    assert seen("acme:", "beta:", limit=2) == ["beta:1", "acme:eu:1"]
+    assert seen("acme:", session_id="beta:1") == []
+    assert seen() == []
+
+
 def test_a_list_is_newest_first_in_pages(store: Store) -> None:
     for number in range(6):
         ask(store, "c1-0", turn_id=f"turn-{number}", session_id=f"s{number % 2}")

@@ -203,6 +203,24 @@ def test_list_gives_the_newest_first(store: Store) -> None:
     assert ids(session_id="s1") == ["turn-3", "turn-1"]
     assert ids(state="completed") == ["turn-1"]
     assert ids(session_id="s0", state="accepted", limit=1) == ["turn-2"]
+    assert ids(limit=2, before_row=store.turns.list()[1].row) == ["turn-1", "turn-0"]
+
+
+def test_a_list_of_tenants_has_full_pages_and_nobody_elses_turns(store: Store) -> None:
+    sessions = ("acme:1", "acme2:1", "acme", "acme:eu:1", "ACME:1", "acme=1", "beta:1", "acme:")
+    for number, session in enumerate(sessions):
+        store.turns.accept(request(f"turn-{number}", session))
+
+    def seen(*prefixes: str, **by: Any) -> list[str]:
+        return [row.session_id for row in store.turns.list(sessions=prefixes, **by)]
+
+    assert seen("acme:") == ["acme:", "acme:eu:1", "acme:1"]
+    assert seen("acme:", limit=2) == ["acme:", "acme:eu:1"]
+    assert seen("acme:", limit=2, before_row=store.turns.list(limit=1)[0].row) == ["acme:eu:1", "acme:1"]
+    assert seen("acme:eu:", "beta:") == ["beta:1", "acme:eu:1"]
+    assert seen("acme:", session_id="beta:1") == []
+    assert seen("*") == list(reversed(sessions))
+    assert seen() == []
 
 
 def test_find_by_prefix_or_key(store: Store) -> None:

@@ -13,6 +13,7 @@ from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.rows import ApprovalRow, SettledApproval
+from brainq.contracts.session_prefix import is_within
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.turn import TurnRequest
 
@@ -78,6 +79,7 @@ class Rows:
         state: str | None = None,
         limit: int = 50,
         before_row: int | None = None,
+        sessions: Sequence[str] | None = None,
     ) -> Sequence[ApprovalRow]:
         placed = [ApprovalRow(place, row) for place, row in enumerate(self.rows, start=1)]
         found = [
@@ -86,6 +88,7 @@ class Rows:
             if session_id in (None, row.approval.session_id)
             and state in (None, row.approval.state)
             and (before_row is None or row.row < before_row)
+            and (sessions is None or is_within(sessions, row.approval.session_id))
         ]
         return found[:limit]
 

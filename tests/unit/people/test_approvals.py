@@ -71,6 +71,21 @@ def test_settled_ones_and_those_sql_was_not_told_of_are_one_list_by_age() -> Non
     assert [found.call_id for found in made.list(state="denied", limit=2)] == ["c1-2", "c1-1"]
 
 
+def test_a_list_of_tenants_is_of_their_sessions_in_every_state() -> None:
+    sessions = ("acme:1", "acme2:1", "acme:2", "beta:1")
+    made = desk(
+        Rows([approval(number, session_id=session) for number, session in enumerate(sessions)]),
+        Asks(
+            {"c1-0": asked(), "c1-1": asked(), "c1-2": asked(state="denied"), "c1-3": asked(state="denied")}
+        ),
+    )
+
+    def seen(state: str | None) -> list[str]:
+        return [found.session_id for found in made.list(state=state, sessions=("acme:",))]
+
+    assert (seen("pending"), seen("denied"), seen(None)) == (["acme:1"], ["acme:2"], ["acme:2", "acme:1"])
+
+
 def test_a_decision_is_told_to_sql_and_lets_the_call_stand_in_line() -> None:
     rows, asks = Rows([approval()]), Asks({"c1-0": asked()})
     found = desk(rows, asks).approve(ID, by="ada")

@@ -1,0 +1,92 @@
+"""Who asks, and whether they may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import cast
+
+from brainq.contracts.session_prefix import ALL, check_prefixes, is_within
+from brainq.errors import InvalidInput
+
+MAX_NAME_CHARS = 100
+
+
+class Verb(StrEnum):
+    """What a caller may do. None contains another."""
+
+    READ = "read"
+    """Look: turns, results, events, history, approvals."""
+    SUBMIT = "submit"
+    """Begin turns."""
+    STEER = "steer"
+    """Talk to what runs: input, holds, readiness, cancel, pause, interrupt, drop."""
+    DECIDE = "decide"
+    """Answer for a call: approve, deny, edit, give or fail an outside result."""
+    OPERATE = "operate"
+    """Mend and run: finalizer steps again, pools; what is of no one session needs `*` beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: `Caller("acme-web", ("acme:",), frozenset({Verb.READ, Verb.SUBMIT}))`. Hashable.
+
+    name       stands in the record as who decided
+    sessions   prefixes of the sessions that are the caller's, its tenants; ("*",) is all
+    verbs      what it may do there
+
+    Raises InvalidInput for a name of nothing, for no prefix, and for one that another tenant's sessions could begin
+    with.
+    """
+
+    name: str
+    sessions: tuple[str, ...]
+    verbs: frozenset[Verb]
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        object.__setattr__(self, "sessions", check_prefixes("sessions", self.sessions))
+        object.__setattr__(self, "verbs", check_verbs("verbs", self.verbs))
+
+    @property
+    def prefixes(self) -> tuple[str, ...] | None:
+        """What lists are filtered by, as their `sessions`; None: no filter, the caller sees all."""
+        return None if ALL in self.sessions else self.sessions
+
+
+EVERYTHING = frozenset(Verb)
+
+
+def may(caller: Caller, verb: Verb, session_id: str | None) -> bool:
+    """Whether the caller may do this to this session. None: to what is of no one session, which `*` alone allows."""
+    if verb not in caller.verbs:
+        return False
+    if session_id is None:
+        return ALL in caller.sessions
+    return bool(session_id) and is_within(caller.sessions, session_id)
+
+
+def check_name(field: str, name: object) -> str:
+    """Raises InvalidInput, naming `field`."""
+    if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME_CHARS or not name.isprintable():
+        raise InvalidInput(
+            field, f"say whose it is in 1 to {MAX_NAME_CHARS} printable characters, such as 'acme-web'"
+        )
+    return name
+
+
+def check_verbs(field: str, verbs: object) -> frozenset[Verb]:
+    """Raises InvalidInput, naming `field`, for a word that is no verb, and for none at all."""
+    known = ", ".join(Verb)
+    given = (
+        ()
+        if isinstance(verbs, str) or not isinstance(verbs, Iterable)
+        else tuple(cast("Iterable[object]", verbs))
+    )
+    if not given:
+        raise InvalidInput(field, f"name what it may do: {known}")
+    for verb in given:
+        if verb not in tuple(Verb):
+            raise InvalidInput(field, f"{verb!r} is none of {known}")
+    return frozenset(Verb(str(verb)) for verb in given)

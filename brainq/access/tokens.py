@@ -1,0 +1,174 @@
+"""Tokens: what lets a program in that speaks HTTP."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from brainq.access.caller import Caller, Verb, check_name, check_verbs
+from brainq.access.token_text import TokenText
+from brainq.contracts.session_prefix import check_prefixes
+from brainq.contracts.token import TokenRow
+from brainq.errors import InvalidInput, Unreachable
+from brainq.observe.logs import logger
+from brainq.store.away import is_sql_away
+from brainq.store.repositories.tokens import USED_EVERY_S
+from brainq.store.store import Store
+
+log = logger("brainq.access")
+
+KEPT_S = 5.0
+"""How long a check is believed without asking SQL again: a revoked token lets nobody in after that."""
+MOST_KEPT = 10_000
+LONGEST_S = 10 * 365 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token that was just made. `text` is shown here once: nobody can get it again."""
+
+    row: TokenRow
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    secret_hash: str = field(repr=False)
+    caller: Caller
+    until: float
+
+
+class Tokens:
+    """Makes, lists, revokes and checks tokens, whose rows are in SQL. Thread-safe; `check` may wait for SQL.
+
+    kept_s   how long a check is believed without asking SQL again
+
+    Every method raises Unreachable while SQL is away: nobody is let in on a guess.
+    """
+
+    def __init__(self, store: Store, kept_s: float = KEPT_S) -> None:
+        self._rows = store.tokens
+        self._kept_s = kept_s
+        self._lock = threading.Lock()
+        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+
+    def create(
+        self,
+        name: str,
+        sessions: Sequence[str],
+        verbs: Iterable[Verb | str],
+        expires_in_s: float | None = None,
+    ) -> NewToken:
+        """A new token for these session prefixes and verbs; `expires_in_s` None: until it is revoked.
+
+        Raises InvalidInput naming the field.
+        """
+        check_name("name", name)
+        if expires_in_s is not None and not 0 < expires_in_s <= LONGEST_S:
+            raise InvalidInput(
+                "expires_in_s", f"{expires_in_s!r} must be above 0 and at most ten years; None is for ever"
+            )
+        prefixes, allowed = check_prefixes("sessions", sessions), check_verbs("verbs", verbs)
+        made = TokenText.new()
+        with _told_as_ours():
+            self._rows.add(
+                made.token_id,
+                made.hashed(),
+                name,
+                prefixes,
+                [verb for verb in Verb if verb in allowed],
+                expires_in_s,
+            )
+            row = self._rows.get(made.token_id)
+        if row is None:
+            raise Unreachable(
+                "SQL took the token and does not have it; look at the database, then make it again"
+            )
+        return NewToken(row, made.write())
+
+    def list(self) -> list[TokenRow]:
+        """The newest first, with those that are expired or revoked."""
+        with _told_as_ours():
+            return self._rows.list()
+
+    def revoke(self, token: str) -> TokenRow | None:
+        """Let a token in no more, and give its row; None for one that is unknown. `token` is its id, or all of it.
+
+        Every gateway sees it within KEPT_S.
+        """
+        whole = TokenText.read(token)
+        token_id = token if whole is None else whole.token_id
+        with self._lock:
+            self._seen.pop(token_id, None)
+        with _told_as_ours():
+            return self._rows.get(token_id) if self._rows.revoke(token_id) else None
+
+    def check(self, text: str) -> Caller | None:
+        """Whose token this is; None for any that lets nobody in, whatever is wrong with it."""
+        token = TokenText.read(text)
+        if token is None:
+            return None
+        with self._lock:
+            seen = self._seen.get(token.token_id)
+        if seen is None or time.monotonic() >= seen.until:
+            seen = self._look(token)
+        if seen is None or not hmac.compare_digest(seen.secret_hash, token.hashed()):
+            return None
+        return seen.caller
+
+    def _look(self, token: TokenText) -> _Seen | None:
+        asked_at = time.monotonic()
+        with _told_as_ours():
+            row = self._rows.get(token.token_id)
+            genuine = row is not None and hmac.compare_digest(row.secret_hash, token.hashed())
+            if row is None or not genuine or row.state != "live":
+                with self._lock:
+                    self._seen.pop(token.token_id, None)
+                return None
+        self._note_use(row)
+        caller = _caller(row)
+        if caller is None:
+            return None
+        kept_s = self._kept_s if row.left_s is None else min(self._kept_s, row.left_s)
+        seen = _Seen(row.secret_hash, caller, asked_at + kept_s)
+        with self._lock:
+            self._seen[token.token_id] = seen
+            while len(self._seen) > MOST_KEPT:
+                self._seen.popitem(last=False)
+        return seen
+
+    def _note_use(self, row: TokenRow) -> None:
+        """At most a write a minute; nobody is kept out because it fails."""
+        if row.idle_s is not None and row.idle_s < USED_EVERY_S:
+            return
+        try:
+            self._rows.used(row.token_id)
+        except Exception as failure:
+            if not is_sql_away(failure):
+                raise
+            log.warning(
+                "the use of a token was not noted", token_id=row.token_id, error=type(failure).__name__
+            )
+
+
+def _caller(row: TokenRow) -> Caller | None:
+    """None where nothing is left of it that this brainq knows."""
+    verbs = frozenset(verb for verb in Verb if verb in row.verbs)
+    return Caller(row.name, row.sessions, verbs) if verbs else None
+
+
+@contextmanager
+def _told_as_ours() -> Generator[None]:
+    try:
+        yield
+    except Exception as failure:
+        if not is_sql_away(failure):
+            raise
+        raise Unreachable(
+            f"SQL does not answer ({type(failure).__name__}), and tokens are there; start it, or correct BRAINQ_SQL_URL"
+        ) from failure

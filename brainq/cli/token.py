@@ -1,0 +1,131 @@
+"""`brainq token`: who may come in over HTTP, and for what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from brainq.cli.options import App, AsJson
+
+HELP = """Tokens of programs that speak HTTP: who may do what, in whose sessions.
+
+    \b
+    A token has session prefixes (its tenants) and verbs. What is not given is refused, and looks as if it
+    did not exist:
+      read      turns, results, events, history, approvals
+      submit    begin turns
+      steer     input, holds, readiness, cancel, pause
+      decide    approve, deny, edit; results from outside
+      operate   finalizer steps again; pools, with --sessions '*'
+    """
+
+app = typer.Typer(help=HELP, rich_markup_mode=None, no_args_is_help=True)
+
+
+@app.callback(help=HELP)
+def token() -> None:
+    """Who may come in over HTTP."""
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Argument(help="Whose it is; stands in the record as who decided.")],
+    sessions: Annotated[
+        list[str],
+        typer.Option(
+            "--sessions",
+            "-s",
+            metavar="PREFIX",
+            help="`acme:` is all sessions that begin so; '*' is all. Repeatable.",
+        ),
+    ],
+    verb: Annotated[
+        list[str],
+        typer.Option("--verb", metavar="VERB", help="read, submit, steer, decide or operate. Repeatable."),
+    ],
+    expires_in: Annotated[
+        str | None,
+        typer.Option(
+            "--expires-in", metavar="SPAN", help="90m, 12h, 90d, 8w. Without it: until it is revoked."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Make a token. It is printed this once, alone on stdout; SQL keeps a hash.
+
+    \b
+    Examples:
+      brainq token create acme-web --sessions acme: --verb submit --verb read --expires-in 90d
+      brainq token create ops --sessions '*' --verb read --verb operate
+      TOKEN=$(brainq token create ci --sessions ci: --verb submit --verb read)
+    """
+    from brainq.access import Tokens
+    from brainq.cli import tokens
+    from brainq.cli.output import print_json, say
+    from brainq.cli.span import span_s
+
+    seconds = None if expires_in is None else span_s("--expires-in", expires_in)
+    with tokens.opened(make=True) as (store, where):
+        made = Tokens(store).create(name, sessions, verb, seconds)
+    if as_json:
+        print_json({**tokens.as_json(made.row), "token": made.text})
+        return
+    typer.echo(made.text)
+    say(f"{tokens.described(made.row)}; kept in {where}", style="green")
+    say("this is the only time it is shown; send it as `Authorization: Bearer ...`")
+
+
+@app.command("list")
+def list_tokens(as_json: AsJson = False, app: App = "") -> None:
+    """List tokens, the newest first. No secret is shown: none is kept.
+
+    \b
+    Examples:
+      brainq token list
+      brainq token list --json
+    """
+    from brainq.access import Tokens
+    from brainq.cli import tokens
+    from brainq.cli.output import print_json, say, stdout
+
+    with tokens.opened() as (store, where):
+        rows = Tokens(store).list()
+    if as_json:
+        print_json([tokens.as_json(row) for row in rows])
+    elif rows:
+        stdout().print(tokens.as_table(rows))
+    else:
+        say(f"no tokens in {where}")
+
+
+@app.command("revoke")
+def revoke(
+    token_id: Annotated[
+        str, typer.Argument(metavar="ID", help="As `brainq token list` shows it, or the whole token.")
+    ],
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Let a token in no more, for good. Gateways that run see it within 5 seconds.
+
+    \b
+    Examples:
+      brainq token revoke 3f9a41c07be2
+    """
+    from brainq.access import Tokens
+    from brainq.cli import tokens
+    from brainq.cli.codes import Exit
+    from brainq.cli.output import print_json, say
+
+    with tokens.opened() as (store, where):
+        row = Tokens(store).revoke(token_id)
+    if row is None:
+        # What was given may be a token of somewhere else, so it is not repeated.
+        say(f"brainq: {where} has no such token; see `brainq token list`", style="red")
+        raise typer.Exit(Exit.NOT_FOUND)
+    if as_json:
+        print_json(tokens.as_json(row))
+    else:
+        say(f"revoked: {tokens.described(row)}", style="green")
