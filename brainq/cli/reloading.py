@@ -27,6 +27,7 @@ class Reloader:
         self._follower = follower
         self._console = console
         self._changed: set[str] = set()
+        self._is_starting = False
         self._lock = threading.Lock()
 
     @contextmanager
@@ -50,9 +51,15 @@ class Reloader:
             thread.join(2.0)
 
     def look(self) -> None:
-        """Start the workers again if a file changed and the brain still loads; if not, say why, and leave them."""
+        """Start the workers again if a file changed and the brain still loads; if not, say why, and leave them.
+
+        Says when they are ready, too: what is submitted before may still be answered by the code from before.
+        """
         with self._lock:
             changed, self._changed = self._changed, set[str]()
+        if self._is_starting and all(worker.is_ready for worker in self._fleet.workers):
+            self._is_starting = False
+            self._console.print("ready with the new code", style="dim")
         if not changed:
             return
         names = ", ".join(sorted(Path(path).name for path in changed))
@@ -68,6 +75,7 @@ class Reloader:
         for worker in self._fleet.workers:
             self._follower.hush(worker)
             self._fleet.launch(worker)
+        self._is_starting = True
 
 
 def require_watchfiles() -> None:
