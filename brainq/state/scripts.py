@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
@@ -219,11 +220,15 @@ class LoadedScripts:
         ]
 
     def send_all(self, asked: Sequence[Asked]) -> list[list[Any] | ResponseError]:
-        """Send these in one go; the replies in order, and in place of one what Redis refused."""
+        """Send these in one go; the replies in order, and in place of one what Redis refused.
+
+        From the first script on that the server does not know they run again one by one: a later one may build on it.
+        Those before it have run, and would not say the same again.
+        """
         sent = [("EVALSHA", self._scripts[name].sha, len(keys), *keys, *args) for name, keys, args in asked]
         replies = self.client.replies(sent) if sent else []
-        if any(isinstance(reply, NoScriptError) for reply in replies):
-            replies = [self._tried(*one) for one in asked]
+        known = sum(1 for _ in takewhile(lambda reply: not isinstance(reply, NoScriptError), replies))
+        replies[known:] = [self._tried(*one) for one in asked[known:]]
         return [
             reply if isinstance(reply, ResponseError) else self._scripts[name].checked(reply)
             for (name, _, _), reply in zip(asked, replies, strict=True)

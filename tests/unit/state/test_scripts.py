@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -195,3 +196,18 @@ def test_what_is_refused_hides_no_other_reply_where_redis_had_forgotten_the_scri
     first, refused, last = loaded.together(drops)
     assert (first, last) == ("DROPPED", "DROPPED")
     assert isinstance(refused, ResponseError)
+
+
+class ForgotTheLast(Replies):
+    """Knows every script of a pipeline but the last one's, and runs each for the first time only once."""
+
+    def replies(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        *known, last = commands
+        return [*(self.execute_command(*words) for words in known), NoScriptError(last[1])]
+
+
+def test_what_ran_before_a_forgotten_script_runs_once() -> None:
+    client = ForgotTheLast("DROPPED")
+    drops = [partial(Scripts.index_drop, session_id="s1", turn_id=turn) for turn in ("t1", "t2")]
+    assert scripts(client).together(drops) == ["DROPPED", "DROPPED"]
+    assert [words[-1] for words in client.sent] == ["t1", "t2"]
