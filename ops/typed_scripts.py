@@ -21,12 +21,12 @@ One method a script. A reply that says more than its word is a dataclass; the ot
 # ruff: noqa: A002
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 {enums}
-from brainq.state.connection import Client
+from brainq.state.connection import Client, as_mapping
 from brainq.state.keys import Keys
 from brainq.state.scripts import Doorbells, LoadedScripts, undeclared
 
@@ -103,6 +103,7 @@ def _reply_type(field: Field) -> str:
         "b": "bool",
         "words": "tuple[str, ...]",
         "rows": "tuple[tuple[str, ...], ...]",
+        "hash": "Mapping[str, str]",
     }
     return plain[field.kind] if field.kind in plain else _closed_type(field)
 
@@ -122,6 +123,7 @@ def _read(sig: Signature, field: Field, place: int) -> str:
         "b": f'{said} == "1"',
         "words": f"tuple({said}.split())",
         "rows": f'tuple(tuple(row.split()) for row in {said}.split(",") if row)',
+        "hash": f"as_mapping({said})",
     }
     if field.kind in plain:
         return plain[field.kind]

@@ -162,7 +162,8 @@ CallDropped = Dropped[TraceStatus | Literal["gone", "stale", "unserved", "closed
 class StepClaim:
     """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text;
     `sent` says that the result went out before; `lost` counts the workers that took the step before and told no end
-    of it. `seen` is what was read of the turn with the claim; `Finals.look` makes the turn of it."""
+    of it. `seen` is what was read of the turn with the claim; `Finals.look` makes the turn of it. `said` likewise, for
+    `Finals.details_of`."""
 
     session_id: str
     turn_id: str
@@ -174,6 +175,7 @@ class StepClaim:
     sent: bool = False
     lost: int = 0
     seen: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
+    said: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
 
     @property
     def step_key(self) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from brainq.beats import Beats
 from brainq.contracts.claim import Dropped, StepClaim
 from brainq.contracts.did import Did, Failed
+from brainq.contracts.turn import TurnResult
 from brainq.finalize.alone import MOST_LOST, RunAlone, error_type_of
 from brainq.finalize.ended import EndedTurns
 from brainq.finalize.order import StepOrder
@@ -114,16 +115,17 @@ class TurnFinalizer:
         if step is None:
             log.warning("step is not known here", turn_id=claim.turn_id, step=claim.step)
             return self._go_on(claim, until)
+        outgoing: list[TurnResult] = []
         with self._beats.renew(lambda: self._chain.beat(claim), _ignore):
             try:
                 if claim.tries > self._max_tries and claim.step not in NEVER_DEAD:
                     raise RuntimeError(f"its worker died, or was cut off, in each of {claim.tries - 1} tries")
-                self._run(step, claim)
+                self._run(step, self._context(claim, outgoing))
             except Exception as failure:
                 return self._failed(claim, failure, until)
         if claim.tries > 1:
             self._note_done(claim)
-        return self._go_on(claim, until)
+        return self._go_on(claim, until, outgoing)
 
     def run_claimed(self, claim: StepClaim) -> None:
         """Run a step that somebody else has claimed, limits, and will settle. Raises what the step raises."""
@@ -132,16 +134,16 @@ class TurnFinalizer:
             raise LookupError(f"step {claim.step!r} is not known here")
         step.run(self._context(claim))
 
-    def _run(self, step: FinalStep, claim: StepClaim) -> None:
+    def _run(self, step: FinalStep, context: StepContext) -> None:
         limit_s: float | None = getattr(step, "limit_s", LIMIT_S)
-        if claim.lost >= MOST_LOST and self._alone is not None:
-            self._alone(claim, limit_s)
+        if context.claim.lost >= MOST_LOST and self._alone is not None:
+            self._alone(context.claim, limit_s)
         elif limit_s is None:
-            step.run(self._context(claim))
+            step.run(context)
         else:
-            within(limit_s, f"step {step.name!r}", lambda: step.run(self._context(claim)))
+            within(limit_s, f"step {step.name!r}", lambda: step.run(context))
 
-    def _context(self, claim: StepClaim) -> StepContext:
+    def _context(self, claim: StepClaim, outgoing: list[TurnResult] | None = None) -> StepContext:
         return StepContext(
             claim,
             lambda: self._read.turn(claim),
@@ -150,6 +152,7 @@ class TurnFinalizer:
             self._brain,
             self._parts,
             self._parents,
+            outgoing,
         )
 
     def deliver(self, session_id: str, turn_id: str) -> str:
@@ -192,11 +195,21 @@ class TurnFinalizer:
                 "end not recorded", turn_id=claim.turn_id, step=claim.step, why=type(failure).__name__
             )
 
-    def _go_on(self, claim: StepClaim, until: float) -> tuple[str, StepClaim | None]:
+    def _go_on(
+        self, claim: StepClaim, until: float, outgoing: Sequence[TurnResult] = ()
+    ) -> tuple[str, StepClaim | None]:
         next_step = self._order.after(claim.step)
         if not next_step:
+            for result in outgoing:
+                self._chain.publish(result)
             return self._chain.finish(claim).lower(), None
-        found = self._chain.go_on(claim, next_step, stay=time.monotonic() < until)
+        stay = time.monotonic() < until
+        if outgoing:
+            found = self._chain.send(claim, next_step, outgoing[0], stay=stay)
+        else:
+            reads_said = getattr(self._order.get(next_step), "reads_said", False)
+            go_on = self._chain.go_on_and_read if reads_said else self._chain.go_on
+            found = go_on(claim, next_step, stay=stay)
         return ("next", found) if isinstance(found, StepClaim) else (found.lower(), None)
 
 

@@ -28,6 +28,9 @@ class SentChain:
     def details(self, session_id: str, turn_id: str) -> TurnDetails:
         return self.live.details(session_id, turn_id)
 
+    def details_of(self, claim: StepClaim) -> TurnDetails:
+        return self.details(claim.session_id, claim.turn_id)
+
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
         return self.live.ring_judge(session_id, turn_id, judge)
 
@@ -60,6 +63,12 @@ class SentChain:
         return "OK"
 
     def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> Literal["LOST"]:
+        return "LOST"
+
+    def go_on_and_read(self, claim: StepClaim, next_step: str, *, stay: bool) -> Literal["LOST"]:
+        return "LOST"
+
+    def send(self, claim: StepClaim, next_step: str, result: TurnResult, *, stay: bool) -> Literal["LOST"]:
         return "LOST"
 
     def finish(self, claim: StepClaim) -> Literal["LOST"]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.message import Message
+from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.finalize.parts import FinalParts
 from brainq.ports.child_turns import ChildTurns
@@ -17,7 +18,10 @@ from brainq.ports.records import Records
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """What a step is given: the ended turn, read when first asked for, and the ports."""
+    """What a step is given: the ended turn, read when first asked for, and the ports.
+
+    outgoing   takes the result that goes out with the script that ends the step; None: it goes out at once
+    """
 
     claim: StepClaim
     read_turn: Callable[[], EndedTurn]
@@ -26,6 +30,7 @@ class StepContext:
     brain: Any
     parts: FinalParts | None = None
     parents: ChildTurns | None = None
+    outgoing: list[TurnResult] | None = None
 
     @property
     def turn(self) -> EndedTurn:
@@ -36,11 +41,22 @@ class StepContext:
         return self.records.transcript(self.claim.turn_id) or self.details().messages
 
     def details(self) -> TurnDetails:
-        return self.chain.details(self.claim.session_id, self.claim.turn_id)
+        return self.chain.details_of(self.claim)
+
+    def send(self, result: TurnResult) -> None:
+        """Let the result go out, once the step has done its part at the latest."""
+        if self.outgoing is None:
+            self.chain.publish(result)
+        else:
+            self.outgoing.append(result)
 
 
 class FinalStep(Protocol):
-    """One finalizer step. Its `run` may run again after a crash and must then do no harm."""
+    """One finalizer step. Its `run` may run again after a crash and must then do no harm.
+
+    It may say how long it may take (`limit_s`, None: it bounds itself), and that it reads what the turn said
+    (`reads_said`), which is then read on the way.
+    """
 
     name: str
 

@@ -17,6 +17,7 @@ An entry may go on in the next line, indented. Types:
     b           bool                         '1' or '0'
     words       a sequence of names          one text, with blanks between them
     rows        tuples of words              one text, with commas between the tuples
+    hash        a mapping (replies only)     what HGETALL gives
     a/b/c       Literal["a", "b", "c"]       a text
     TurnState   that type of `contracts`     a text; `TurnState/gone`: or this word
 """
@@ -48,7 +49,7 @@ LITERALS = {
 
 HEADER = re.compile(r"\A--\[\[(.*?)\]\]\n", re.DOTALL)
 _ENTRY = re.compile(r"^(KEYS|ARGV|REPLY)[ ]+(.*(?:\n[ ]+.*)*)", re.MULTILINE)
-_PLAIN = frozenset({"", "n", "n?", "f?", "b", "words", "rows"})
+_PLAIN = frozenset({"", "n", "n?", "f?", "b", "words", "rows", "hash"})
 _LUA_WORDS = {"end", "next", "type", "error", "now", "unpack", "select"}
 
 

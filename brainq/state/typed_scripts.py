@@ -6,7 +6,7 @@ One method a script. A reply that says more than its word is a dataclass; the ot
 # ruff: noqa: A002
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -15,7 +15,7 @@ from brainq.contracts.effect import Effect
 from brainq.contracts.hold import HoldPolicy
 from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
 from brainq.contracts.turn import OnBusy, TurnKind
-from brainq.state.connection import Client
+from brainq.state.connection import Client, as_mapping
 from brainq.state.keys import Keys
 from brainq.state.scripts import Doorbells, LoadedScripts, undeclared
 
@@ -39,6 +39,7 @@ HEADERS = {
     "finalize_claim": "f3c778cb87",
     "finalize_finish": "845aa8a557",
     "finalize_retry": "6cc1421779",
+    "finalize_send": "97c43fb5d9",
     "finalize_settle": "3a6bb2061e",
     "flag_add": "a66395743b",
     "flag_release": "8b0025735f",
@@ -71,7 +72,7 @@ HEADERS = {
     "turn_end": "7256097ca6",
     "turn_open": "97f7c55730",
     "turn_release": "38a02c25dd",
-    "turn_said": "8db7acda3a",
+    "turn_said": "88286312f8",
     "turn_submit": "f7f2cf9813",
     "turn_sweep": "0cb8ec79a3",
 }
@@ -181,6 +182,14 @@ class FinalizeClaimDrop:
 
 
 @dataclass(frozen=True, slots=True)
+class FinalizeSendGo:
+    fence: int
+    tries: int
+    revision: int
+    sent: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FinalizeSettleGo:
     fence: int
     tries: int
@@ -283,6 +292,8 @@ class TurnEndEnded:
 
 @dataclass(frozen=True, slots=True)
 class TurnSaidSaid:
+    trace: Mapping[str, str]
+    receipts: Mapping[str, str]
     messages: tuple[str, ...]
 
 
@@ -827,6 +838,33 @@ class Scripts(LoadedScripts):
         reply = self.run("finalize_retry", [turn], [session_id, turn_id, fence, retry_ms, failure])
         return reply[0]
 
+    def finalize_send(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        fence: int,
+        step: str,
+        next_step: str,
+        owner: str,
+        lease_ms: int,
+        body: str,
+        data: str,
+    ) -> FinalizeSendGo | Literal["NEXT", "LOST"]:
+        """The step that sends the result is done: the result goes out, if it has not yet, and the
+        chain goes on as by finalize_settle."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "finalize_send",
+            [turn, f"{turn}:result", f"{turn}:events"],
+            [session_id, turn_id, fence, step, next_step, owner, lease_ms, body, data],
+        )
+        if reply[0] == "GO":
+            return FinalizeSendGo(
+                fence=int(reply[1]), tries=int(reply[2]), revision=int(reply[3]), sent=reply[4] == "1"
+            )
+        return reply[0]
+
     def finalize_settle(
         self,
         session_id: str,
@@ -1073,8 +1111,7 @@ class Scripts(LoadedScripts):
     def result_publish(
         self, session_id: str, turn_id: str, *, body: str, data: str
     ) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
-        """The result goes out, once: the turn gets its final state, and readers their last
-        event."""
+        """The result goes out, once, though no step of the chain sends it."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run("result_publish", [turn, f"{turn}:result", f"{turn}:events"], [body, data])
         return reply[0]
@@ -1466,12 +1503,19 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def turn_said(self, session_id: str, turn_id: str, *, most: int) -> TurnSaidSaid:
-        """The messages of a turn, as far as its history still holds them: at most the `most`
-        newest."""
+        """What was said and done in a turn: its messages, as far as its history still holds them,
+        at most the `most` newest (some of other turns may be among them), its calls and its inputs'
+        receipts."""
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("turn_said", [turn, f"{session}session", f"{session}history"], [most])
-        return TurnSaidSaid(messages=tuple(reply[1:]))
+        reply = self.run(
+            "turn_said",
+            [turn, f"{session}session", f"{session}history", f"{turn}:trace", f"{turn}:receipts"],
+            [most],
+        )
+        return TurnSaidSaid(
+            trace=as_mapping(reply[1]), receipts=as_mapping(reply[2]), messages=tuple(reply[3:])
+        )
 
     def turn_submit(
         self,

@@ -334,11 +334,11 @@ def test_a_step_whose_worker_dies_each_time_is_given_up(pump: Pump) -> None:
     finalizer = quickly(pump, max_tries=3)
     died: list[int] = []
 
-    def dies(step: Any, claim: StepClaim) -> None:
-        if claim.step == "decision":
-            died.append(claim.tries)
+    def dies(step: Any, context: StepContext) -> None:
+        if context.claim.step == "decision":
+            died.append(context.claim.tries)
             raise SystemExit
-        type(finalizer)._run(finalizer, step, claim)
+        type(finalizer)._run(finalizer, step, context)
 
     finalizer._run = dies
     handle = pump.submit("s1", script())

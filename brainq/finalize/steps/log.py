@@ -18,6 +18,7 @@ class LogAnswer:
 
     name = "log"
     limit_s: float | None = None  # no code of the brain
+    reads_said = True
 
     def is_configured(self, brain: Any) -> bool:
         return True

@@ -20,8 +20,10 @@ class SendResult:
 
     def run(self, context: StepContext) -> None:
         turn = context.turn
+        if turn.request.parent is None or context.parents is None:
+            context.send(result_of(turn))
+            return
         context.chain.publish(result_of(turn))
-        if turn.request.parent is not None and context.parents is not None:
-            claim = context.claim
-            sent = context.chain.published(claim.session_id, claim.turn_id)
-            context.parents.deliver(turn.request, sent or result_of(turn))
+        claim = context.claim
+        sent = context.chain.published(claim.session_id, claim.turn_id)
+        context.parents.deliver(turn.request, sent or result_of(turn))

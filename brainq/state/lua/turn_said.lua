@@ -1,20 +1,20 @@
 --[[
-The messages of a turn, as far as its history still holds them: at most the `most` newest. Some of other turns may be
-among them.
+What was said and done in a turn: its messages, as far as its history still holds them, at most the `most` newest (some of
+other turns may be among them), its calls and its inputs' receipts.
 
-KEYS   turn session history
+KEYS   turn session history trace receipts
 ARGV   most:n
-REPLY  SAID messages...
+REPLY  SAID trace:hash receipts:hash messages...
 ]]
 -- @include lib/fields
 -- @include lib/own_history
+local told = {'SAID', redis.call('HGETALL', trace), redis.call('HGETALL', receipts)}
 local t = read(turn, {'begin_at', 'end_at', 'isolated', 'trimmed'})
-if not t.begin_at then return {'SAID'} end
+if not t.begin_at then return told end
 use_own_history(t.isolated)
 local trimmed = tonumber(isolated and t.trimmed or redis.call('HGET', session, 'trimmed') or 0)
 local last = (t.end_at and tonumber(t.end_at) - trimmed or redis.call('LLEN', history)) - 1 -- a live turn has the newest
 local first = math.max(0, tonumber(t.begin_at) - trimmed, last - most + 1)
-if last < 0 then return {'SAID'} end
-local said = redis.call('LRANGE', history, first, last)
-table.insert(said, 1, 'SAID')
-return said
+if last < 0 then return told end
+for _, message in ipairs(redis.call('LRANGE', history, first, last)) do told[#told + 1] = message end
+return told

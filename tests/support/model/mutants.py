@@ -39,7 +39,13 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "if not t or t.fin_step ~= step then",
         "t = read(turn, {'result_at', 'revision'})\nif false then",
     ),
+    "finalize_send without its fence": (
+        "finalize_send",
+        "if not t or t.fin_step ~= step then",
+        "t = read(turn, {'revision', 'state', 'ending'})\nif false then",
+    ),
     "result_publish twice": ("result_publish", "if t.state ~= 'closing' then", "if false then"),
+    "finalize_send publishes twice": ("finalize_send", "if t.state == 'closing' then", "if true then"),
     "turn_sweep rings no one": ("turn_sweep", "bell_is_lost('turns', held[5], rering_ms)", "false"),
     "turn_sweep rescues no one": (
         "turn_sweep",

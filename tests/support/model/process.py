@@ -261,6 +261,8 @@ def _steps(state: State, outside: Outside) -> list[Step]:
         accepted.ended.setdefault(request.turn_id, context.turn.ending.value)
 
     def send(context: Any) -> None:
-        context.chain.publish(result_of(context.turn))
+        context.send(result_of(context.turn))
 
-    return [Step(FIRST_STEP, fails, log), Step("result", fails, send)]
+    def end(context: Any) -> None: ...
+
+    return [Step(FIRST_STEP, fails, log), Step("result", fails, send), Step("end", fails, end)]

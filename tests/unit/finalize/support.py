@@ -249,6 +249,14 @@ class LiveChain:
     def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | Literal["NEXT", "LOST"]:
         return "NEXT"
 
+    go_on_and_read = go_on
+
+    def send(
+        self, claim: StepClaim, next_step: str, result: TurnResult, *, stay: bool
+    ) -> StepClaim | Literal["NEXT", "LOST"]:
+        self.publish(result)
+        return "NEXT"
+
     def finish(self, claim: StepClaim) -> Literal["FINISHED"]:
         return "FINISHED"
 
@@ -272,6 +280,9 @@ class LiveChain:
         return "PUBLISHED"
 
     def details(self, session_id: str, turn_id: str) -> TurnDetails:
+        return TurnDetails(self.messages)
+
+    def details_of(self, claim: StepClaim) -> TurnDetails:
         return TurnDetails(self.messages)
 
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:

@@ -1,0 +1,16 @@
+--[[
+The step that sends the result is done: the result goes out, if it has not yet, and the chain goes on as by
+finalize_settle.
+
+KEYS   turn result events
+ARGV   sid tid fence:n step next_step owner lease_ms:n body data
+REPLY  GO fence:n tries:n revision:n sent:b | NEXT | LOST
+]]
+-- @include lib/chain
+-- @include lib/next_step
+-- @include lib/publish
+local t = step_held(turn, fence, {'fin_step', 'revision', 'state', 'ending'})
+if not t or t.fin_step ~= step then return {'LOST'} end
+if t.state == 'closing' then publish(turn, result, events, t.ending, body, data) end
+if not take_next_step(true) then return {'NEXT'} end
+return {'GO', fence + 1, 1, t.revision or '0', '1'}

@@ -1,0 +1,7 @@
+-- The result goes out: the turn, which is closing, gets its final state, and readers their last event.
+-- @include lib/event
+local function publish(turn_key, result_key, events_key, ending, body, data)
+  redis.call('SET', result_key, body)
+  redis.call('HSET', turn_key, 'state', ending, 'result_at', now)
+  emit(events_key, 'result', cjson.decode(data))
+end
