@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from brainq.contracts.decision import RuntimeDecisionRecord
     from brainq.contracts.effect import Effect
     from brainq.contracts.event import EventKind, TurnEvent
-    from brainq.contracts.history import HistoryTurn
+    from brainq.contracts.history import HistoryTurn, TurnCall
     from brainq.contracts.hold import StandingHold
+    from brainq.contracts.ids import full_call_id, split_call_id
     from brainq.contracts.judgement import Judge, JudgeCase, Judgement
     from brainq.contracts.limits import Limits
     from brainq.contracts.mailbox import Receipt, TurnInput
@@ -138,7 +139,8 @@ _NAMES = {
     "brainq.contracts.decision": "RuntimeDecisionRecord",
     "brainq.contracts.effect": "Effect",
     "brainq.contracts.event": "EventKind TurnEvent",
-    "brainq.contracts.history": "HistoryTurn",
+    "brainq.contracts.history": "HistoryTurn TurnCall",
+    "brainq.contracts.ids": "full_call_id split_call_id",
     "brainq.contracts.hold": "StandingHold",
     "brainq.contracts.judgement": "Judge JudgeCase Judgement",
     "brainq.contracts.limits": "Limits",
@@ -293,6 +295,7 @@ __all__ = [
     "ToolUnknown",
     "TraceStatus",
     "TurnBudget",
+    "TurnCall",
     "TurnDrain",
     "TurnEnd",
     "TurnEvent",
@@ -316,7 +319,9 @@ __all__ = [
     "Verb",
     "WaitingTurn",
     "__version__",
+    "full_call_id",
     "make_tool",
+    "split_call_id",
 ]
 
 

@@ -3,7 +3,7 @@
 BrainqError
 ├─ InvalidInput          a field of a submit, a setting or an id is wrong; names it and the remedy
 ├─ TurnNotFound          no turn has this id, in Redis or in SQL
-├─ ContentNotKept        a turn's messages were kept out of SQL (redact_logs), and it has ended
+├─ ContentNotKept        a turn's messages were kept out of SQL (redact_logs)
 ├─ TurnRejected          a foreign submit was refused; carries the reason kept in SQL
 ├─ NoParsedOutput        `result.parsed_as(...)`: the turn has no answer that fits an output schema
 ├─ ResultTimeout         `handle.result(timeout_s=...)` ran out; the turn itself goes on
@@ -46,7 +46,8 @@ class TurnNotFound(BrainqError, LookupError):
 
 
 class ContentNotKept(BrainqError, LookupError):
-    """The turn has ended, and its brain keeps content out of SQL (`redact_logs`)."""
+    """The turn's brain keeps content out of SQL (`redact_logs`), and Redis has not all of it any more: the turn has
+    ended, or a compaction took messages out."""
 
 
 class TurnRejected(BrainqError):

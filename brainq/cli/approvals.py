@@ -11,7 +11,7 @@ from brainq.cli.options import App, AsJson
 ApprovalArgument = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="TURN.CALL, as `brainq approvals` shows it; TURN may be cut short or be a key."
+        metavar="ID", help="TURN-CALL, as `brainq approvals` shows it; TURN may be cut short or be a key."
     ),
 ]
 By = Annotated[str, typer.Option("--by", help="Who decides, for the record; by default your login name.")]
@@ -88,9 +88,9 @@ def approve(
 
     \b
     Examples:
-      brainq approve 01k7x2.c1-0
-      brainq approve 01k7x2.c1-0 --arguments '{"path": "draft.md"}'
-      brainq approve order-4711.c1-0 --arguments @arguments.json --by ada
+      brainq approve 01k7x2-c1-0
+      brainq approve 01k7x2-c1-0 --arguments '{"path": "draft.md"}'
+      brainq approve order-4711-c1-0 --arguments @arguments.json --by ada
     """
     from brainq.cli.approving import approve_call
     from brainq.cli.given import object_of
@@ -115,8 +115,8 @@ def deny(
 
     \b
     Examples:
-      brainq deny 01k7x2.c1-0
-      brainq deny 01k7x2.c1-0 --reason "not before Friday" --by ada
+      brainq deny 01k7x2-c1-0
+      brainq deny 01k7x2-c1-0 --reason "not before Friday" --by ada
     """
     from brainq.cli.approving import deny_call
 

@@ -9,8 +9,8 @@ from brainq.cli.output import print_json, say
 from brainq.cli.reach import operator, producer
 from brainq.cli.style import short
 from brainq.client.client import Client
-from brainq.contracts.approval import Approval, approval_id
-from brainq.errors import InvalidInput
+from brainq.contracts.approval import Approval
+from brainq.contracts.ids import full_call_id, split_call_id
 
 
 def approve_call(
@@ -36,12 +36,8 @@ def deny_call(sought: str, *, reason: str, by: str, as_json: bool) -> None:
 
 def _whole_id(client: Client, sought: str) -> str:
     """`sought` with the whole id of its turn. Raises InvalidInput, TurnNotFound."""
-    turn, dot, call = sought.rpartition(".")
-    if not dot:
-        raise InvalidInput(
-            "ID", f"{sought!r} is not an approval; write TURN.CALL, as `brainq approvals` shows it"
-        )
-    return approval_id(client.find(turn).turn_id, call)
+    turn, call = split_call_id(sought)
+    return full_call_id(client.find(turn).turn_id, call)
 
 
 def _login() -> str:

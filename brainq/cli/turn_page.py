@@ -19,6 +19,7 @@ from brainq.cli.turn_after import (
 from brainq.cli.turn_calls import call_section
 from brainq.cli.turn_people import approval_section, awaited_lines, hold_section, input_section, waits_for
 from brainq.contracts.event import TurnEvent
+from brainq.contracts.history import TurnCall
 from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
 from brainq.contracts.status import Awaits, Ending, TurnState
 from brainq.contracts.trace import ToolTraceEntry
@@ -37,13 +38,13 @@ def print_page(console: Console, facts: TurnFacts) -> None:
         if snapshot.trace:
             awaited = awaited_lines(snapshot.turn_id, snapshot.trace)
             print_section(console, "calls", _trace(snapshot.trace, snapshot.now_ms), *awaited)
-    elif facts.trace:
-        print_section(console, "calls, from SQL", _trace(facts.trace, 0))
-    said = call_section(facts.messages)
+    elif facts.calls:
+        print_section(console, "calls, from SQL", _trace(facts.calls, 0))
+    said = call_section(facts.calls)
     if said is not None:
         print_section(console, "arguments and results", said)
     elif facts.no_messages:
-        print_section(console, "arguments and results", Text(f"not kept: {facts.no_messages}", "dim"))
+        print_section(console, "arguments and results", Text(facts.no_messages, "dim"))
     if facts.retries:
         print_section(console, "retries of the model", _retries(facts.retries))
     if facts.approvals:
@@ -140,7 +141,7 @@ def _bar(used: float, most: float | None) -> Text:
     return Text("█" * full, style).append("░" * (BAR_WIDTH - full), "dim")
 
 
-def _trace(trace: Sequence[ToolTraceEntry], now_ms: int) -> PageTable:
+def _trace(trace: Sequence[ToolTraceEntry | TurnCall], now_ms: int) -> PageTable:
     table = PageTable(
         key("call"),
         words("tool", 9, 24),
@@ -154,7 +155,8 @@ def _trace(trace: Sequence[ToolTraceEntry], now_ms: int) -> PageTable:
     )
     for entry in trace:
         parked = waits_for(entry)
-        detail = parked or entry.detail or (entry.owner if not entry.status.is_settled else "")
+        owner, lanes = (entry.owner, entry.lanes) if isinstance(entry, ToolTraceEntry) else ("", ())
+        detail = parked or entry.detail or (owner if not entry.status.is_settled else "")
         table.add(
             entry.call_id,
             entry.tool,
@@ -163,13 +165,13 @@ def _trace(trace: Sequence[ToolTraceEntry], now_ms: int) -> PageTable:
             styled(entry.status.value, STATUS_STYLES),
             _took(entry, now_ms),
             Text(str(entry.attempt) if entry.attempt > 1 else "", "yellow"),
-            short(", ".join(entry.lanes), 40),
+            short(", ".join(lanes), 40),
             Text(short(detail, 60), "yellow" if parked else "dim"),
         )
     return table
 
 
-def _took(entry: ToolTraceEntry, now_ms: int) -> str:
+def _took(entry: ToolTraceEntry | TurnCall, now_ms: int) -> str:
     if entry.status.is_settled:
         return duration(entry.latency_ms) if entry.started_at_ms else ""
     since = entry.started_at_ms or entry.dispatched_at_ms

@@ -12,6 +12,7 @@ from rich.text import Text
 from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, ago, duration, short, styled
 from brainq.cli.table import PageTable, fact, key, words
 from brainq.contracts.approval import Approval
+from brainq.contracts.history import TurnCall
 from brainq.contracts.hold import StandingHold
 from brainq.contracts.mailbox import Receipt
 from brainq.contracts.rows import InputRow
@@ -136,7 +137,7 @@ PARKED_FOR = {
 }
 
 
-def waits_for(entry: ToolTraceEntry) -> str:
+def waits_for(entry: ToolTraceEntry | TurnCall) -> str:
     """What a parked call waits for, in words; empty for a call that is not parked."""
     return PARKED_FOR.get(entry.park, "")
 

@@ -43,8 +43,8 @@ class AsyncHold:
 class AsyncTurnHandle:
     """A TurnHandle whose waiting does not hold the event loop. Each wait takes a thread for up to 2 s at a time.
 
-    The verbs are TurnHandle's, awaited: `result`, `events`, `snapshot`, `transcript`, `cancel`, `steer`, `receipt`,
-    `hold`, `holds`, `release`, `approvals`.
+    The verbs are TurnHandle's, awaited: `result`, `events`, `snapshot`, `transcript`, `calls`, `cancel`, `steer`,
+    `receipt`, `hold`, `holds`, `release`, `approvals`.
     """
 
     def __init__(self, handle: TurnHandle) -> None:
@@ -83,6 +83,7 @@ class AsyncTurnHandle:
 
     snapshot = awaited(TurnHandle.snapshot)
     transcript = awaited(TurnHandle.transcript)
+    calls = awaited(TurnHandle.calls)
     cancel = awaited(TurnHandle.cancel)
     steer = awaited(TurnHandle.steer)
     receipt = awaited(TurnHandle.receipt)

@@ -7,7 +7,13 @@ from typing import get_args
 
 from brainq.contracts.approval import ApprovalState
 from brainq.contracts.hold import HoldPolicy, HoldSpec
-from brainq.contracts.ids import check_id, check_turn_id, new_turn_id
+from brainq.contracts.ids import (
+    check_id,
+    check_turn_id,
+    full_call_id,
+    new_turn_id,
+    split_call_id,
+)
 from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.turn import MAX_MESSAGE_CHARS
 from brainq.errors import InvalidInput
@@ -90,16 +96,25 @@ def limit(most: object) -> int:
 
 
 def approval(approval_id: object) -> str:
-    """An approval's id as it is written, `TURN.CALL`."""
-    if not isinstance(approval_id, str):
-        raise InvalidInput("id", f"{approval_id!r} is not an approval's id; use TURN.CALL")
-    turn_id, _, call_id = approval_id.partition(".")
-    if not call_id:
-        raise InvalidInput(
-            "id",
-            f"{approval_id[:60]!r} is not an approval's id; use TURN.CALL, as `brainq approvals` shows it",
-        )
-    return f"{check_turn_id('id', turn_id)}.{check_id('id', call_id)}"
+    """An approval's id: its call's, as it is written."""
+    turn_id, call_id = split_call_id(approval_id)
+    return full_call_id(check_turn_id("id", turn_id), call_id)
+
+
+def after_call(turn_id: str, call_id: object) -> str | None:
+    """The id in the turn of one of its calls, from its full one. None stays None."""
+    if call_id is None:
+        return None
+    of_turn, call = split_call_id(call_id)
+    if of_turn != turn_id:
+        raise InvalidInput("after", f"{call_id!r} is a call of another turn than {turn_id!r}")
+    return call
+
+
+def after_count(count: object) -> int:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise InvalidInput("after", f"{count!r} must be how many messages to leave out, 0 or more")
+    return count
 
 
 def _whole(field: str, text: str) -> str:

@@ -6,12 +6,14 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from brainq.client import checks, history
+from brainq.client import checks
+from brainq.client.history import history_of
 from brainq.client.hold import Hold
 from brainq.client.options import Cancelled
 from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.contracts.approval import Approval
 from brainq.contracts.event import TurnEvent
+from brainq.contracts.history import TurnCall
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
 from brainq.contracts.ids import check_id
 from brainq.contracts.mailbox import Receipt
@@ -100,14 +102,36 @@ class TurnHandle:
         """The turn as Redis knows it now; None once it has expired there."""
         return self._client.wiring.state.snapshots.of(self.session_id, self.turn_id)
 
-    def transcript(self) -> tuple[Message, ...]:
+    def transcript(self, limit: int = checks.MAX_LISTED, after: int = 0) -> tuple[Message, ...]:
         """The turn's messages in order: the user's, then step by step the model's with the `calls` it made, their
-        `arguments`, and a `tool` message for each with its result.
+        `arguments`, and a `tool` message for each with its result; what was sent into the turn stands before the reply
+        that read it, and the runtime's own notes behind one.
 
-        Live from Redis, later from SQL. A call's id is unique in its turn; `f"{turn_id}.{call.id}"` is unique. Raises
-        ContentNotKept when the turn has ended and its brain keeps content out of SQL; TurnNotFound.
+        limit    messages a page, up to 10,000
+        after    how many messages to leave out: as many as were read before
+
+        Live from Redis, later from SQL, the same messages in the same places. Empty for a turn that has not begun, or
+        ended before it did. A call's id is unique in its turn, those of `calls()` over all turns. Raises ContentNotKept
+        when the turn has ended and its brain keeps content out of SQL, or a compaction took messages out of Redis
+        before; InvalidInput; TurnNotFound.
         """
-        return history.transcript(self._client.wiring, self.session_id, self.turn_id)
+        return history_of(self._client.wiring).transcript(
+            self.session_id, self.turn_id, checks.limit(limit), checks.after_count(after)
+        )
+
+    def calls(self, limit: int = checks.MAX_LISTED, after: str | None = None) -> tuple[TurnCall, ...]:
+        """Every call of the turn in the model's order, with its arguments, its result and how it stands.
+
+        limit    calls a page, up to 10,000
+        after    the `id` of the last call of the page at hand
+
+        Live from Redis, later from SQL, as they stood when the turn was over. Of a brain that keeps content out of SQL
+        they have neither arguments nor results once it has ended, and say `is_kept=False`. Raises InvalidInput,
+        TurnNotFound.
+        """
+        return history_of(self._client.wiring).calls(
+            self.session_id, self.turn_id, checks.limit(limit), checks.after_call(self.turn_id, after)
+        )
 
     def cancel(self, reason: str = "") -> Cancelled:
         """Ask for the turn to be cancelled; outlives this process and every worker.

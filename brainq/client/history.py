@@ -1,65 +1,153 @@
-"""Reading what was said: a session's turns, and one turn's messages with its calls and their results."""
+"""History: what was said and done, from Redis while a turn lives and from SQL later, in one shape and page by page.
+
+Content that is not kept (`redact_logs`) is gone from all of it at one moment, when the turn has ended: what says more
+than its content, a turn or a call, is given without it and says so; a transcript, which is nothing else, is refused.
+"""
 
 from __future__ import annotations
 
-from brainq.contracts.history import HistoryTurn
-from brainq.contracts.message import Message
-from brainq.contracts.rows import WholeTurn
-from brainq.contracts.turn import NOT_KEPT, TurnRequest
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from brainq.contracts.history import HistoryTurn, TurnCall
+from brainq.contracts.ids import call_place, full_call_id
+from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.rows import TurnRow, WholeTurn
+from brainq.contracts.trace import ToolTraceEntry
+from brainq.contracts.turn import NOT_KEPT
 from brainq.errors import ContentNotKept, TurnNotFound
+from brainq.state.snapshots import RedisSnapshots
+from brainq.state.transcripts import RedisTranscripts
+from brainq.store.conversation import behind
+from brainq.store.store import Store
 from brainq.wiring import Wiring
 
+_OF_THE_TRACE = [name for name in ToolTraceEntry.model_fields if name in TurnCall.model_fields]
 
-def transcript(wiring: Wiring, session_id: str, turn_id: str) -> tuple[Message, ...]:
-    """See `TurnHandle.transcript`."""
-    row = wiring.store.turns.get(turn_id)
-    if row is None:
-        raise TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
-    kept = wiring.store.transcripts.of(turn_id)
-    if row.ended_at is None:
-        # SQL has what a compaction took out of Redis, and may have what Redis still holds if that one was cut off.
-        living = wiring.state.finals.details(session_id, turn_id).messages
-        return (*kept, *(message for message in living if message not in kept))
-    if kept:
-        return kept
-    if wiring.store.transcripts.is_redacted(turn_id):
-        raise ContentNotKept(
-            f"turn {turn_id!r} has ended, and its brain keeps content out of SQL (redact_logs); "
-            "its messages can be read while it is live"
+
+@dataclass(frozen=True, slots=True)
+class Living:
+    """What Redis has of turns that live."""
+
+    transcripts: RedisTranscripts
+    snapshots: RedisSnapshots
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Reads pages. Without `living`, while Redis is away, what SQL knows."""
+
+    store: Store
+    living: Living | None
+
+    def turns(self, session_id: str, limit: int, before: str | None) -> tuple[HistoryTurn, ...]:
+        """See `Session.history`."""
+        found = self.store.turns.page(session_id, limit, before)[::-1]
+        if not found:
+            return ()
+        # Only the first turn of a session takes a greeting.
+        oldest = found[0]
+        is_first = bool(oldest.request.greeting) and self.store.turns.number(oldest.row.turn_id) == 1
+        return tuple(self._turn(turn, is_first and turn is oldest) for turn in found)
+
+    def transcript(self, session_id: str, turn_id: str, limit: int, after: int) -> tuple[Message, ...]:
+        """See `TurnHandle.transcript`."""
+        # First Redis, then SQL: a message that leaves the one is in the other before.
+        living = () if self.living is None else self.living.transcripts.said(session_id, turn_id)
+        has_ended = self._row(turn_id).ended_at is not None
+        kept, last = self.store.transcripts.page(turn_id, limit, after)
+        if kept is None:
+            when = "it has ended" if has_ended else "a compaction took messages out of Redis"
+            raise ContentNotKept(
+                f"the messages of turn {turn_id!r} are not kept: {when}, and its brain keeps content out of SQL "
+                "(redact_logs)"
+            )
+        if has_ended or len(kept) == limit:
+            return kept
+        over = 0
+        if not kept and after:
+            in_sql = self.store.transcripts.count(turn_id)
+            if in_sql > after:  # a compaction has just put more there
+                return self.transcript(session_id, turn_id, limit, after)
+            over = after - in_sql
+            last = self.store.transcripts.page(turn_id, 1, in_sql - 1)[1] if in_sql else None
+        left = behind(turn_id, living, last)
+        return (*kept, *left[over : over + limit - len(kept)])
+
+    def calls(self, session_id: str, turn_id: str, limit: int, after: str | None) -> tuple[TurnCall, ...]:
+        """See `TurnHandle.calls`."""
+        trace, said = ((), ()) if self.living is None else self.living.transcripts.calls(session_id, turn_id)
+        if self._row(turn_id).ended_at is not None:
+            page, said = self.store.traces.page(turn_id, limit, after), ()
+        else:
+            beyond = (-1, -1) if after is None else call_place(after)
+            page = [entry for entry in trace if call_place(entry.call_id) > beyond][:limit]
+        if not page:
+            return ()
+        # SQL's come last: a compaction may have left shorter results in Redis.
+        kept = self.store.transcripts.of_calls(turn_id, page[0].step, page[-1].step)
+        asked, told = _by_call((*said, *kept))
+        return tuple(
+            _call(session_id, turn_id, entry, asked.get(entry.call_id), told.get(entry.call_id))
+            for entry in page
         )
-    # The finalizer has not written them to SQL yet.
-    return wiring.state.finals.details(session_id, turn_id).messages
+
+    def _row(self, turn_id: str) -> TurnRow:
+        row = self.store.turns.get(turn_id)
+        if row is None:
+            raise TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
+        return row
+
+    def _turn(self, turn: WholeTurn, is_first: bool) -> HistoryTurn:
+        row, request, result = turn.row, turn.request, turn.result
+        state, text = row.state, "" if result is None else result.text
+        if row.ended_at is None and self.living is not None:
+            seen = self.living.snapshots.of(row.session_id, row.turn_id)
+            if seen is not None:
+                state, text = seen.state.value, seen.text
+        is_kept = request.user_message != NOT_KEPT
+        return HistoryTurn(
+            turn_id=row.turn_id,
+            session_id=row.session_id,
+            kind=request.kind,
+            state=state,
+            stop_reason=row.stop_reason,
+            greeting=request.greeting or "" if is_first else "",
+            user_message=request.user_message if is_kept else "",
+            text=text if is_kept else "",
+            is_kept=is_kept,
+            accepted_at=row.accepted_at,
+            ended_at=row.ended_at,
+        )
 
 
-def turns_of(wiring: Wiring, session_id: str, limit: int, before: str | None) -> tuple[HistoryTurn, ...]:
-    """See `Session.history`."""
-    found = wiring.store.turns.page(session_id, limit, before)
-    return tuple(_history_turn(wiring, turn) for turn in reversed(found))
+def history_of(wiring: Wiring) -> History:
+    return History(wiring.store, Living(wiring.state.transcripts, wiring.state.snapshots))
 
 
-def _greeting(wiring: Wiring, request: TurnRequest) -> str:
-    """Only the first turn of a session takes one."""
-    if not request.greeting or wiring.store.turns.number(request.turn_id) != 1:
-        return ""
-    return request.greeting
+def _by_call(messages: Iterable[Message]) -> tuple[dict[str, ToolCall], dict[str, Message]]:
+    """What each call was asked for with, and what it gave back."""
+    asked: dict[str, ToolCall] = {}
+    told: dict[str, Message] = {}
+    for message in messages:
+        if message.role == "tool":
+            told[message.call_id] = message
+        asked.update((call.id, call) for call in message.calls)
+    return asked, told
 
 
-def _history_turn(wiring: Wiring, turn: WholeTurn) -> HistoryTurn:
-    row, request, result = turn.row, turn.request, turn.result
-    state, text = row.state, "" if result is None else result.text
-    if row.ended_at is None and (seen := wiring.state.snapshots.of(row.session_id, row.turn_id)) is not None:
-        state, text = seen.state.value, seen.text
-    is_kept = request.user_message != NOT_KEPT
-    return HistoryTurn(
-        turn_id=row.turn_id,
-        session_id=row.session_id,
-        kind=request.kind,
-        state=state,
-        stop_reason=row.stop_reason,
-        greeting=_greeting(wiring, request),
-        user_message=request.user_message if is_kept else "",
-        text=text if is_kept else "",
+def _call(
+    session_id: str, turn_id: str, entry: ToolTraceEntry, asked: ToolCall | None, told: Message | None
+) -> TurnCall:
+    # Nobody asked for a call of step 0, and its result is no part of the conversation.
+    is_kept = asked is not None and (told is not None or not entry.status.is_settled)
+    return TurnCall(
+        id=full_call_id(turn_id, entry.call_id),
+        session_id=session_id,
+        turn_id=turn_id,
+        **{name: getattr(entry, name) for name in _OF_THE_TRACE},
+        arguments=asked.arguments if asked is not None and is_kept else None,
+        result=told.content if told is not None and is_kept else None,
+        is_error=told is not None and told.is_error and is_kept,
         is_kept=is_kept,
-        accepted_at=row.accepted_at,
-        ended_at=row.ended_at,
     )

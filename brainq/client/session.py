@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from brainq.client import checks, history
+from brainq.client import checks
 from brainq.client.handle import TurnHandle
+from brainq.client.history import history_of
 from brainq.client.hold import Flag
 from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.contracts.history import HistoryTurn
@@ -59,10 +60,10 @@ class Session:
         limit    turns a page, up to 10,000
         before   the id of the first turn of the page at hand: gives the page before it
 
-        What a turn did in between is its `transcript()`. Raises InvalidInput.
+        What a turn did in between is its `transcript()` and its `calls()`. Raises InvalidInput.
         """
         earliest = None if before is None else check_turn_id("before", before)
-        return history.turns_of(self._client.wiring, self.session_id, checks.limit(limit), earliest)
+        return history_of(self._client.wiring).turns(self.session_id, checks.limit(limit), earliest)
 
     def waiting(self) -> tuple[WaitingTurn, ...]:
         """The turns that wait, the next one first; of more than 10,000 the newest."""

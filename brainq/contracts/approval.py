@@ -28,7 +28,7 @@ class ApprovalAsk(Wire):
 class Approval(Wire):
     """One call that needs, or needed, an approval.
 
-    id           `TURN.CALL`
+    id           of the call, unique over all turns: `TURN-CALL`
     arguments    as they will run (edited ones after an edit); None where they are no longer kept
     args_hash    what a decision is bound to: one made for other arguments is refused
     edited       the person who approved it changed the arguments
@@ -52,10 +52,6 @@ class Approval(Wire):
     decided_at: datetime | None = None
     decided_by: str = ""
     comment: str = ""
-
-
-def approval_id(turn_id: str, call_id: str) -> str:
-    return f"{turn_id}.{call_id}"
 
 
 @dataclass(frozen=True, slots=True)

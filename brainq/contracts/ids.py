@@ -20,6 +20,8 @@ DERIVED = (CHILD, BOUNCED)
 first would stand in the way of its turn."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}", re.ASCII)
 _TURN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{2,63}", re.ASCII)
+_CALL_ID = re.compile(r"c([0-9]{1,9})-([0-9]{1,9})")
+_FULL_CALL_ID = re.compile(rf"(.+)[-.]({_CALL_ID.pattern})")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u
 
 
@@ -40,6 +42,32 @@ def call_id(step: int, index: int) -> str:
     the old intents in SQL instead of running a second time.
     """
     return f"c{step}-{index}"
+
+
+def call_place(call_id: str) -> tuple[int, int]:
+    """(step, index) of a call, from its id. Raises ValueError for what `call_id` did not make."""
+    found = _CALL_ID.fullmatch(call_id)
+    if found is None:
+        raise ValueError(f"{call_id!r} is not the id of a call")
+    return int(found[1]), int(found[2])
+
+
+def full_call_id(turn_id: str, call_id: str) -> str:
+    """The id of a call wherever calls of several turns meet: `TURN-CALL`, such as `01k7x2-c2-0`.
+
+    It is of A-Z a-z 0-9 _ -, as services want the ids of calls. Where brainq made the turn's id it has at most 40
+    characters; at most 64, the most that services take, where the turn's id has 53 or less.
+    """
+    return f"{turn_id}-{call_id}"
+
+
+def split_call_id(full: object) -> tuple[str, str]:
+    """(turn id, call id) of a full call id. A person may have written the beginning of a turn's id, or a dot between
+    the two; the turn's id is not looked at. Raises InvalidInput."""
+    found = _FULL_CALL_ID.fullmatch(full) if isinstance(full, str) else None
+    if found is None:
+        raise InvalidInput("id", f"{_shown(full)} is not a call's id; write TURN-CALL, such as 01k7x2-c1-0")
+    return found[1], found[2]
 
 
 def check_id(field: str, value: object) -> str:

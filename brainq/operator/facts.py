@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from brainq.client.checks import MAX_LISTED
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
+from brainq.client.history import History
 from brainq.contracts.approval import Approval
 from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.history import TurnCall
 from brainq.contracts.hold import StandingHold
 from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
 from brainq.contracts.rows import CallRow, InputRow, JudgementRow, MemoryRow, ObservationRow, StepRow, TurnRow
 from brainq.contracts.snapshot import TurnSnapshot
-from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
 from brainq.errors import ContentNotKept, ResultTimeout
@@ -27,11 +29,11 @@ from brainq.turn.explain import explain
 class TurnFacts:
     """`snapshot` is None when Redis does not know the turn or is away; `next` says what happens next, and why.
 
-    trace, spends             from SQL, which has them from the finalizer's `log` step on
+    spends                    from SQL, which has them from the finalizer's `log` step on
     memories, observations    those first seen in this turn
     inputs                    what was sent into it, and what became of each
     retries                   of the model, as far as Redis still has the turn's events
-    messages                  its conversation: calls with their arguments, and results; `no_messages` says why none
+    messages, calls           as `TurnHandle.transcript` and `calls` give them; `no_messages` says why there are none
     """
 
     row: TurnRow
@@ -40,7 +42,7 @@ class TurnFacts:
     result: TurnResult | None
     steps: list[StepRow]
     intents: list[CallRow]
-    trace: list[ToolTraceEntry]
+    calls: tuple[TurnCall, ...]
     spends: list[Spend]
     judgements: list[JudgementRow]
     memories: list[MemoryRow]
@@ -71,7 +73,7 @@ class TurnFacts:
             "result": self.result.model_dump(mode="json") if self.result else None,
             "finalizer_steps": [asdict(step) for step in self.steps],
             "intents": [asdict(intent) for intent in self.intents],
-            "calls": [entry.model_dump(mode="json") for entry in self.trace],
+            "calls": [call.model_dump(mode="json") for call in self.calls],
             "spends": [spend.model_dump(mode="json") for spend in self.spends],
             "judgements": [asdict(judgement) for judgement in self.judgements],
             "memories": [asdict(memory) for memory in self.memories],
@@ -91,14 +93,14 @@ class TurnFacts:
 
 
 def collect_facts(
-    row: TurnRow, settings: Settings, store: Store, client: Client | None, why_away: str
+    row: TurnRow, settings: Settings, store: Store, client: Client | None, history: History, why_away: str
 ) -> TurnFacts:
     """Of `row`'s turn; from SQL alone where there is no client, and `why_away` says why."""
     turn_id = row.turn_id
     handle = None if client is None or row.state == "rejected" else client.handle(turn_id)
     snapshot = None if handle is None else handle.snapshot()
     result = _result(handle) or store.turns.result(turn_id)
-    messages, no_messages = _messages(row, store, handle)
+    messages, no_messages = _messages(row, history)
     return TurnFacts(
         row=row,
         request=store.turns.request(turn_id),
@@ -106,7 +108,7 @@ def collect_facts(
         result=result,
         steps=store.steps.of(turn_id),
         intents=store.calls.of(turn_id),
-        trace=store.traces.of(turn_id),
+        calls=history.calls(row.session_id, turn_id, MAX_LISTED, None),
         spends=store.spends.of(turn_id) or list(result.spends if result else ()),
         judgements=store.judgements.of(turn_id),
         memories=store.memories.of_turn(turn_id),
@@ -133,18 +135,12 @@ def _result(handle: TurnHandle | None) -> TurnResult | None:
         return None
 
 
-def _messages(row: TurnRow, store: Store, handle: TurnHandle | None) -> tuple[tuple[Message, ...], str]:
-    """The turn's messages, from Redis while it lives and from SQL later; and why there are none."""
-    if row.state == "rejected":
-        return (), ""
-    if handle is None:
-        kept = store.transcripts.of(row.turn_id)
-        redacted = not kept and store.transcripts.is_redacted(row.turn_id)
-        return kept, "its brain keeps content out of SQL (redact_logs)" if redacted else ""
+def _messages(row: TurnRow, history: History) -> tuple[tuple[Message, ...], str]:
+    """The turn's messages; and why there are none."""
     try:
-        return handle.transcript(), ""
-    except ContentNotKept:
-        return (), "the turn has ended, and its brain keeps content out of SQL (redact_logs)"
+        return history.transcript(row.session_id, row.turn_id, MAX_LISTED, 0), ""
+    except ContentNotKept as refused:
+        return (), str(refused)
 
 
 def _retries(handle: TurnHandle | None) -> list[TurnEvent]:

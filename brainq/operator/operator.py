@@ -10,6 +10,7 @@ from brainq.brain import Brain
 from brainq.client import checks
 from brainq.client.client import Client
 from brainq.client.finding import find_turn
+from brainq.client.history import History, history_of
 from brainq.contracts.approval import Approval
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.session_prefix import check_prefixes
@@ -93,7 +94,10 @@ class Operator:
 
     def facts(self, sought: str) -> TurnFacts:
         """All that Redis and SQL know of a turn. Raises as `find`."""
-        return collect_facts(self.find(sought), self.settings, self._store, self._client, self.why_away)
+        history = History(self._store, None) if self._client is None else history_of(self._client.wiring)
+        return collect_facts(
+            self.find(sought), self.settings, self._store, self._client, history, self.why_away
+        )
 
     def approvals(
         self,

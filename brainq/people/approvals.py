@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from brainq.contracts.approval import Approval, AskState, EditedCall
 from brainq.contracts.claim import CallRef
+from brainq.contracts.ids import split_call_id
 from brainq.contracts.rows import ApprovalRow
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import InvalidInput, TurnNotFound
+from brainq.errors import TurnNotFound
 from brainq.observe.logs import logger
 from brainq.people.approval_truth import in_truth, refusal
 from brainq.ports.approval_rows import ApprovalRows
@@ -172,12 +173,7 @@ class ApprovalDesk:
             self._tell_sql(approval, told)
 
     def _row(self, approval_id: str) -> Approval:
-        turn_id, dot, call_id = approval_id.partition(".")
-        if not (turn_id and dot and call_id):
-            raise InvalidInput(
-                "id",
-                f"{approval_id[:80]!r} is not an approval's id; use TURN.CALL, as `brainq approvals` shows it",
-            )
+        turn_id, call_id = split_call_id(approval_id)
         row = self.rows.get(turn_id, call_id)
         if row is None:
             raise TurnNotFound(f"no approval {approval_id!r}; `brainq approvals` shows those that wait")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
-from brainq.contracts.message import Message
 from brainq.contracts.usage import TokenUsage
 from brainq.errors import TurnNotFound
 from brainq.state.connection import as_mapping
 from brainq.state.keys import Keys
+from brainq.state.transcripts import RedisTranscripts
 from brainq.state.turn_view import read_newest_text, usage_of
 from brainq.state.typed_scripts import Scripts
 
@@ -40,16 +40,9 @@ class RedisRuntime:
 
     def results(self, session_id: str, turn_id: str) -> dict[str, str]:
         """Call id -> what the model read as its result, for the calls of this turn that have ended."""
-        turn = self.fields(session_id, turn_id)
-        history = self._keys.history(session_id, turn_id, isolated=turn.get("isolated") == "1")
-        rows = cast(list[str], self._run.client.lrange(history, 0, -1))
-        told = (Message.model_validate_json(row) for row in rows)
-        found = {item.call_id: item.content for item in told if item.role == "tool" and item.turn == turn_id}
-        trace = cast(dict[str, str], self._run.client.hgetall(self._keys.named("trace", session_id, turn_id)))
-        for field, value in trace.items():
-            if field.endswith(":msg"):
-                found[field.removesuffix(":msg")] = Message.model_validate_json(value).content
-        return found
+        self.fields(session_id, turn_id)
+        _, told = RedisTranscripts(self._run, self._keys).calls(session_id, turn_id)
+        return {message.call_id: message.content for message in told if message.role == "tool"}
 
     def newest_text(self, session_id: str, turn_id: str) -> str:
         """The newest text of the turn's model; of one that was cut off what it had said last."""

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 
 from brainq.contracts.effect import Effect
+from brainq.contracts.ids import call_place
+from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
 
@@ -17,7 +19,14 @@ def read_trace(fields: Mapping[str, str]) -> tuple[ToolTraceEntry, ...]:
         call, part = field.split(":", 1)
         rows.setdefault(call, {})[part] = value
     entries = [_entry(call, row) for call, row in rows.items()]
-    return tuple(sorted(entries, key=lambda entry: [int(n) for n in entry.call_id[1:].split("-")]))
+    return tuple(sorted(entries, key=lambda entry: call_place(entry.call_id)))
+
+
+def read_results(fields: Mapping[str, str]) -> tuple[Message, ...]:
+    """The tool messages of calls that have ended in a step that has not, and of those of step 0."""
+    return tuple(
+        Message.model_validate_json(value) for field, value in fields.items() if field.endswith(":msg")
+    )
 
 
 def _entry(call: str, row: Mapping[str, str]) -> ToolTraceEntry:
@@ -26,7 +35,7 @@ def _entry(call: str, row: Mapping[str, str]) -> ToolTraceEntry:
         tool=row["tool"],
         effect=Effect(row["effect"]),
         status=TraceStatus(row["status"]),
-        step=int(call[1:].split("-")[0]),
+        step=call_place(call)[0],
         wave=int(row["wave"]),
         attempt=int(row["attempt"]),
         args_hash=row["hash"],

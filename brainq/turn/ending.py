@@ -89,7 +89,7 @@ class Ender:
             text=text,
             error=end.error,
             answer=message or _standing(view, end, begun, said),
-            marker=marker(end.ending, turn_id, view.step) if begun else None,
+            marker=marker(end.ending, turn_id, view.step + 1) if begun else None,
             outcome=outcome_of_review(text, turn_id) if review else None,
             open_status=OPEN_CALL_STATUS[end.ending],
             open_text=OPEN_CALL_TEXTS[end.ending],
@@ -134,4 +134,4 @@ def _standing(view: TurnView, end: End, begun: bool, said: str) -> Message | Non
     text = end.text if end.ending is Ending.COMPLETED else said
     if not begun or not text.strip() or end.stop_reason is StopReason.ANSWERED:
         return None
-    return Message(role="assistant", content=text, turn=view.request.turn_id, step=view.step)
+    return Message(role="assistant", content=text, turn=view.request.turn_id, step=view.step + 1)

@@ -27,6 +27,7 @@ from brainq.state.runtime import RedisRuntime
 from brainq.state.sessions import RedisSessions
 from brainq.state.snapshots import RedisSnapshots
 from brainq.state.stops import RedisStops
+from brainq.state.transcripts import RedisTranscripts
 from brainq.state.turns import RedisTurns
 from brainq.state.typed_scripts import Scripts
 from brainq.wiring.bells import doorbells
@@ -52,6 +53,7 @@ class State:
     events: RedisEvents
     runtime: RedisRuntime
     snapshots: RedisSnapshots
+    transcripts: RedisTranscripts
     mailbox: RedisMailbox
     holds: RedisHolds
     approvals: RedisApprovals
@@ -119,6 +121,7 @@ def make_state(
         events=RedisEvents(client, keys),
         runtime=RedisRuntime(scripts, keys),
         snapshots=RedisSnapshots(client, keys, calls),
+        transcripts=RedisTranscripts(scripts, keys),
         mailbox=RedisMailbox(scripts, keys),
         holds=RedisHolds(scripts, keys, outbox, keep_session_s=keep_session_s),
         approvals=RedisApprovals(scripts, keys, outbox),

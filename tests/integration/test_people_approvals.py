@@ -62,7 +62,7 @@ def test_a_tool_says_which_of_its_calls_need_an_approval(pumps: Pumps, rule: Any
     model = Watched(WRITE, says("done"))
     pump, handle, approval = parked(pumps, ran, model=model, approval=rule)
     assert (approval.id, approval.tool, approval.effect) == (
-        f"{handle.turn_id}.c1-0",
+        f"{handle.turn_id}-c1-0",
         "write",
         Effect.LOCAL_WRITE,
     )
@@ -182,7 +182,7 @@ def test_an_edit_asks_for_the_lanes_of_the_new_arguments(pumps: Pumps) -> None:
     pump = pumps(brain)
     handle = pump.submit("s1", "Go.")
     pump.drain()
-    pump.client.edit(f"{handle.turn_id}.c1-0", {"name": "b"})
+    pump.client.edit(f"{handle.turn_id}-c1-0", {"name": "b"})
     [entry] = pump.wiring.state.calls.trace("s1", handle.turn_id)
     assert "note:b" in entry.lanes
     assert "note:a" not in entry.lanes
@@ -208,7 +208,7 @@ def test_a_read_that_needs_an_approval_waits_beside_reads_that_go_on(pumps: Pump
     assert awaits(handle) == "active calls"
     pump.drain()
     assert (ran, awaits(handle)) == (["look a"], "parked people")
-    pump.client.edit(f"{handle.turn_id}.c1-0", {"name": "q"})
+    pump.client.edit(f"{handle.turn_id}-c1-0", {"name": "q"})
     entry = pump.wiring.state.calls.trace("s1", handle.turn_id)[0]
     assert entry.lanes == (), "a read holds no lanes"
     pump.finish(handle)
@@ -240,7 +240,7 @@ def test_a_decision_stands_whoever_decides_again(pumps: Pumps) -> None:
         pump.client.deny(approval.id)
     assert ran == ["write b"]
     with pytest.raises(TurnNotFound):
-        pump.client.approve(f"{handle.turn_id}.c9-9")
+        pump.client.approve(f"{handle.turn_id}-c9-9")
     with pytest.raises(InvalidInput):
         pump.client.approve("nothing")
 
@@ -301,7 +301,7 @@ def test_waiting_for_people_takes_none_of_the_turns_time(pumps: Pumps) -> None:
     pump.drain()
     parked_since(pump, handle, 60.0)
     pump.sweep()
-    pump.client.approve(f"{handle.turn_id}.c1-0")
+    pump.client.approve(f"{handle.turn_id}-c1-0")
     result = pump.finish(handle)
     assert (result.ending, ran) == (Ending.COMPLETED, ["write b"])
     assert result.parked_ms >= 60_000
@@ -344,7 +344,7 @@ def test_an_approval_and_a_hold_are_both_waited_for(pumps: Pumps, first: str) ->
     handle = pump.submit("s1", "Go.")
     hold = handle.hold()
     pump.drain()
-    let = [lambda: pump.client.approve(f"{handle.turn_id}.c1-0"), hold.release]
+    let = [lambda: pump.client.approve(f"{handle.turn_id}-c1-0"), hold.release]
     for go in let if first == "approval" else reversed(let):
         assert ran == []
         go()

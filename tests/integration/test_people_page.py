@@ -76,17 +76,24 @@ def test_a_turn_is_held_steered_and_approved(pump: Pump, capsys: pytest.CaptureF
     assert (refund.tool, refund.status) == ("refund", TraceStatus.COMPLETED)
     kinds = [event.kind for event in pump.client.handle(handle.turn_id).events()]
     assert {"hold.placed", "hold.released", "approval.requested"} <= set(kinds)
+    exec(compile(blocks("people.md")[2], "people.md", "exec"), names)  # what was said
+    assert capsys.readouterr().out.startswith(f"{handle.turn_id}-c1-0 refund {{")
+    assert (names["messages"], names["more"], names["older"]) == (
+        pump.client.handle(handle.turn_id).transcript(),
+        (),
+        (),
+    )
 
 
 def test_a_web_handler_decides_once(pump: Pump) -> None:
     names: dict[str, Any] = {}
-    exec(compile(blocks("people.md")[2], "people.md", "exec"), names)
+    exec(compile(blocks("people.md")[3], "people.md", "exec"), names)
     with names["client"], working(pump):
         handle = pump.submit("monday", "A refund, please")
         (shown,) = wait_until(lambda: names["waiting"]("monday"), "the approval is listed")
         assert shown["arguments"] == {"order": "A1", "amount": 120}
         decide = names["decide"]
-        assert decide("none.c1-0", shown["args_hash"], True, "ann")[0] == 404
+        assert decide("none-c1-0", shown["args_hash"], True, "ann")[0] == 404
         code, decided = decide(shown["id"], shown["args_hash"], False, "ann")
         assert (code, decided["state"]) == (200, "denied")
         assert decide(shown["id"], shown["args_hash"], True, "bob")[0] == 409
@@ -98,7 +105,7 @@ def test_a_web_handler_decides_once(pump: Pump) -> None:
 def test_what_comes_from_outside_ends_the_call(pump: Pump, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     with working(pump):
-        exec(compile(blocks("people.md")[3], "people.md", "exec"), names)
+        exec(compile(blocks("people.md")[4], "people.md", "exec"), names)
     assert capsys.readouterr().out == "It is done.\n"
     handle = names["handle"]
     assert pump.wiring.state.runtime.results("wednesday", handle.turn_id)["c1-0"] == '{"ordered":12}'

@@ -20,7 +20,8 @@ from sqlalchemy import (
     update,
 )
 
-from brainq.contracts.approval import Approval, AskedCall, AskState, approval_id
+from brainq.contracts.approval import Approval, AskedCall, AskState
+from brainq.contracts.ids import full_call_id
 from brainq.contracts.rows import ApprovalRow, SettledApproval
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.statements import upsert, within
@@ -206,6 +207,6 @@ def _approval(found: Record) -> Approval:
     values: dict[str, Any] = dict(found)
     del values["row"]
     arguments = values.pop("args_json")
-    values["id"] = approval_id(values["turn_id"], values["call_id"])
+    values["id"] = full_call_id(values["turn_id"], values["call_id"])
     values["arguments"] = None if arguments is None else json.loads(arguments)
     return Approval.model_validate(values)

@@ -47,7 +47,12 @@ _FIND = _NEWEST.where(
         and_(_T.turn_id >= bindparam("sought"), _T.turn_id < bindparam("beyond")),
     )
 )
-_this_row = select(_T.row).where(_T.turn_id == bindparam("before")).scalar_subquery()
+# Of this session alone: whether a turn of another is there must not show.
+_this_row = (
+    select(_T.row)
+    .where(_T.turn_id == bindparam("before"), _T.session_id == bindparam("session"))
+    .scalar_subquery()
+)
 _PAGE = (
     _BRIEF.add_columns(_T.request_json, _T.result_json)
     .where(_T.session_id == bindparam("session"), _T.state != "rejected")

@@ -123,7 +123,7 @@ def unread_from(messages: Sequence[Message]) -> int:
 
 
 def _cuts(messages: Sequence[Message]) -> list[int]:
-    """Places before which a cut parts no call from its result, the end included.
+    """Places before which a cut parts no call from its result, and no input from others of its step; the end included.
 
     A result belongs to the newest call of its id: ids are unique in a turn only, and providers read them the same way.
     """
@@ -134,6 +134,8 @@ def _cuts(messages: Sequence[Message]) -> list[int]:
             asked.update((call.id, i) for call in message.calls)
         elif message.role == "tool" and message.call_id in asked:
             last[asked[message.call_id]] = i
+        elif i and _are_one_drain(messages[i - 1], message):
+            last[i - 1] = i
     cuts: list[int] = []
     end = -1
     for i in range(len(messages)):
@@ -141,3 +143,10 @@ def _cuts(messages: Sequence[Message]) -> list[int]:
             cuts.append(i)
         end = max(end, last[i])
     return [*cuts, len(messages)]
+
+
+def _are_one_drain(first: Message, second: Message) -> bool:
+    """Whether both are input that one step read. What is archived in two parts keeps no order within a step."""
+    return (first.turn, first.step) == (second.turn, second.step) and all(
+        "input" in (message.extra or {}) for message in (first, second)
+    )

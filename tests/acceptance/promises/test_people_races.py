@@ -14,9 +14,10 @@ import pytest
 
 from brainq import Brain
 from brainq.client.handle import TurnHandle
-from brainq.contracts.approval import Approval, approval_id
+from brainq.contracts.approval import Approval
 from brainq.contracts.claim import CallRef
 from brainq.contracts.event import EventKind
+from brainq.contracts.ids import full_call_id
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.errors import ApprovalDecided
 from brainq.people.inputs import bounced_turn_id
@@ -87,7 +88,7 @@ def test_approve_against_deny(arena_of: MakeArena, rounds: int, request: pytest.
     arena = arena_of(made.brain)
     for number in range(rounds):
         handle = arena.until_parked(f"s{number}")
-        asked = approval_id(handle.turn_id, CALL)
+        asked = full_call_id(handle.turn_id, CALL)
 
         def approve(line: Line, asked: str = asked) -> str:
             line()
@@ -135,7 +136,7 @@ def test_approve_against_expiry(arena_of: MakeArena, rounds: int, request: pytes
     arena = arena_of(made.brain)
     for number in range(rounds):
         handle = arena.until_parked(f"s{number}")
-        asked, ends_ms = approval_id(handle.turn_id, CALL), park_ends_ms(arena, handle)
+        asked, ends_ms = full_call_id(handle.turn_id, CALL), park_ends_ms(arena, handle)
 
         def approve(line: Line, asked: str = asked, ends_ms: int = ends_ms) -> str:
             wait_for_redis(arena, ends_ms, early_s=0.003)

@@ -12,6 +12,7 @@ import pytest
 from brainq.brain_loading import load_brain
 from brainq.cli.codes import Exit
 from brainq.client.handle import TurnHandle
+from brainq.contracts.ids import split_call_id
 from brainq.settings import Settings
 from tests.integration.cli.conftest import Brainq
 from tests.support.pump import Pump
@@ -81,7 +82,7 @@ def printed(brainq: Brainq, *arguments: str) -> Any:
 def test_a_call_is_listed_approved_and_goes_on(brainq: Brainq, pump: Pump) -> None:
     handle = parked(pump)
     (listed,) = printed(brainq, "approvals")
-    approval = f"{handle.turn_id}.c1-0"
+    approval = f"{handle.turn_id}-c1-0"
     assert (listed["id"], listed["arguments"]) == (approval, {"name": "a", "text": "hello"})
     table = brainq("approvals", "--session", "s1").out
     assert approval in table
@@ -92,7 +93,7 @@ def test_a_call_is_listed_approved_and_goes_on(brainq: Brainq, pump: Pump) -> No
     page = brainq("show", handle.turn_id).out
     assert f"brainq approve {approval}" in page
     assert "waits for an approval" in page
-    said = brainq("approve", f"{handle.turn_id[:20]}.c1-0", "--by", "ada")
+    said = brainq("approve", f"{handle.turn_id[:20]}-c1-0", "--by", "ada")
     assert (said.code, "is approved by ada" in said.err) == (0, True)
     assert brainq("approve", approval).code == 0
     refused = brainq("deny", approval)
@@ -117,14 +118,14 @@ def test_a_submit_that_waits_says_for_what_its_turn_is_parked(brainq: Brainq, pu
 
 def test_a_denied_call_tells_the_model_why(brainq: Brainq, pump: Pump) -> None:
     handle = parked(pump)
-    assert printed(brainq, "deny", f"{handle.turn_id}.c1-0", "--reason", "not today")["state"] == "denied"
+    assert printed(brainq, "deny", f"{handle.turn_id}-c1-0", "--reason", "not today")["state"] == "denied"
     pump.finish(handle)
     details = pump.wiring.store.transcripts.of(handle.turn_id)
     assert "not today" in str(details)
 
 
 def test_a_call_runs_with_a_persons_arguments(brainq: Brainq, pump: Pump, tmp_path: Path) -> None:
-    approval = f"{parked(pump).turn_id}.c1-0"
+    approval = f"{parked(pump).turn_id}-c1-0"
     for wrong in ("{", "[1]", "@none.json", '{"name": "b"}', '{"name": "b", "text": 3}'):
         ran = brainq("approve", approval, "--arguments", wrong)
         assert (ran.code, "arguments" in ran.err) == (Exit.USAGE, True)
@@ -132,7 +133,7 @@ def test_a_call_runs_with_a_persons_arguments(brainq: Brainq, pump: Pump, tmp_pa
     found = printed(brainq, "approve", approval, "--arguments", "@given.json")
     assert (found["state"], found["edited"]) == ("approved", True)
     pump.drain()
-    row = pump.wiring.store.approvals.get(*approval.split("."))
+    row = pump.wiring.store.approvals.get(*split_call_id(approval))
     assert row is not None
     assert row.arguments == {"name": "b", "text": "bye"}
 
@@ -140,8 +141,8 @@ def test_a_call_runs_with_a_persons_arguments(brainq: Brainq, pump: Pump, tmp_pa
 def test_what_is_no_approval_is_named(brainq: Brainq, pump: Pump) -> None:
     turn = pump.submit("s1", "hello").turn_id
     assert brainq("approve", "nonsense").code == Exit.USAGE
-    assert brainq("approve", "nobody.c1-0").code == Exit.NOT_FOUND
-    assert brainq("deny", f"{turn}.c9-9").code == Exit.NOT_FOUND
+    assert brainq("approve", "nobody-c1-0").code == Exit.NOT_FOUND
+    assert brainq("deny", f"{turn}-c9-9").code == Exit.NOT_FOUND
     assert brainq("approvals", "--state", "odd").code == Exit.USAGE
 
 
@@ -154,7 +155,7 @@ def test_input_goes_into_a_turn_and_its_receipt_says_what_became_of_it(brainq: B
     )
     assert brainq("steer", handle.turn_id, "Another", "--id", "msg-1").code == Exit.USAGE
     assert "waits for the turn's next step" in brainq("show", handle.turn_id).out
-    brainq("approve", f"{handle.turn_id}.c1-0")
+    brainq("approve", f"{handle.turn_id}-c1-0")
     assert "Use the blue one" in pump.finish(handle).text
     (shown,) = printed(brainq, "show", handle.turn_id)["inputs"]
     assert (shown["text"], shown["state"], shown["step"]) == ("Use the blue one", "consumed", 2)
@@ -248,10 +249,10 @@ def test_a_submit_says_what_a_busy_session_does(brainq: Brainq, pump: Pump) -> N
 def test_without_redis_approvals_are_those_of_sql(
     brainq: Brainq, pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    approval = f"{parked(pump).turn_id}.c1-0"
+    approval = f"{parked(pump).turn_id}-c1-0"
     monkeypatch.setenv("BRAINQ_REDIS_URL", "redis://127.0.0.1:1/0")
     listed = brainq("approvals", "--json")
     assert [row["id"] for row in json.loads(listed.out)] == [approval]
     assert "Redis is away" in listed.err
-    assert f"brainq approve {approval}" in brainq("show", approval.split(".")[0]).out
+    assert f"brainq approve {approval}" in brainq("show", split_call_id(approval)[0]).out
     assert brainq("approve", approval).code == Exit.SETUP

@@ -82,6 +82,13 @@ def test_arguments_results_and_retries_are_shown_live_and_afterwards(
     assert (
         next(m["content"] for m in found["messages"] if m["role"] == "tool") == "tea.md says: green, at four"
     )
+    first, second = found["calls"]
+    assert (first["id"], first["arguments"], first["result"]) == (
+        f"{handle.turn_id}-c1-0",
+        {"path": "tea.md"},
+        "tea.md says: green, at four",
+    )
+    assert (second["status"], second["is_error"], second["is_kept"]) == ("failed", True, True)
     assert found["retries"] == [{"step": 1, "attempt": 1, "kind": "rate_limit", "wait_ms": 1}]
     events = {str(event.kind): event.data for event in handle.events()}
     assert events["call.running"]["tool"] == events["call.ended"]["tool"] == "look"
@@ -92,8 +99,12 @@ def test_a_brain_that_keeps_no_content_says_so(brainq: Brainq, pump_of: Callable
     handle = pump.submit("s1", "Look twice.")
     pump.finish(handle)
     page = brainq("show", handle.turn_id).out
-    assert "not kept: the turn has ended, and its brain keeps content out of SQL (redact_logs)" in page
-    assert "green" not in page.partition("answer")[0]
+    assert "are not kept: it has ended, and its brain keeps content out of SQL (redact_logs)" in page
+    assert "green" not in page.partition("\nanswer")[0]
+    assert "look" in page.partition("\nanswer")[0]
+    found = json.loads(brainq("show", handle.turn_id, "--json").out)
+    assert (found["messages"], [call["is_kept"] for call in found["calls"]]) == ([], [False, False])
+    assert "redact_logs" in found["no_messages"]
 
 
 def test_the_reason_of_a_cancel_is_no_error(brainq: Brainq, pump_of: Callable[[bool], Pump]) -> None:

@@ -47,7 +47,7 @@ VERBS: dict[str, Callable[[Client, TurnHandle], object]] = {
     "readiness": lambda client, _: client.session("s1").readiness(),
     "session.steer": lambda client, _: client.session("s1").steer("more"),
     "interrupt": lambda client, _: client.session("s1").interrupt(),
-    "approve": lambda client, handle: client.approve(f"{handle.turn_id}.c1-0"),
+    "approve": lambda client, handle: client.approve(f"{handle.turn_id}-c1-0"),
     "complete_call": lambda client, handle: client.complete_call(f"{handle.turn_id}.c1-0.x", {}),
 }
 

@@ -73,7 +73,7 @@ def test_an_approval_that_was_asked_for_is_pending(store: Store) -> None:
     found = known(store)
 
     assert (found.id, found.session_id, found.tool, found.effect) == (
-        "turn-1.c1-0",
+        "turn-1-c1-0",
         "s1",
         "drop_table",
         Effect.DESTRUCTIVE,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 import pytest
 from sqlalchemy import text
 
@@ -210,6 +213,52 @@ def test_a_conversation_archived_in_two_parts_is_whole(store: Store, cut: int) -
         assert sorted(kept, key=repr) == sorted(whole, key=repr)
     else:
         assert kept == whole
+
+
+def test_pages_are_the_whole_in_order(store: Store) -> None:
+    store.turns.accept(request())
+    trace = tuple(entry(n, call_id=f"c{step}-{n}", step=step) for step in (1, 2, 10) for n in range(12))
+    SqlRecords(store).record_answer(claim(), result(), False, TurnDetails(conversation(), trace))
+
+    whole = store.transcripts.of("turn-1")
+    for limit in (1, 5, len(whole)):
+        pages = [store.transcripts.page("turn-1", limit, at)[0] or () for at in range(0, len(whole), limit)]
+        assert tuple(message for page in pages for message in page) == whole
+    assert store.transcripts.page("turn-1", 5, len(whole)) == ((), None)
+    assert store.transcripts.count("turn-1") == len(whole)
+    called = store.transcripts.of_calls("turn-1", 1, 1)
+    assert called == tuple(message for message in whole if message.role != "user" and message.step == 1)
+    assert store.traces.of("turn-1") == list(trace)
+    for at in range(len(trace)):
+        after = trace[at - 1].call_id if at else None
+        assert store.traces.page("turn-1", 3, after) == list(trace[at : at + 3])
+
+
+def test_pages_are_read_by_an_index(store: Store) -> None:
+    statements: Any = import_module("brainq.store.repositories")
+    traces, transcripts, turns = statements.traces, statements.transcripts, statements.turns
+
+    paged: dict[str, tuple[Any, dict[str, object]]] = {
+        "transcripts": (transcripts._PAGE, {"turn": "t", "limit": 5, "after": 9}),
+        "transcripts of steps": (transcripts._OF_STEPS, {"turn": "t", "first": 1, "last": 2}),
+        "transcripts counted": (transcripts._COUNT, {"turn": "t"}),
+        "traces": (traces._PAGE_AFTER, {"turn": "t", "limit": 5, "step": 1, "call": "c1-0"}),
+        "turns": (turns._PAGE_BEFORE, {"session": "s", "limit": 5, "before": "t"}),
+    }
+    sqlite = store.database.dialect == "sqlite"
+    connection = store.engine.raw_connection()
+    try:
+        cursor = connection.cursor()
+        cursor.execute("SELECT 1" if sqlite else "SET enable_seqscan = off")
+        for name, (statement, given) in paged.items():
+            query, values = store.database.prepared(statement, tuple(given)).for_driver(given)
+            cursor.execute(f"EXPLAIN {'QUERY PLAN' if sqlite else ''} {query}", values)
+            plan = str(cursor.fetchall())
+            assert name.split()[0] in plan
+            assert "SCAN" not in plan.replace("Index Scan", "").replace("Index Only Scan", ""), (name, plan)
+            assert "Seq Scan" not in plan, (name, plan)
+    finally:
+        connection.close()
 
 
 def test_threads_may_archive_and_record_at_once(store: Store) -> None:

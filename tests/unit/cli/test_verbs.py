@@ -44,6 +44,7 @@ VERBS: dict[str, str] = {
     "TurnHandle.next_events": "tail",
     "TurnHandle.snapshot": "show",
     "TurnHandle.transcript": "show",
+    "TurnHandle.calls": "show",
     "TurnHandle.cancel": "cancel",
     "TurnHandle.steer": "steer",
     "TurnHandle.receipt": "show",

@@ -55,11 +55,23 @@ def test_a_hold_says_why_and_what_follows(reason: Any, policy: Any, field: str) 
         checks.hold("hold", "x" * 501, 60, "deny")
 
 
-@pytest.mark.parametrize("wrong", ["", "turn-1", "turn-1.", ".c1-0", "a b.c1-0", "turn-1.c 1", 7, None])
+@pytest.mark.parametrize("wrong", ["", "turn-1", "turn-1.", "-c1-0", "a b-c1-0", "turn-1-c 1", 7, None])
 def test_an_approval_is_named_by_turn_and_call(wrong: Any) -> None:
     with pytest.raises(InvalidInput, match="id: "):
         checks.approval(wrong)
-    assert checks.approval("turn-1.c1-0") == "turn-1.c1-0"
+    assert checks.approval("turn-1.c1-0") == checks.approval("turn-1-c1-0") == "turn-1-c1-0"
+
+
+def test_a_page_goes_on_after_a_call_of_its_turn_or_so_many_messages() -> None:
+    assert checks.after_call("turn-1", None) is None
+    assert checks.after_call("turn-1", "turn-1-c2-0") == "c2-0"
+    for wrong in ("turn-2-c2-0", "c2-0", "", 7):
+        with pytest.raises(InvalidInput):
+            checks.after_call("turn-1", wrong)
+    assert checks.after_count(0) == 0
+    for wrong in (-1, True, "5", None):
+        with pytest.raises(InvalidInput, match="after"):
+            checks.after_count(wrong)
 
 
 def test_states_and_limits_are_known_words_and_numbers() -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from brainq.contracts.approval import Approval, AskState, DecideWord, EditedCall, approval_id
+from brainq.contracts.approval import Approval, AskState, DecideWord, EditedCall
 from brainq.contracts.claim import CallFacts, CallRef, SettleReply, SettleWord
 from brainq.contracts.effect import Effect
+from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.rows import ApprovalRow, SettledApproval
@@ -18,14 +19,14 @@ from brainq.contracts.status import TraceStatus
 from brainq.contracts.turn import TurnRequest
 
 SESSION, TURN, CALL = "s1", "turn-1", "c1-0"
-ID = approval_id(TURN, CALL)
+ID = full_call_id(TURN, CALL)
 
 
 def approval(number: int = 0, *, age_s: float = 60.0, **fields: Any) -> Approval:
     """One in SQL; `number` tells it from others of its turn."""
     now = datetime.now(UTC)
     values: dict[str, Any] = {
-        "id": approval_id(TURN, f"c1-{number}"),
+        "id": full_call_id(TURN, f"c1-{number}"),
         "session_id": SESSION,
         "turn_id": TURN,
         "call_id": f"c1-{number}",
@@ -63,7 +64,7 @@ class Rows:
     told: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def get(self, turn_id: str, call_id: str) -> Approval | None:
-        return next((row for row in self.rows if row.id == approval_id(turn_id, call_id)), None)
+        return next((row for row in self.rows if row.id == full_call_id(turn_id, call_id)), None)
 
     def of(self, turn_id: str) -> Sequence[Approval]:
         return [row for row in self.rows if row.turn_id == turn_id]

@@ -189,7 +189,7 @@ def test_a_decision_that_redis_lost_is_asked_for_again() -> None:
 
 def test_what_is_no_approval_is_refused() -> None:
     made = desk(Rows([]), Asks({}))
-    with pytest.raises(InvalidInput, match=r"TURN\.CALL"):
+    with pytest.raises(InvalidInput, match="TURN-CALL"):
         made.get("turn-1")
     with pytest.raises(TurnNotFound, match="brainq approvals"):
         made.get(ID)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from brainq.contracts.message import Message
-from brainq.store.conversation import archived, earlier_turns
+from brainq.store.conversation import archived, behind, earlier_turns, place_of
 
 
 def said(role: str, content: str = "", step: int = 0, call_id: str = "", turn: str = "turn-1") -> Message:
@@ -12,13 +17,39 @@ def said(role: str, content: str = "", step: int = 0, call_id: str = "", turn: s
     )
 
 
+def sent(content: str, step: int) -> Message:
+    """Input that this step read."""
+    return said("user", content, step).model_copy(update={"extra": {"input": f"m-{content}"}})
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[Message]:
+    """A turn as its history has it: the question; in each step input, a reply, its results, a note; an end."""
+    words = st.sampled_from(["yes", "no"])
+    whole, steps = [said("user", draw(words))], draw(st.integers(0, 4))
+    for step in range(1, steps + 1):
+        count = draw(st.integers(0, 12))
+        whole += [sent(f"{draw(words)} {nth}", step) for nth in range(draw(st.integers(0, 3)))]
+        whole.append(said("assistant", draw(words), step))
+        whole += [said("tool", draw(words), step, f"c{step}-{nth}") for nth in range(count)]
+        whole += [said("user", draw(words), step)] * draw(st.integers(0, 1))
+    whole += [sent("late", steps + 1)] * draw(st.integers(0, 1))
+    whole += [said("assistant", draw(words), steps + 1)] * draw(st.integers(0, 1))
+    return whole + [said("user", "[cancelled]", steps + 1)] * draw(st.integers(0, 1))
+
+
+def parts_a_drain(whole: list[Message], at: int) -> bool:
+    around = whole[max(0, at - 1) : at + 1]
+    return len(around) == 2 and all(message.extra for message in around) and around[0].step == around[1].step
+
+
 def keys(messages: list[Message], redact: bool = False) -> list[tuple[object, ...]]:
-    rows = archived("s1", "turn-1", messages, redact, whole=True)
+    rows = archived("s1", "turn-1", messages, redact)
     return [(row["step"], row["role"], row["call_id"], row["digest"]) for row in rows]
 
 
 def places(messages: list[Message]) -> list[str]:
-    rows = archived("s1", "turn-1", messages, False, whole=True)
+    rows = archived("s1", "turn-1", messages, False)
     order = sorted(range(len(rows)), key=lambda at: (rows[at]["step"], rows[at]["place"]))
     return [messages[at].content for at in order]
 
@@ -47,7 +78,7 @@ def test_a_message_keeps_its_key_in_another_company() -> None:
 def test_messages_stand_in_the_order_they_were_given() -> None:
     messages = [
         said("user", "go"),
-        said("user", "before", 1),
+        sent("before", 1),
         said("assistant", "reply", 1),
         *(said("tool", f"result {n}", 1, f"c1-{n}") for n in range(12)),
         said("user", "after", 1),
@@ -57,13 +88,24 @@ def test_messages_stand_in_the_order_they_were_given() -> None:
     assert places(messages) == [message.content for message in messages]
 
 
-def test_what_stands_alone_in_its_step_comes_after_the_reply() -> None:
-    rows = [
-        *archived("s1", "turn-1", [said("assistant", "reply", 3)], False, whole=True),
-        *archived("s1", "turn-1", [said("user", "note", 3)], False, whole=True),
-    ]
+def test_a_message_knows_its_place_without_its_neighbours() -> None:
+    whole = [sent("hurry", 3), said("assistant", "reply", 3), said("user", "note", 3)]
+    rows = [row for message in whole for row in archived("s1", "turn-1", [message], False)]
 
-    assert [row["role"] for row in sorted(rows, key=lambda row: str(row["place"]))] == ["assistant", "user"]
+    assert sorted(rows, key=place_of) == rows
+
+
+@given(conversations(), st.data())
+def test_what_was_read_of_a_live_turn_is_the_beginning_of_what_is_read_later(
+    whole: list[Message], data: st.DataObject
+) -> None:
+    read = data.draw(st.integers(0, len(whole)))
+    assert behind("turn-1", whole[:read], None) == whole[:read]
+    # A compaction archives the older part, and may put some of it back before the newer one.
+    cut = data.draw(st.integers(0, read).filter(lambda at: not parts_a_drain(whole, at)))
+    back = [message for message in whole[:cut] if data.draw(st.booleans())]
+    last = max(map(place_of, archived("s1", "turn-1", whole[:cut], False)), default=None)
+    assert [*whole[:cut], *behind("turn-1", [*back, *whole[cut:]], last)] == whole
 
 
 def test_only_the_turns_own_messages_are_taken() -> None:
@@ -72,19 +114,19 @@ def test_only_the_turns_own_messages_are_taken() -> None:
         said("user", "other", turn="turn-0"),
         said("user", "mine"),
         said("system", "nobody's", turn=""),
+        said("user", "of a review").model_copy(update={"extra": {"note": "review"}}),
     ]
 
-    assert [row["role"] for row in archived("s1", "turn-1", messages, False, whole=True)] == [
-        "user",
-        "system",
-    ]
+    assert [
+        json.loads(str(row["message_json"]))["content"] for row in archived("s1", "turn-1", messages, False)
+    ] == ["mine"]
     assert earlier_turns("turn-1", messages) == ["turn-0"]
-    assert len(archived("s1", "turn-0", messages, False, whole=False)) == 1
+    assert len(archived("s1", "turn-0", messages, False)) == 1
 
 
 def test_a_redacted_row_says_that_there_was_a_message_and_whose() -> None:
     secret = said("tool", "secret", 1, "c1-0")
-    (row,) = archived("s1", "turn-1", [secret], True, whole=True)
+    (row,) = archived("s1", "turn-1", [secret], True)
 
     assert row["message_json"] == '{"role": "tool", "call_id": "c1-0"}'
     assert keys([said("user", "yes")], redact=True) == keys([said("user", "no")], redact=True)
