@@ -1,4 +1,4 @@
-"""`brainq show`: everything that is known of one turn."""
+"""`brainq show`: everything that is known of one turn, or of one of its calls."""
 
 from __future__ import annotations
 
@@ -14,19 +14,26 @@ def show(turn: TurnArgument, as_json: AsJson = False, app: App = "") -> None:
     judged, and what was first learned in it. Works also for turns that only SQL still knows. A brain with
     `redact_logs` keeps no arguments and results of ended turns.
 
+    TURN-CALL, such as 01k7x2-c1-0, shows one call alone, its arguments and result whole.
+
     \b
     Examples:
       brainq show 01k7x2
       brainq show order-4711              a request key
       brainq show 01k7x2 --json
+      brainq show 01k7x2-c1-0             one call
     """
+    from brainq.cli.call_page import print_call
     from brainq.cli.output import print_json, stdout
     from brainq.cli.reach import observer
     from brainq.cli.turn_page import print_page
 
     with observer() as seen:
-        facts = seen.facts(turn)
+        call = seen.call(turn)
+        facts = None if call else seen.facts(turn)
     if as_json:
-        print_json(facts.as_json())
-    else:
+        print_json(call.model_dump(mode="json") if call else facts.as_json() if facts else None)
+    elif call:
+        print_call(stdout(), call)
+    elif facts:
         print_page(stdout(), facts)

@@ -12,9 +12,11 @@ from brainq.client.client import Client
 from brainq.client.finding import find_turn
 from brainq.client.history import History, history_of
 from brainq.contracts.approval import Approval
+from brainq.contracts.history import TurnCall
+from brainq.contracts.ids import split_call_id
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.session_prefix import check_prefixes
-from brainq.errors import SetupError
+from brainq.errors import InvalidInput, SetupError, TurnNotFound
 from brainq.finalize.retry import Retried
 from brainq.operator.facts import TurnFacts, collect_facts
 from brainq.operator.listed import LIVE_STATES, ListedTurn, checked_state
@@ -94,10 +96,29 @@ class Operator:
 
     def facts(self, sought: str) -> TurnFacts:
         """All that Redis and SQL know of a turn. Raises as `find`."""
-        history = History(self._store, None) if self._client is None else history_of(self._client.wiring)
         return collect_facts(
-            self.find(sought), self.settings, self._store, self._client, history, self.why_away
+            self.find(sought), self.settings, self._store, self._client, self._history(), self.why_away
         )
+
+    def call(self, sought: str) -> TurnCall | None:
+        """The call that is named so, by its id; what stands for its turn there is read as `find` does. None where the
+        name is a turn's, or no call's. Raises TurnNotFound, InvalidInput."""
+        if self._store.turns.find(sought, limit=1):
+            return None
+        try:
+            turn, call_id = split_call_id(sought)
+        except InvalidInput:
+            return None
+        row = self.find(turn)
+        for call in self._history().calls(row.session_id, row.turn_id, checks.MAX_LISTED, None):
+            if call.call_id == call_id:
+                return call
+        raise TurnNotFound(
+            f"turn {row.turn_id!r} has no call {call_id}; `brainq show {row.turn_id}` has them all"
+        )
+
+    def _history(self) -> History:
+        return History(self._store, None) if self._client is None else history_of(self._client.wiring)
 
     def approvals(
         self,

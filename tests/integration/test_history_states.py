@@ -87,6 +87,8 @@ WAVES = calls(
     ("look", {"shelf": 1}), ("look", {"shelf": 2}), ("put", {"shelf": 3}), ("look", {"shelf": 4}), text="So:"
 )
 SELLS = calls(("look", {"shelf": 1}), ("sell", {"shelf": 2}), ("sell", {"shelf": 3}))
+MANY = calls(*(("look", {"shelf": n}) for n in range(20)))
+ENDING = {"note": "ending"}
 SMALL = Limits(max_steps=20, max_tool_calls=20, max_context_tokens=2_500)
 
 
@@ -175,6 +177,13 @@ CASES = {
         "uuuatuuatatatat",
         True,
     ),
+    "shortened": Case(
+        lambda: shop(script(MANY, says("Done.")), limits=SMALL),
+        {},
+        nothing,
+        "completed",
+        "ua" + "t" * 20 + "a",
+    ),
     "review": Case(
         lambda: shop(script(WALK[1], says("Fine."))), {"kind": "review"}, nothing, "completed", "uata", True
     ),
@@ -204,9 +213,11 @@ def test_what_was_read_of_a_turn_stands_for_good(pumps: Pumps, case: Case) -> No
     reader.read()
     assert handle.result(timeout_s=1).ending == case.ends
     roles = "".join(message.role[0] for message in reader.said)
-    is_compacted = any(spend.kind == "compaction" for spend in handle.result(timeout_s=1).spends)
-    assert is_compacted == (case is CASES["compacted"])
-    assert (roles[: len(case.roles)] if is_compacted else roles) == case.roles
+    assert roles[: len(case.roles)] == case.roles
+    assert [message.extra for message in reader.said[-1:]] == [None if case.ends == "completed" else ENDING]
+    is_compacted = any(event.kind == "compaction" for event in handle.events())
+    assert is_compacted == (case in (CASES["compacted"], CASES["shortened"]))
+    assert is_compacted or len(roles) == len(case.roles)
     tools = [message for message in reader.said if message.role == "tool"]
     assert [(call.call_id, call.result) for call in reader.calls] == [
         (message.call_id, message.content) for message in tools

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, ScriptedProvider
+from brainq.cli.codes import Exit
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError
 from brainq.providers.retry import Deadline, RetryPolicy, stream_with_retry
@@ -94,6 +95,29 @@ def test_arguments_results_and_retries_are_shown_live_and_afterwards(
     assert events["call.running"]["tool"] == events["call.ended"]["tool"] == "look"
 
 
+def test_one_call_is_shown_whole(brainq: Brainq, pump_of: Callable[[bool], Pump]) -> None:
+    pump = pump_of(False)
+    handle = pump.submit("s1", "Look twice.", request_key="key-1")
+    pump.drain("brainq.turns")
+    live = brainq("show", f"{handle.turn_id[:20]}-c1-0").out
+    assert "status    dispatched" in live
+    assert '"path": "tea.md"' in live
+    pump.finish(handle)
+    page = brainq("show", f"{handle.turn_id}-c1-0").out
+    assert f"call      {handle.turn_id}-c1-0" in page
+    assert "tea.md says: green, at four" in page
+    found = json.loads(brainq("show", "key-1.c1-1", "--json").out)
+    assert (found["id"], found["arguments"]) == (f"{handle.turn_id}-c1-1", {"path": "lost.md"})
+    lost = brainq("show", f"{handle.turn_id}-c7-0")
+    assert (lost.code, "has no call c7-0" in lost.err) == (Exit.NOT_FOUND, True)
+    assert brainq("show", "nobody-c1-0").code == Exit.NOT_FOUND
+
+
+def test_a_turn_that_is_called_like_a_call_is_a_turn(brainq: Brainq, pump_of: Callable[[bool], Pump]) -> None:
+    pump_of(False).submit("s1", "Look twice.", request_key="key-c1-0")
+    assert "message   Look twice." in brainq("show", "key-c1-0").out
+
+
 def test_a_brain_that_keeps_no_content_says_so(brainq: Brainq, pump_of: Callable[[bool], Pump]) -> None:
     pump = pump_of(True)
     handle = pump.submit("s1", "Look twice.")
@@ -105,6 +129,7 @@ def test_a_brain_that_keeps_no_content_says_so(brainq: Brainq, pump_of: Callable
     found = json.loads(brainq("show", handle.turn_id, "--json").out)
     assert (found["messages"], [call["is_kept"] for call in found["calls"]]) == ([], [False, False])
     assert "redact_logs" in found["no_messages"]
+    assert "not kept" in brainq("show", f"{handle.turn_id}-c1-0").out
 
 
 def test_the_reason_of_a_cancel_is_no_error(brainq: Brainq, pump_of: Callable[[bool], Pump]) -> None:
