@@ -9,55 +9,78 @@ from typing import Self, Unpack
 from brainq.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.async_session import AsyncSession
-from brainq.client.awaited import awaited
+from brainq.client.awaited import awaited, looked_up
 from brainq.client.client import Client
 from brainq.client.options import SubmitOptions
+from brainq.client.threads import Threads
 from brainq.settings import Settings
 
 
 class AsyncClient:
-    """Submits turns from an event loop. Takes what Client takes, and is an asynchronous context manager.
+    """Submits turns from an event loop, and follows any number of them. One a process is enough.
 
-    The verbs are Client's, awaited: `submit`, `handle`, `find`, `approvals`, `approval`, `approve`, `deny`, `edit`,
-    `complete_call`, `fail_call`, `cancel`, `ping`, `close`. Each takes a thread while it runs. `session` asks nothing,
-    and is not awaited.
+    async with AsyncClient() as client:    # settings and brain from BRAINQ_...
+        handle = await client.submit("session-1", "What is on my list?")
+        async for event in handle.events():
+            print(event.seq, event.kind)
+
+    It takes what Client takes, and has its verbs, awaited: `submit`, `handle`, `find`, `approvals`, `approval`,
+    `approve`, `deny`, `edit`, `complete_call`, `fail_call`, `cancel`, `ping`, `close`. `session` asks nothing, and is
+    not awaited.
+
+    Turns are followed (`handle.events`, `handle.result`) without threads: one task with one blocking read reads them
+    all. The other verbs are one quick round trip to SQL and Redis each, and SQL's drivers block: a verb takes a thread
+    while it runs. Those that act and those that only look have 16 each, so that neither keeps the other waiting.
     """
 
     def __init__(
         self, settings: Settings | None = None, brain: Brain | None = None, *, redis_url: str = ""
     ) -> None:
         self._sync = Client(settings, brain, redis_url=redis_url)
+        self._threads = Threads()
 
     async def submit(
         self, session_id: str, user_message: str, **options: Unpack[SubmitOptions]
     ) -> AsyncTurnHandle:
         """See `Client.submit` for the options."""
-        return AsyncTurnHandle(
-            await asyncio.to_thread(self._sync.submit, session_id, user_message, **options)
-        )
+        sync = await self._threads.act(self._sync.submit, session_id, user_message, **options)
+        return AsyncTurnHandle(self._sync, self._threads, sync)
 
     async def handle(self, turn_id: str) -> AsyncTurnHandle:
         """See `Client.handle`."""
-        return AsyncTurnHandle(await asyncio.to_thread(self._sync.handle, turn_id))
+        sync = await self._threads.look(self._sync.handle, turn_id)
+        return AsyncTurnHandle(self._sync, self._threads, sync)
 
     async def find(self, sought: str) -> AsyncTurnHandle:
         """See `Client.find`."""
-        return AsyncTurnHandle(await asyncio.to_thread(self._sync.find, sought))
+        sync = await self._threads.look(self._sync.find, sought)
+        return AsyncTurnHandle(self._sync, self._threads, sync)
 
     def session(self, session_id: str) -> AsyncSession:
         """See `Client.session`."""
-        return AsyncSession(self._sync.session(session_id))
+        return AsyncSession(self._sync, self._threads, self._sync.session(session_id))
 
-    approvals = awaited(Client.approvals)
-    approval = awaited(Client.approval)
+    approvals = looked_up(Client.approvals)
+    approval = looked_up(Client.approval)
     approve = awaited(Client.approve)
     deny = awaited(Client.deny)
     edit = awaited(Client.edit)
     complete_call = awaited(Client.complete_call)
     fail_call = awaited(Client.fail_call)
     cancel = awaited(Client.cancel)
-    ping = awaited(Client.ping)
-    close = awaited(Client.close)
+    ping = looked_up(Client.ping)
+
+    async def close(self) -> None:
+        """End what is followed on this loop, let verbs that run end, and close the connections.
+
+        Who still follows a turn gets SetupError. Nothing is left behind.
+        """
+        await self._sync.wiring.close_streams()
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._threads.close()
+        self._sync.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-from brainq.client.awaited import awaited
-from brainq.client.handle import POLL_S, TurnHandle
+from brainq.client.awaited import awaited, looked_up
+from brainq.client.client import Client
+from brainq.client.ended import has_ended, kept_result
+from brainq.client.handle import TurnHandle
 from brainq.client.hold import Hold
+from brainq.client.reach import told_as_ours
+from brainq.client.threads import Threads
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy
 from brainq.contracts.turn import TurnResult
 from brainq.errors import ResultTimeout
+from brainq.state.follower import Follower, Quiet
+from brainq.state.stream_reader import StreamReader
+from brainq.wiring import Wiring
+
+R = TypeVar("R")
 
 
 class AsyncHold:
@@ -23,7 +33,8 @@ class AsyncHold:
         ...
     """
 
-    def __init__(self, hold: Hold) -> None:
+    def __init__(self, threads: Threads, hold: Hold) -> None:
+        self._threads = threads
         self._sync = hold
         self.session_id = hold.session_id
         self.turn_id = hold.turn_id
@@ -41,59 +52,114 @@ class AsyncHold:
 
 
 class AsyncTurnHandle:
-    """A TurnHandle whose waiting does not hold the event loop. Each wait takes a thread for up to 2 s at a time.
+    """A TurnHandle on an event loop. Make it with `await client.submit(...)` or `await client.handle(turn_id)`.
 
     The verbs are TurnHandle's, awaited: `result`, `events`, `snapshot`, `transcript`, `calls`, `cancel`, `steer`,
-    `receipt`, `hold`, `holds`, `release`, `approvals`.
+    `receipt`, `hold`, `holds`, `release`, `approvals`. `result` and `events` take no thread, however many wait.
     """
 
-    def __init__(self, handle: TurnHandle) -> None:
+    def __init__(self, client: Client, threads: Threads, handle: TurnHandle) -> None:
+        self._client = client
+        self._threads = threads
         self._sync = handle
         self.session_id = handle.session_id
         self.turn_id = handle.turn_id
         self.created = handle.created
         self.joined = handle.joined
 
+    def __repr__(self) -> str:
+        return f"AsyncTurnHandle(session_id={self.session_id!r}, turn_id={self.turn_id!r})"
+
     async def result(self, timeout_s: float | None = None) -> TurnResult:
-        """See `TurnHandle.result`."""
-        loop = asyncio.get_running_loop()
-        until = None if timeout_s is None else loop.time() + timeout_s
-        while True:
-            left = POLL_S if until is None else min(POLL_S, until - loop.time())
-            try:
-                return await asyncio.to_thread(self._sync.result, max(0.0, left))
-            except ResultTimeout:
-                if until is not None and loop.time() >= until:
-                    raise
+        """See `TurnHandle.result`. A connection that breaks is opened anew for 10 s before it raises Unreachable."""
+        until = _until(timeout_s)
+        found, after = await self._known_result()
+        if found is not None:
+            return found
+        with self._following(after) as follower:
+            while True:
+                said = await self._next(follower, until)
+                if said is Quiet.SILENT:
+                    raise ResultTimeout(
+                        f"turn {self.turn_id!r} has no result after {timeout_s:g} s; it goes on, ask again later"
+                    )
+                if isinstance(said, Quiet) or said[-1].is_final:
+                    found, _ = await self._known_result(self._reader.patience_s)
+                    if found is not None:
+                        return found
 
     async def events(self, after: int = 0, timeout_s: float | None = None) -> AsyncIterator[TurnEvent]:
-        """See `TurnHandle.events`."""
-        loop = asyncio.get_running_loop()
-        quiet_since = loop.time()
-        while True:
-            batch, over = await asyncio.to_thread(self._sync.next_events, after)
-            for event in batch:
-                yield event
-            if over:
-                return
-            if batch:
-                after, quiet_since = batch[-1].seq, loop.time()
-            elif timeout_s is not None and loop.time() - quiet_since >= timeout_s:
-                raise ResultTimeout(f"turn {self.turn_id!r}: no event for {timeout_s:g} s")
+        """See `TurnHandle.events`. One that takes them slowly keeps nobody waiting, and at most 1,000 in memory.
 
-    snapshot = awaited(TurnHandle.snapshot)
-    transcript = awaited(TurnHandle.transcript)
-    calls = awaited(TurnHandle.calls)
+        A connection that breaks is opened anew, and nothing is lost or comes twice; after 10 s in vain it raises
+        Unreachable, and `events(after=...)` the last number goes on.
+        """
+        with self._following(after) as follower:
+            until = _until(timeout_s)
+            while True:
+                said = await self._next(follower, until)
+                if said is Quiet.SILENT:
+                    raise ResultTimeout(f"turn {self.turn_id!r}: no event for {timeout_s:g} s")
+                if said is Quiet.OVER:
+                    return
+                if isinstance(said, Quiet):
+                    if await self._from_sql(has_ended):
+                        return
+                    continue
+                for event in said:
+                    yield event
+                if said[-1].is_final:
+                    return
+                until = _until(timeout_s)
+
+    snapshot = looked_up(TurnHandle.snapshot)
+    transcript = looked_up(TurnHandle.transcript)
+    calls = looked_up(TurnHandle.calls)
     cancel = awaited(TurnHandle.cancel)
     steer = awaited(TurnHandle.steer)
-    receipt = awaited(TurnHandle.receipt)
+    receipt = looked_up(TurnHandle.receipt)
 
     async def hold(
         self, reason: str = "", timeout_s: float = DEFAULT_HOLD_S, on_timeout: HoldPolicy = "deny"
     ) -> AsyncHold:
         """See `TurnHandle.hold`."""
-        return AsyncHold(await asyncio.to_thread(self._sync.hold, reason, timeout_s, on_timeout))
+        return AsyncHold(
+            self._threads, await self._threads.act(self._sync.hold, reason, timeout_s, on_timeout)
+        )
 
-    holds = awaited(TurnHandle.holds)
+    holds = looked_up(TurnHandle.holds)
     release = awaited(TurnHandle.release)
-    approvals = awaited(TurnHandle.approvals)
+    approvals = looked_up(TurnHandle.approvals)
+
+    @property
+    def _reader(self) -> StreamReader:
+        return self._client.wiring.streams.reader
+
+    @contextmanager
+    def _following(self, after: int) -> Generator[Follower]:
+        follower = self._reader.follow(self.session_id, self.turn_id, after)
+        try:
+            yield follower
+        finally:
+            follower.part()
+
+    async def _next(self, follower: Follower, until: float | None) -> list[TurnEvent] | Quiet:
+        wait_s = None if until is None else max(0.0, until - asyncio.get_running_loop().time())
+        with told_as_ours():
+            return await follower.next(wait_s)
+
+    async def _known_result(self, patience_s: float = 0.0) -> tuple[TurnResult | None, int]:
+        """The result where it is out; and the number above which the final event comes where it is not."""
+        with told_as_ours():
+            newest = await self._reader.newest(self.session_id, self.turn_id, patience_s)
+        if newest.result is not None:
+            return TurnResult.model_validate_json(newest.result), newest.seq
+        return None if newest.is_known else await self._from_sql(kept_result), newest.seq
+
+    async def _from_sql(self, asked: Callable[[Wiring, str], R]) -> R:
+        with told_as_ours():
+            return await self._threads.look(asked, self._client.wiring, self.turn_id)
+
+
+def _until(timeout_s: float | None) -> float | None:
+    return None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import TracebackType
 from typing import Self
 
 from brainq.client.async_handle import AsyncTurnHandle
-from brainq.client.awaited import awaited
+from brainq.client.awaited import awaited, looked_up
+from brainq.client.client import Client
 from brainq.client.hold import Flag
 from brainq.client.session import Session
+from brainq.client.threads import Threads
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy
 
 
 class AsyncFlag:
     """See `Flag`. Releases itself as an asynchronous context manager."""
 
-    def __init__(self, flag: Flag) -> None:
+    def __init__(self, threads: Threads, flag: Flag) -> None:
+        self._threads = threads
         self._sync = flag
         self.session_id = flag.session_id
         self.id = flag.id
@@ -40,35 +42,39 @@ class AsyncSession:
     `interrupt`, `compact`; `flag` asks nothing, and is not awaited.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, client: Client, threads: Threads, session: Session) -> None:
+        self._client = client
+        self._threads = threads
         self._sync = session
         self.session_id = session.session_id
 
-    live = awaited(Session.live)
-    history = awaited(Session.history)
-    waiting = awaited(Session.waiting)
+    live = looked_up(Session.live)
+    history = looked_up(Session.history)
+    waiting = looked_up(Session.waiting)
     drop = awaited(Session.drop)
     pause = awaited(Session.pause)
     resume = awaited(Session.resume)
 
     async def is_paused(self) -> bool:
         """See `Session.is_paused`; it asks Redis, so here it is a call."""
-        return await asyncio.to_thread(lambda: self._sync.is_paused)
+        return await self._threads.look(lambda: self._sync.is_paused)
 
     async def readiness(
         self, reason: str = "", timeout_s: float = DEFAULT_HOLD_S, on_timeout: HoldPolicy = "deny"
     ) -> AsyncFlag:
         """See `Session.readiness`."""
-        return AsyncFlag(await asyncio.to_thread(self._sync.readiness, reason, timeout_s, on_timeout))
+        return AsyncFlag(
+            self._threads, await self._threads.act(self._sync.readiness, reason, timeout_s, on_timeout)
+        )
 
     def flag(self, flag_id: str) -> AsyncFlag:
         """See `Session.flag`."""
-        return AsyncFlag(self._sync.flag(flag_id))
+        return AsyncFlag(self._threads, self._sync.flag(flag_id))
 
-    unread_flags = awaited(Session.unread_flags)
+    unread_flags = looked_up(Session.unread_flags)
     steer = awaited(Session.steer)
     interrupt = awaited(Session.interrupt)
 
     async def compact(self) -> AsyncTurnHandle:
         """See `Session.compact`."""
-        return AsyncTurnHandle(await asyncio.to_thread(self._sync.compact))
+        return AsyncTurnHandle(self._client, self._threads, await self._threads.act(self._sync.compact))

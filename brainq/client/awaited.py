@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -12,10 +11,22 @@ R = TypeVar("R")
 
 
 def awaited(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """`verb` of what the twin has as `_sync`, to be awaited."""
+    """`verb`, which changes something, of what the twin has as `_sync`, to be awaited in one of its `_threads`."""
 
     @wraps(verb)
     async def asked(twin: Any, *args: P.args, **named: P.kwargs) -> R:
-        return await asyncio.to_thread(verb, twin._sync, *args, **named)
+        return await twin._threads.act(verb, twin._sync, *args, **named)
+
+    return asked
+
+
+def looked_up(
+    verb: Callable[Concatenate[Any, P], R],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """The same of a verb that only looks."""
+
+    @wraps(verb)
+    async def asked(twin: Any, *args: P.args, **named: P.kwargs) -> R:
+        return await twin._threads.look(verb, twin._sync, *args, **named)
 
     return asked

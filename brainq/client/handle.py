@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from brainq.client import checks
+from brainq.client.ended import has_ended, kept_result
 from brainq.client.history import history_of
 from brainq.client.hold import Hold
 from brainq.client.options import Cancelled
@@ -20,7 +21,7 @@ from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.turn import TurnResult
-from brainq.errors import InvalidInput, ResultTimeout, TurnNotFound, TurnRejected
+from brainq.errors import InvalidInput, ResultTimeout
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
@@ -76,8 +77,8 @@ class TurnHandle:
     def events(self, after: int = 0, timeout_s: float | None = None) -> Iterator[TurnEvent]:
         """Events numbered above `after`, as they come, to the final one.
 
-        Ends without the final event when the turn's events have expired from Redis. Raises ResultTimeout when
-        nothing comes for `timeout_s` seconds, TurnNotFound when nobody knows the turn.
+        Ends without the final event when that is not above `after`, or the turn's events have expired from Redis.
+        Raises ResultTimeout when nothing comes for `timeout_s` seconds, TurnNotFound when nobody knows the turn.
         """
         quiet_since = time.monotonic()
         while True:
@@ -95,8 +96,12 @@ class TurnHandle:
         batch = self._client.wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
         if batch:
             return batch, batch[-1].is_final
-        known = self._client.wiring.state.events.known(self.session_id, self.turn_id)
-        return [], not known and self._ended_in_sql()
+        if not self._client.wiring.state.events.known(self.session_id, self.turn_id):
+            return [], has_ended(self._client.wiring, self.turn_id)
+        if not self._client.wiring.state.events.is_out(self.session_id, self.turn_id):
+            return [], False
+        # It may have come between the two questions.
+        return self._client.wiring.state.events.read(self.session_id, self.turn_id, after, 0), True
 
     def snapshot(self) -> TurnSnapshot | None:
         """The turn as Redis knows it now; None once it has expired there."""
@@ -214,12 +219,4 @@ class TurnHandle:
             return TurnResult.model_validate_json(body)
         if self._client.wiring.state.events.known(self.session_id, self.turn_id):
             return None
-        return self._client.wiring.store.turns.result(self.turn_id) if self._ended_in_sql() else None
-
-    def _ended_in_sql(self) -> bool:
-        row = self._client.wiring.store.turns.get(self.turn_id)
-        if row is None:
-            raise TurnNotFound(f"turn {self.turn_id!r} is known neither to Redis nor to SQL")
-        if row.state == "rejected":
-            raise TurnRejected(row.reject_reason or "rejected")
-        return row.ended_at is not None
+        return kept_result(self._client.wiring, self.turn_id)

@@ -34,7 +34,7 @@ Command = tuple[str | int, ...]
 """A plain command: its name and its arguments."""
 
 # What redis-py calls, too, once it has looked at each argument twice.
-_pack = cast("Callable[[tuple[Any, ...]], bytes]", getattr(hiredis, "pack_command"))  # noqa: B009 - it has no stub
+pack = cast("Callable[[tuple[Any, ...]], bytes]", getattr(hiredis, "pack_command"))  # noqa: B009 - it has no stub
 
 _SCRIPT_COMMANDS = frozenset({"EVALSHA", "EVAL"})
 
@@ -77,7 +77,7 @@ class Client(redis.Redis):
         try:
             connection = self._open(line)
             try:
-                connection.send_packed_command((_pack(args),), check_health=False)
+                connection.send_packed_command((pack(args),), check_health=False)
                 reply = connection.read_response()
             except redis.ResponseError:
                 raise  # an answer like any other: the connection is good
@@ -105,7 +105,7 @@ class Client(redis.Redis):
         try:
             connection = self._open(line)
             try:
-                packed = b"".join([_pack(tuple(command)) for command in commands])
+                packed = b"".join([pack(tuple(command)) for command in commands])
                 connection.send_packed_command((packed,), check_health=False)
                 # All are read before any is raised: a reply left in the socket would answer the next command.
                 found = [self._reply(connection) for _ in commands]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, cast
 
 import redis
@@ -35,19 +35,18 @@ class RedisEvents:
     def known(self, session_id: str, turn_id: str) -> bool:
         return bool(self._client.exists(self._keys.turn(session_id, turn_id)))
 
+    def is_out(self, session_id: str, turn_id: str) -> bool:
+        """Whether the result is out, and with it the final event."""
+        return bool(self._client.exists(self._keys.turn(session_id, turn_id) + ":result"))
+
     def result(self, session_id: str, turn_id: str) -> str | None:
         """The TurnResult as JSON, once it is out and until it expires."""
         return cast("str | None", self._client.get(self._keys.turn(session_id, turn_id) + ":result"))
 
-    def follow(self, session_id: str, turn_id: str, after: int = 0) -> Iterator[list[TurnEvent]]:
-        """Batches of events as they come, empty ones while nothing does, until the final one."""
-        while True:
-            batch = self.read(session_id, turn_id, after, LONGEST_BLOCK_S)
-            yield batch
-            if batch:
-                after = batch[-1].seq
-                if batch[-1].is_final:
-                    return
+
+def read_events(rows: Iterable[tuple[str, list[str]]]) -> list[TurnEvent]:
+    """Events of the raw rows of a stream: a number, and its fields as a flat list."""
+    return [_event(number, dict(zip(flat[::2], flat[1::2], strict=True))) for number, flat in rows]
 
 
 def _event(number: str, fields: dict[str, str]) -> TurnEvent:

@@ -33,6 +33,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     stops                     channel "session turn" of a turn that is to stop              -
     swept                     string  when a sweeper last took what is due                  1 day
     sweeping                  string  who compares SQL with Redis just now                  seconds
+    wake:READER               stream  has a reader of many streams look at them again       a minute
     epoch                     string  new when Redis was emptied                            1 day
     brainq.*                  list    the broker's queues                                   the broker's
 
@@ -108,6 +109,9 @@ class Keys:
 
     def outside(self, token_digest: str) -> str:
         return f"{self.prefix}outside:{token_digest}"
+
+    def wake(self, reader: str) -> str:
+        return f"{self.prefix}wake:{reader}"
 
     @property
     def stops(self) -> str:

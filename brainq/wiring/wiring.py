@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from brainq.turn.advance import Coordinator
     from brainq.upkeep.sweeper import Sweeper
     from brainq.wiring.alone import AloneProcesses
+    from brainq.wiring.streams import Streams
 
 
 class Wiring:
@@ -87,6 +88,13 @@ class Wiring:
             complete=self.brain.complete,
             on_gap=self.beats.beat_now,
         )
+
+    @cached_property
+    def streams(self) -> Streams:
+        """What follows events on an event loop."""
+        from brainq.wiring.streams import Streams
+
+        return Streams(self.redis_url, self.settings.prefix)
 
     @cached_property
     def store(self) -> Store:
@@ -173,6 +181,11 @@ class Wiring:
             raise Unreachable(f"Redis at {where} does not answer ({type(error).__name__})") from error
         if sql:
             self.store.ping()
+
+    async def close_streams(self) -> None:
+        """End what is followed on this event loop, if anything was."""
+        if "streams" in self.__dict__:
+            await self.streams.close()
 
     def close(self) -> None:
         """Stop beating and close what was opened."""

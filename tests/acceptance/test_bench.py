@@ -127,3 +127,21 @@ def test_standing_turns_are_parked_and_watched(tmp_path: Path) -> None:
     figures = json.loads(ran.stdout)
     assert (figures["turns"], figures["first"]["late_looks"], figures["settled"]["late_looks"]) == (3, 0, 0)
     assert set(figures["settled"]["cores"]) == CPU_OF - {"producer"}
+
+
+@pytest.mark.full
+def test_streams_are_followed_beside_a_live_turn(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "ops.bench.streams", "--streams", "3", "--turns", "2", "--watched", "0.5"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    figures = json.loads(ran.stdout)
+    assert figures["streams"] == 3
+    assert figures["beside"]["events"] > 10
+    assert set(figures["idle_cores"]["followed"]) == {"client", "redis"}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from brainq import Brain, Client, Effect, ScriptedProvider
+from brainq import AsyncClient, Brain, Client, Effect, ScriptedProvider
 from brainq.contracts.event import FIELDS, EventKind
 from brainq.contracts.limits import Limits
 from brainq.contracts.turn import LimitsOverride
@@ -70,9 +71,10 @@ def test_the_page_has_every_limit_with_its_default() -> None:
 
 
 def test_the_examples_run(pumps: Callable[..., Pump], capsys: Any) -> None:
-    follow, stream, citations = blocks(EVENTS)
+    follow, follow_all, stream, citations = blocks(EVENTS)
     names: dict[str, Any] = {}
-    exec(compile("from __future__ import annotations\n" + follow, "events.md", "exec"), names)
+    for block in (follow, follow_all):
+        exec(compile("from __future__ import annotations\n" + block, "events.md", "exec"), names)
     exec(compile(stream, "events.md", "exec"), names)
     exec(compile(citations, "events.md", "exec"), names)
     brain: Brain = names["brain"]
@@ -92,6 +94,13 @@ def test_the_examples_run(pumps: Callable[..., Pump], capsys: Any) -> None:
     seen = [event.seq for event in handle.events()]
     assert names["follow"](pump.client, handle.turn_id, after=seen[-2]) == ""
     assert seen == list(range(1, len(seen) + 1))
+
+    async def follow_both() -> list[str]:
+        async with AsyncClient(pump.settings, told) as client:
+            return await names["follow_all"](client, [handle.turn_id, handle.turn_id])
+
+    assert asyncio.run(follow_both()) == ["A word.", "A word."]
+    assert f"{handle.turn_id} {seen[-1]} result" in capsys.readouterr().out
 
 
 def test_the_limits_example_and_the_limit_of_steps(pumps: Callable[..., Pump]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import tempfile
@@ -19,7 +20,9 @@ from brainq.broker.envelope import envelope
 from brainq.broker.names import COORDINATOR_QUEUES, POISON_LIST, TURN_ADVANCE, TURNS_QUEUE
 from brainq.devserver.binary import find_server
 from brainq.devserver.probe import free_port, ping
+from brainq.state.stream_reader import StreamReader
 from tests.integration.broker.worker import running, settings_for, watching
+from tests.support.streams import KEYS, SESSION, take, until
 from tests.support.wait import wait_until
 
 FILES = Path(__file__).parents[3] / "ops" / "redis"
@@ -94,6 +97,29 @@ def test_a_whole_worker_gets_along_with_the_workers_user(guarded_port: int) -> N
             with pytest.raises(NoPermissionError):
                 redis.execute_command(*refused.split())
         admin.acl_log_reset()
+
+
+def test_many_streams_are_followed_with_the_workers_user(guarded_port: int) -> None:
+    async def follow() -> list[int]:
+        reader = StreamReader(f"redis://brainq_worker:CHANGE-ME-worker@127.0.0.1:{guarded_port}/0", KEYS)
+        first, second = (reader.follow(SESSION, turn, 0) for turn in ("t1", "t2"))
+        waiting = asyncio.create_task(take(first, 1))
+        await until(lambda: admin.info("clients")["blocked_clients"], "it blocks")
+        adding = asyncio.create_task(take(second, 1))
+        await until(lambda: reader.streams == 2, "another is added")
+        for turn in ("t2", "t1"):
+            admin.xadd(KEYS.turn(SESSION, turn) + ":events", {"kind": "budget", "at": 1, "data": "{}"}, "1-0")
+        try:
+            return await waiting + await adding
+        finally:
+            await reader.close()
+
+    with connect(guarded_port, "admin") as admin:
+        for turn in ("t1", "t2"):
+            admin.hset(KEYS.turn(SESSION, turn), "state", "active")
+        assert asyncio.run(follow()) == [1, 1]
+        assert admin.acl_log() == []
+        admin.delete(*admin.keys("bq:{s1}*"))
 
 
 def test_a_producer_can_ring_and_nothing_else(guarded_port: int) -> None:

@@ -1,0 +1,119 @@
+"""One reader of one turn's events: caught up by itself, then fed with what is new."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from brainq.contracts.event import TurnEvent
+from brainq.state.events import READ_AT_ONCE, read_events
+
+if TYPE_CHECKING:
+    from brainq.state.stream_reader import StreamReader
+
+MOST_BUFFERED = 500  # events; one that takes them more slowly reads them from Redis again
+
+
+class Quiet(Enum):
+    """Why there are no events."""
+
+    SILENT = auto()  # none came in the time that was given
+    UNKNOWN = auto()  # Redis does not know the turn: it has expired, or is not queued yet
+    OVER = auto()  # the result is out, and its event is not above what was read
+
+
+class Follower:
+    """Made by `StreamReader.follow`. Events above `after`, each once and in order.
+
+    It is *behind* at first: it looks for itself, a page at a time, until there is no more, and joins the live ones,
+    which the reader feeds. One that does not take what it is fed is behind again, so its buffer is bounded.
+    """
+
+    def __init__(self, reader: StreamReader, session_id: str, turn_id: str, after: int) -> None:
+        self._reader = reader
+        self.session_id = session_id
+        self.turn_id = turn_id
+        self.after = after
+        """The number of the newest event it was given, taken or in its buffer."""
+        self.was_fed = False
+        """Since the reader last asked whether quiet turns are still there."""
+        self._buffer: list[TurnEvent] = []
+        self._is_live = False
+        self._met = False
+        self._failure: Exception | None = None
+        self._news = asyncio.Event()
+
+    async def next(self, wait_s: float | None = None) -> list[TurnEvent] | Quiet:
+        """The next events, at least one, as soon as there are any; or why there are none.
+
+        Raises redis' errors while Redis cannot be read, and has not been for the reader's patience; SetupError when the
+        reader was closed. It may then be called again.
+        """
+        while True:
+            if self._buffer:
+                events, self._buffer = self._buffer, []
+                return events
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+            if not self._is_live:
+                quiet = await self._catch_up(wait_s)
+                if quiet is not None:
+                    return quiet
+                continue
+            self._news.clear()
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._news.wait()
+            except TimeoutError:
+                if not self._news.is_set():
+                    return Quiet.SILENT
+
+    def feed(self, asked_after: int, events: Sequence[TurnEvent]) -> None:
+        """Give it the events that a read of those above `asked_after` found."""
+        if not self._is_live or self.after < asked_after:
+            return  # it joined while the read was under way, and needs what is before these
+        new = [event for event in events if event.seq > self.after]
+        if len(self._buffer) + len(new) > MOST_BUFFERED:
+            self.part()
+            return
+        if new:
+            self._buffer += new
+            self.after, self.was_fed = new[-1].seq, True
+            if new[-1].is_final:
+                self.part()
+            self._news.set()
+
+    def doubt(self) -> None:
+        """Have it look for itself: the turn may have expired, or be over."""
+        self.part()
+        self._news.set()
+
+    def fail(self, failure: Exception) -> None:
+        """Have `next` raise this, once it has given what is in the buffer."""
+        self._failure = failure
+        self.doubt()
+
+    def part(self) -> None:
+        """Be fed no more. Nothing is left behind; done twice it is done once."""
+        if self._is_live:
+            self._is_live = False
+            self._reader.part(self)
+
+    async def _catch_up(self, wait_s: float | None) -> Quiet | None:
+        # One that has reached Redis once is patient with it; at first it says at once that it cannot.
+        patience_s = self._reader.patience_s if self._met else 0.0
+        look = await self._reader.look(self, patience_s if wait_s is None else min(patience_s, wait_s))
+        self._met = True
+        events = read_events(look.rows)
+        if events:
+            self._buffer, self.after = events, events[-1].seq
+        if (events and events[-1].is_final) or len(events) >= READ_AT_ONCE:
+            return None
+        if look.is_out and not events:
+            return Quiet.OVER
+        self._is_live = self.was_fed = True
+        self._reader.join(self)
+        return None if look.is_known or events else Quiet.UNKNOWN
