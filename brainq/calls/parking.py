@@ -91,7 +91,7 @@ class Parker:
         )
         # LOST is another attempt's call, and its child the same one.
         if reply.word == "LATE":
-            self.children.stop(claim, detail)
+            self.children.cancel_children((detail,))
         return reply
 
 

@@ -110,12 +110,10 @@ class CallsRefused:
 class TurnEnded:
     """What ending a turn left to be done.
 
-    next_turn   the session's next turn, which is live now; "" where none waits
-    bounced     inputs no step has read: they become turns of their own
-    children    child turns nobody waits for any more
+    bounced    inputs no step has read: they become turns of their own
+    children   child turns nobody waits for any more
     """
 
-    next_turn: str = ""
     bounced: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
 

@@ -105,12 +105,8 @@ class ChildDesk:
         if result is not None and request is not None and request.parent is not None:
             self.deliver(request, result)
 
-    def stop(self, claim: CallClaim, child_turn_id: str) -> None:
-        """The call could not park: nobody wants the child."""
-        self.cancel_children((child_turn_id,))
-
     def cancel_children(self, turn_ids: Sequence[str]) -> None:
-        """Cancel children of a turn that is over. Asking again is harmless."""
+        """Cancel children of a turn that is over, or of a call that could not park. Asking again is harmless."""
         for turn_id in turn_ids:
             request = self.requests.request(turn_id)
             if request is not None:

@@ -211,7 +211,7 @@ class RedisTurns(TurnSteps):
         )
         self._outbox.flush(sid)
         if isinstance(reply, TurnEndEnded):
-            return TurnEnded(reply.next, reply.bounced, reply.children)
+            return TurnEnded(reply.bounced, reply.children)
         return reply
 
     def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> CancelWord:

@@ -8,18 +8,18 @@ REPLY  APPROVED | DENIED | DECIDED state:ApprovalState | EXPIRED | STALE
        | ENDED state:TurnState | GONE
 ]]
 -- @include lib/waves
-local held = redis.call('HMGET', trace, call .. ':ask', call .. ':hash', call .. ':ask_ends', call .. ':status')
-if not held[1] then return {'GONE'} end
-if held[1] ~= 'pending' then return {'DECIDED', held[1]} end
-local open = redis.call('HMGET', turn, 'state', 'cancel')
-if (open[1] ~= 'active' and open[1] ~= 'parked') or open[2] == '1' or SETTLED[held[4]] then
-  return {'ENDED', open[2] == '1' and 'cancelled' or open[1]}
+local c = read_call(call, {'ask', 'hash', 'ask_ends', 'status'})
+if not c.ask then return {'GONE'} end
+if c.ask ~= 'pending' then return {'DECIDED', c.ask} end
+local t = read(turn, {'state', 'cancel'})
+if (t.state ~= 'active' and t.state ~= 'parked') or t.cancel == '1' or SETTLED[c.status] then
+  return {'ENDED', t.cancel == '1' and 'cancelled' or t.state}
 end
-if now >= tonumber(held[3]) then
-  if held[4] == 'parked' then open_waves() end
+if now >= tonumber(c.ask_ends) then
+  if c.status == 'parked' then open_waves() end
   return {'EXPIRED'}
 end
-if held[2] ~= expect then return {'STALE'} end
+if c.hash ~= expect then return {'STALE'} end
 redis.call('HSET', trace, call .. ':ask', decision, call .. ':ask_by', who, call .. ':ask_why', comment,
   call .. ':ask_decided_at', now)
 if edit ~= '' then
@@ -29,5 +29,5 @@ if edit ~= '' then
 end
 emit(events, 'approval.decided', {call = call, decision = decision, edited = edit ~= ''})
 -- A call whose wave has not come yet meets the decision when it does.
-if held[4] == 'parked' then open_waves() end
+if c.status == 'parked' then open_waves() end
 return {decision == 'approved' and 'APPROVED' or 'DENIED'}

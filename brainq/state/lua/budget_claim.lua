@@ -9,7 +9,8 @@ REPLY  DONE claims:CLAIMED/ALREADY/SPENT... | EXPIRED
 ]]
 -- @include lib/now
 -- @include lib/budget
+-- @include lib/fields
 local deadline = redis.call('HGET', budget, 'deadline')
-local held = redis.call('HMGET', turn, 'state', 'parked_at')
-if deadline and tonumber(deadline) <= (held[1] == 'parked' and tonumber(held[2]) or now) then return {'EXPIRED'} end
+local t = read(turn, {'state', 'parked_at'})
+if deadline and tonumber(deadline) <= (t.state == 'parked' and tonumber(t.parked_at) or now) then return {'EXPIRED'} end
 return {'DONE', unpack(claim_units(budget, kind, ids))}

@@ -7,11 +7,12 @@ ARGV   sid tid hold timeout_ms:n policy:HoldPolicy reason hold_kind:hold/readine
 REPLY  HELD | ALREADY | ENDED state:TurnState | GONE
 ]]
 -- @include lib/event
+-- @include lib/fields
 -- @include lib/index
-local held = redis.call('HMGET', turn, 'state', 'holds')
-if not held[1] then return {'GONE'} end
-if held[1] ~= 'queued' and held[1] ~= 'active' and held[1] ~= 'parked' then return {'ENDED', held[1]} end
-local holds = held[2] and held[2] ~= '' and cjson.decode(held[2]) or {}
+local t = read(turn, {'state', 'holds'})
+if not t.state then return {'GONE'} end
+if t.state ~= 'queued' and t.state ~= 'active' and t.state ~= 'parked' then return {'ENDED', t.state} end
+local holds = t.holds and t.holds ~= '' and cjson.decode(t.holds) or {}
 if holds[hold] then return {'ALREADY'} end
 holds[hold] = {ends = now + timeout_ms, policy = policy, reason = reason, kind = hold_kind}
 redis.call('HSET', turn, 'holds', cjson.encode(holds))

@@ -6,16 +6,17 @@ KEYS   turn
 ARGV   sid tid process how
 REPLY  BLAMED died:n | GONE
 ]]
+-- @include lib/fields
 -- @include lib/now
 -- @include lib/ring
-local held = redis.call('HMGET', turn, 'state', 'owner', 'lost_owner', 'fence')
+local t = read(turn, {'state', 'owner', 'lost_owner', 'fence'})
 local function was_its(owner) return owner and owner:sub(-#process) == process end
-if held[1] ~= 'active' then return {'GONE'} end
-if was_its(held[2]) then
+if t.state ~= 'active' then return {'GONE'} end
+if was_its(t.owner) then
   redis.call('HINCRBY', turn, 'lost_attempts', 1)
   redis.call('HSET', turn, 'owner', '', 'lost_owner', '', 'rung_at', now)
-  ring_anew('turns', sid, tid, 'advance.' .. held[4], {sid, tid, tonumber(held[4])}, tid)
-elseif was_its(held[3]) then
+  ring_anew('turns', sid, tid, 'advance.' .. t.fence, {sid, tid, tonumber(t.fence)}, tid)
+elseif was_its(t.lost_owner) then
   redis.call('HSET', turn, 'lost_owner', '')
 else
   return {'GONE'}

@@ -6,6 +6,7 @@ KEYS   turn
 ARGV   sid tid owner fence:n
 REPLY  RELEASED | CLEARED | GONE
 ]]
+-- @include lib/fields
 -- @include lib/index
 -- @include lib/holds
 if holds(turn, owner, fence) then
@@ -13,7 +14,7 @@ if holds(turn, owner, fence) then
   look_within(sid, tid, RERING_MS)
   return {'RELEASED'}
 end
-local held = redis.call('HMGET', turn, 'lost_owner', 'lost_attempts')
-if held[1] ~= owner then return {'GONE'} end
-redis.call('HSET', turn, 'lost_owner', '', 'lost_attempts', math.max(0, tonumber(held[2]) - 1))
+local t = read(turn, {'lost_owner', 'lost_attempts'})
+if t.lost_owner ~= owner then return {'GONE'} end
+redis.call('HSET', turn, 'lost_owner', '', 'lost_attempts', math.max(0, tonumber(t.lost_attempts) - 1))
 return {'CLEARED'}

@@ -46,10 +46,10 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "result_publish twice": ("result_publish", "if t.state ~= 'closing' then", "if false then"),
     "finalize_send publishes twice": ("finalize_send", "if t.state == 'closing' then", "if true then"),
-    "turn_sweep rings no one": ("turn_sweep", "bell_is_lost('turns', held[5], rering_ms)", "false"),
+    "turn_sweep rings no one": ("turn_sweep", "bell_is_lost('turns', t.rung_at, rering_ms)", "false"),
     "turn_sweep rescues no one": (
         "turn_sweep",
-        "if known[3] <= now then actions",
+        "if c.lease <= now then actions",
         "if false then actions",
     ),
     "call_settle puts the opening wave into the history": (
@@ -74,8 +74,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "redis.call('LINDEX', mailbox, i - 1)",
     ),
     "call_claim looks at no hold": ("call_claim", "c.effect ~= 'read_only' and hold_word(t.holds)", "false"),
-    "approval_decide for any arguments": ("approval_decide", "if held[2] ~= expect then", "if false then"),
-    "approval_decide twice": ("approval_decide", "if held[1] ~= 'pending' then", "if false then"),
+    "approval_decide for any arguments": ("approval_decide", "if c.hash ~= expect then", "if false then"),
+    "approval_decide twice": ("approval_decide", "if c.ask ~= 'pending' then", "if false then"),
     "a parked turn's deadline runs on": (
         "call_complete",
         "  redis.call('HINCRBY', budget_key, 'deadline', parked_ms)",

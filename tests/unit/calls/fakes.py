@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -133,8 +133,8 @@ class Children:
             raise self.answer
         return self.answer
 
-    def stop(self, claim: CallClaim, child_turn_id: str) -> None:
-        self.stopped.append(child_turn_id)
+    def cancel_children(self, turn_ids: Sequence[str]) -> None:
+        self.stopped.extend(turn_ids)
 
 
 class Holds:

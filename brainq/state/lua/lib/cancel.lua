@@ -2,15 +2,15 @@
 -- every process, and whoever runs something of it is told. Its coordinator is rung when nothing runs in it: else its
 -- last call to end does that, or the sweeper after the grace.
 -- @include lib/bounce
+-- @include lib/fields
 -- @include lib/finalize
 -- @include lib/resume
-local RUNS = {running = true}
 
 local function runs_calls(turn_key)
-  local held = redis.call('HMGET', turn_key, 'awaits', 'step', 'n_calls')
-  if held[1] ~= 'calls' then return false end
-  for i = 0, tonumber(held[3] or 0) - 1 do
-    if RUNS[redis.call('HGET', turn_key .. ':trace', 'c' .. held[2] .. '-' .. i .. ':status')] then return true end
+  local t = read(turn_key, {'awaits', 'step', 'n_calls'})
+  if t.awaits ~= 'calls' then return false end
+  for i = 0, tonumber(t.n_calls or 0) - 1 do
+    if redis.call('HGET', turn_key .. ':trace', 'c' .. t.step .. '-' .. i .. ':status') == 'running' then return true end
   end
   return false
 end

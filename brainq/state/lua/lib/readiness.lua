@@ -1,12 +1,13 @@
 -- A turn has one readiness hold at most: a newer word about it takes the place of the older.
 -- Uses the script's names: turn events, and lib/now.
 -- @include lib/event
+-- @include lib/fields
 local function set_readiness(word)
-  local held = redis.call('HMGET', turn, 'holds', 'readiness')
-  local holds = held[1] and held[1] ~= '' and cjson.decode(held[1]) or {}
-  if held[2] and holds[held[2]] then
-    holds[held[2]] = nil
-    emit(events, 'hold.released', {hold = held[2]})
+  local t = read(turn, {'holds', 'readiness'})
+  local holds = t.holds and t.holds ~= '' and cjson.decode(t.holds) or {}
+  if t.readiness and holds[t.readiness] then
+    holds[t.readiness] = nil
+    emit(events, 'hold.released', {hold = t.readiness})
   end
   local flag = ''
   if word ~= 'ready' then

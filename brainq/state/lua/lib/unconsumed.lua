@@ -32,26 +32,25 @@ local function close_calls(t)
   if count == 0 or t.absorbed == t.step then return children end
   for i = 0, count - 1 do
     local call = 'c' .. step .. '-' .. i
-    local known = redis.call('HMGET', trace, call .. ':status', call .. ':tool', call .. ':started_at',
-      call .. ':effect', call .. ':msg', call .. ':park', call .. ':token', call .. ':ask', call .. ':again')
-    if not SETTLED[known[1]] then
-      local took_ms = known[3] and now - tonumber(known[3]) or 0
+    local c = read_call(call, {'status', 'tool', 'started_at', 'effect', 'msg', 'park', 'token', 'ask', 'again'})
+    if not SETTLED[c.status] then
+      local took_ms = c.started_at and now - tonumber(c.started_at) or 0
       local said = open_text:gsub('%%SECONDS%%', string.format('%.1f', took_ms / 1000))
       -- Of an idempotent tool an attempt may have been lost, and the next one not have begun.
-      local tried = known[3] and known[9] == '1'
-      local status = status_of_open(known[1], known[4], known[1] == 'parked' and known[6], tried)
+      local tried = c.started_at and c.again == '1'
+      local status = status_of_open(c.status, c.effect, c.status == 'parked' and c.park, tried)
       if status == 'unknown' then said = said .. ' Whether it took effect is not known.' end
       redis.call('HSET', trace, call .. ':status', status, call .. ':ended_at', now, call .. ':latency', took_ms)
-      if known[8] == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
-      emit(events, 'call.ended', {call = call, tool = known[2], status = status, latency_ms = took_ms, detail = ''})
-      known[5] = cjson.encode({role = 'tool', call_id = call, name = known[2], content = said,
+      if c.ask == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
+      emit(events, 'call.ended', {call = call, tool = c.tool, status = status, latency_ms = took_ms, detail = ''})
+      c.msg = cjson.encode({role = 'tool', call_id = call, name = c.tool, content = said,
         is_error = true, turn = tid, step = step})
-      if known[1] == 'parked' and known[6] == 'child' then children[#children + 1] = known[7] end
+      if c.status == 'parked' and c.park == 'child' then children[#children + 1] = c.token end
       -- A running call leaves its lanes when its function ends.
-      if known[1] ~= 'running' and known[4] ~= 'read_only' then leave_lanes(call) end
+      if c.status ~= 'running' and c.effect ~= 'read_only' then leave_lanes(call) end
     end
     if step > 0 then
-      redis.call('RPUSH', history, known[5])
+      redis.call('RPUSH', history, c.msg)
       redis.call('HDEL', trace, call .. ':msg')
     end
     forget_work({call})
