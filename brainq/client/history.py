@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from brainq.contracts.history import HistoryTurn, TurnCall
 from brainq.contracts.ids import call_place, full_call_id
 from brainq.contracts.message import Message, ToolCall
-from brainq.contracts.rows import TurnRow, WholeTurn
+from brainq.contracts.rows import WholeTurn
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import NOT_KEPT
 from brainq.errors import ContentNotKept, TurnNotFound
@@ -52,11 +52,14 @@ class History:
 
     def transcript(self, session_id: str, turn_id: str, limit: int, after: int) -> tuple[Message, ...]:
         """See `TurnHandle.transcript`."""
-        # First Redis, then SQL: a message that leaves the one is in the other before.
-        living = () if self.living is None else self.living.transcripts.said(session_id, turn_id)
-        has_ended = self._row(turn_id).ended_at is not None
+        has_ended = self._has_ended(turn_id)
+        living: tuple[Message, ...] = ()
+        if self.living is not None and not has_ended:
+            # First Redis, then SQL: a message that leaves the one is in the other before.
+            living = self.living.transcripts.said(session_id, turn_id)
+            has_ended = self._has_ended(turn_id)
         kept, last = self.store.transcripts.page(turn_id, limit, after)
-        if kept is None:
+        if kept is None or (after and not kept and self.store.transcripts.page(turn_id, 1, 0)[0] is None):
             when = "it has ended" if has_ended else "a compaction took messages out of Redis"
             raise ContentNotKept(
                 f"the messages of turn {turn_id!r} are not kept: {when}, and its brain keeps content out of SQL "
@@ -76,8 +79,13 @@ class History:
 
     def calls(self, session_id: str, turn_id: str, limit: int, after: str | None) -> tuple[TurnCall, ...]:
         """See `TurnHandle.calls`."""
-        trace, said = ((), ()) if self.living is None else self.living.transcripts.calls(session_id, turn_id)
-        if self._row(turn_id).ended_at is not None:
+        has_ended = self._has_ended(turn_id)
+        trace: tuple[ToolTraceEntry, ...] = ()
+        said: tuple[Message, ...] = ()
+        if self.living is not None and not has_ended:
+            trace, said = self.living.transcripts.calls(session_id, turn_id)
+            has_ended = self._has_ended(turn_id)
+        if has_ended:
             page, said = self.store.traces.page(turn_id, limit, after), ()
         else:
             beyond = (-1, -1) if after is None else call_place(after)
@@ -92,19 +100,19 @@ class History:
             for entry in page
         )
 
-    def _row(self, turn_id: str) -> TurnRow:
+    def _has_ended(self, turn_id: str) -> bool:
+        """Whether SQL has the whole turn."""
         row = self.store.turns.get(turn_id)
         if row is None:
             raise TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
-        return row
+        return row.ended_at is not None
 
     def _turn(self, turn: WholeTurn, is_first: bool) -> HistoryTurn:
         row, request, result = turn.row, turn.request, turn.result
         state, text = row.state, "" if result is None else result.text
         if row.ended_at is None and self.living is not None:
-            seen = self.living.snapshots.of(row.session_id, row.turn_id)
-            if seen is not None:
-                state, text = seen.state.value, seen.text
+            seen = self.living.snapshots.in_brief(row.session_id, row.turn_id)
+            state, text = seen or (state, text)
         is_kept = request.user_message != NOT_KEPT
         return HistoryTurn(
             turn_id=row.turn_id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
@@ -58,6 +59,11 @@ class RedisSnapshots:
             created_at_ms=int(turn["created_at"]),
             now_ms=now_ms,
         )
+
+    def in_brief(self, session_id: str, turn_id: str) -> tuple[str, str] | None:
+        """Its state and its text alone; None when Redis does not know it."""
+        turn = cast("dict[str, str]", self._client.hgetall(self._keys.turn(session_id, turn_id)))
+        return (turn["state"], self._text(session_id, turn_id, turn)) if turn else None
 
     def _text(self, session_id: str, turn_id: str, turn: Mapping[str, str]) -> str:
         if "ending" in turn or not turn.get("begun"):

@@ -104,8 +104,9 @@ def test_a_redacted_brain_shows_a_live_turn_and_refuses_an_ended_one(pumps: Call
     (call,) = handle.calls()
     assert (call.arguments, call.is_kept) == ({"item": "apples"}, True)
     pump.finish(handle)
-    with pytest.raises(ContentNotKept, match="redact_logs"):
-        handle.transcript()
+    for after in (0, 2, 100):
+        with pytest.raises(ContentNotKept, match="redact_logs"):
+            handle.transcript(after=after)
     (turn,) = pump.client.session("s1").history()
     assert (turn.user_message, turn.text, turn.is_kept, turn.state) == ("", "", False, "completed")
     (call,) = handle.calls()
@@ -198,8 +199,9 @@ def test_a_page_of_a_compacted_brain_that_keeps_nothing_is_refused_while_the_tur
         bell = pump.take()
         assert bell is not None
         pump.answer(bell)
-    with pytest.raises(ContentNotKept, match="a compaction took messages out of Redis"):
-        handle.transcript()
+    for after in (0, 2, 100):
+        with pytest.raises(ContentNotKept, match="a compaction took messages out of Redis"):
+            handle.transcript(after=after)
     kept = [call.is_kept for call in handle.calls()]
     assert kept == sorted(kept)  # the older ones are gone
     assert {True, False} == set(kept)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from brainq import Brain, Effect, Limits, Message, TurnCall
+from brainq import Brain, Effect, Limits, Message, TurnCall, TurnEvent
 from brainq.client.handle import TurnHandle
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
@@ -225,3 +225,30 @@ def test_what_was_read_of_a_turn_stands_for_good(pumps: Pumps, case: Case) -> No
     assert all(call.is_kept and call.arguments is not None for call in reader.calls)
     pump.wiring.state.redis.flushall()
     reader.read()
+
+
+def test_a_turn_that_is_not_recorded_yet_outlives_the_next_ones_compaction(pumps: Pumps) -> None:
+    pump = pumps(shop(script(*WALK, says("Done.")), limits=SMALL))
+    first = pump.submit("s1", "Where is the lamp?")
+    engine = ("brainq.turns", "brainq.tools.read_only")
+    while pump.drain(*engine):
+        pass
+    reader = Reader(first)
+    reader.read()
+    snapshot = first.snapshot()
+    assert snapshot is not None
+    assert (snapshot.state, reader.said[-1].content) == ("closing", "Done.")
+    second = pump.submit("s1", "And the chair?")
+    while bell := pump.take(*engine):
+        pump.answer(bell)
+        reader.read()
+    assert any(event.kind == "compaction" for event in events_so_far(second))
+    pump.finish(second)
+    reader.read()
+    pump.wiring.state.redis.flushall()
+    reader.read()
+    assert reader.said[-1].content == "Done."
+
+
+def events_so_far(handle: TurnHandle) -> list[TurnEvent]:
+    return handle.next_events(0, wait_s=0)[0]
