@@ -22,6 +22,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from brainq.contracts.webhook import read_webhooks
 from brainq.errors import SetupError
 from brainq.sentinel import sentinels_of
 
@@ -93,6 +94,10 @@ class Settings(BaseSettings):
     max_attempts: int = Field(default=5, ge=1, le=20)
     """How often a read, or a call of an idempotent tool, is run whose workers are lost; from the third on by itself."""
 
+    webhooks: SecretStr = SecretStr("")
+    """Who is told of endings and approvals, as JSON: `[{"url": ..., "secret": "whsec_...", "events": [...],
+    "sessions": ["acme:"]}]`; the last two may be left out. Every worker needs it."""
+
     concurrency: Concurrency = Concurrency()
     doorbell: Literal["transactional", "outbox"] = "transactional"
     task_events: bool = True
@@ -127,6 +132,12 @@ class Settings(BaseSettings):
     @classmethod
     def _broker_scheme(cls, value: SecretStr | None) -> SecretStr | None:
         return _with_scheme(value, _BROKER_SCHEMES)
+
+    @field_validator("webhooks")
+    @classmethod
+    def _webhooks_are_whole(cls, value: SecretStr) -> SecretStr:
+        read_webhooks(value.get_secret_value())
+        return value
 
     @field_validator("log_level", "log_format", "doorbell", mode="before")
     @classmethod

@@ -41,7 +41,7 @@ MEANINGS = {
     Exit.USAGE: "wrong usage or input",
     Exit.TIMED_OUT: "the turn timed out",
     Exit.CANCELLED: "the turn was cancelled",
-    Exit.NOT_FOUND: "no such turn, approval, hold or token",
+    Exit.NOT_FOUND: "no such turn, approval, hold, token or dead delivery",
     Exit.SETUP: "Redis, SQL, the brain, a key, an extra, a port or room on the disk is missing",
     Exit.WAITED_OUT: "--timeout-s ran out; the turn goes on",
     Exit.REFUSED: "the session is busy, another turn is live, a turn has too much unread input, the approval is "

@@ -31,6 +31,7 @@ from brainq.cli import (
     tail,
     token,
     up,
+    webhook,
     worker,
 )
 from brainq.cli.codes import Exit
@@ -79,6 +80,7 @@ for name, command in {
 app.add_typer(db.app, name="db")
 app.add_typer(finalize.app, name="finalize")
 app.add_typer(token.app, name="token")
+app.add_typer(webhook.app, name="webhook")
 
 
 def _show_version(wanted: bool) -> None:

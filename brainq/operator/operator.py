@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, get_args
 
 from brainq.brain import Brain
 from brainq.client import checks
@@ -16,6 +16,7 @@ from brainq.contracts.history import TurnCall
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.session_prefix import check_prefixes
+from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.errors import InvalidInput, SetupError, TurnNotFound
 from brainq.finalize.retry import Retried
 from brainq.operator.facts import TurnFacts, collect_facts
@@ -153,6 +154,27 @@ class Operator:
         Raises TurnNotFound, and InvalidInput when the turn's content is nowhere any more.
         """
         return self.client.wiring.retrier.run(self.find(turn_id).session_id, turn_id, step)
+
+    def deliveries(
+        self, state: str | None = None, limit: int = 50, sessions: Sequence[str] | None = None
+    ) -> list[DeliveryRow]:
+        """What webhooks were, or are to be, sent, the newest first.
+
+        state      pending, done, dead; None: any
+        sessions   only of sessions that begin with one of these prefixes, such as ("acme:",)
+
+        Raises InvalidInput.
+        """
+        if state not in (None, *get_args(DeliveryState)):
+            raise InvalidInput("state", f"{state!r} is none of {', '.join(get_args(DeliveryState))}")
+        theirs = None if sessions is None else check_prefixes("sessions", sessions)
+        return self._store.deliveries.list(state, checks.limit(limit), sessions=theirs)
+
+    def send_again(self, delivery: int | None) -> int:
+        """A dead delivery, or (None) every one, is due at once, as if it were new; how many were dead."""
+        if delivery is None:
+            return self._store.deliveries.revive_all()
+        return int(self._store.deliveries.revive(delivery))
 
     def close(self) -> None:
         """Close the connections to Redis and SQL."""

@@ -1,9 +1,10 @@
 """Retention: deleting turns that ended long ago, and every row about them, and readiness flags released long ago.
 
 What stays, whatever its age: a turn that has not ended; one that something still works at (a finalizer step
-that failed and will be tried again or was not come to yet, a judgement that is pending), unless nothing moved
-there for a week; one that was sent an input which nothing became of yet: the sweeper will make a turn of it; and
-memories and observations, which are knowledge and not logs. Sessions go on counting their turns where they were.
+that failed and will be tried again or was not come to yet, a judgement or a delivery that is pending), unless
+nothing moved there for a week; one that was sent an input which nothing became of yet: the sweeper will make a turn
+of it; and memories and observations, which are knowledge and not logs. Sessions go on counting their turns where
+they were.
 
 On SQLite the newest turn of all stays, too: a deleted last row gives its number to the next, and rows are told
 apart, and ordered, by theirs.
@@ -39,6 +40,7 @@ from brainq.store.tables import (
     brakes,
     calls,
     decisions,
+    deliveries,
     finalizer_steps,
     inputs,
     judgements,
@@ -68,6 +70,7 @@ OF_TURNS = (
     inputs,
     approvals,
     brakes,
+    deliveries,
 )
 KNOWLEDGE = (memories, observations)
 
@@ -77,12 +80,18 @@ Counts = Mapping[str, int]
 _T = turns.c
 _CUT = utc_after(bindparam("ago", type_=Float()))
 _STALE = utc_after(bindparam("stale", type_=Float()))
-_WORKED_AT = exists().where(
-    finalizer_steps.c.turn_id == _T.turn_id,
-    finalizer_steps.c.state == "failed",
-    finalizer_steps.c.updated_at > _STALE,
-) | exists().where(
-    judgements.c.turn_id == _T.turn_id, judgements.c.state == "pending", judgements.c.updated_at > _STALE
+_WORKED_AT = (
+    exists().where(
+        finalizer_steps.c.turn_id == _T.turn_id,
+        finalizer_steps.c.state == "failed",
+        finalizer_steps.c.updated_at > _STALE,
+    )
+    | exists().where(
+        judgements.c.turn_id == _T.turn_id, judgements.c.state == "pending", judgements.c.updated_at > _STALE
+    )
+    | exists().where(
+        deliveries.c.turn_id == _T.turn_id, deliveries.c.state == "pending", deliveries.c.updated_at > _STALE
+    )
 )
 _OWES = exists().where(inputs.c.turn_id == _T.turn_id, inputs.c.state == "accepted")
 # The chain's last row of its own is the decision: until it is written, or given up, steps are to come.

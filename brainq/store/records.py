@@ -11,6 +11,8 @@ from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnDetails
+from brainq.contracts.webhook import Webhook
+from brainq.store.announce import of_ending
 from brainq.store.database import Transaction
 from brainq.store.redaction import redacted_request, redacted_result
 from brainq.store.store import Store
@@ -20,9 +22,10 @@ _NOTHING = TurnDetails()
 
 @dataclass(eq=False)
 class SqlRecords:
-    """The finalizer's rows."""
+    """The finalizer's rows; and, with a turn's result, what `webhooks` are told of its ending."""
 
     store: Store
+    webhooks: Sequence[Webhook] = ()
 
     def record_answer(
         self,
@@ -33,8 +36,8 @@ class SqlRecords:
         user_message: str = "",
         answer: str | None = None,
     ) -> bool:
-        """The assistant's message, the turn's result, what its model calls used, its calls' traces and its
-        conversation; False when this was done before.
+        """The assistant's message, the turn's result, what its model calls used, its calls' traces, its
+        conversation, and what webhooks are told; False when this was done before.
 
         redact         no content, also of what was written while the turn lived; see `store.redaction`
         user_message   logged if it is not blank: a turn that began has logged it then
@@ -60,6 +63,7 @@ class SqlRecords:
             if redact:
                 self._forget(connection, result, details)
             self.store.turns.write_result(connection, redacted_result(result) if redact else result)
+            self.store.deliveries.plan(connection, of_ending(self.webhooks, result))
 
         return self._once(claim, effect)
 

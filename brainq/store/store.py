@@ -15,6 +15,7 @@ from brainq.store.repositories.approvals import Approvals
 from brainq.store.repositories.brakes import Brakes
 from brainq.store.repositories.calls import Calls
 from brainq.store.repositories.decisions import Decisions
+from brainq.store.repositories.deliveries import Deliveries
 from brainq.store.repositories.inputs import Inputs
 from brainq.store.repositories.judgements import Judgements
 from brainq.store.repositories.memories import Memories
@@ -49,6 +50,7 @@ class Store:
         self.observations = Observations(database)
         self.judgements = Judgements(database)
         self.tokens = Tokens(database)
+        self.deliveries = Deliveries(database)
 
     @classmethod
     def open(

@@ -64,7 +64,7 @@ def call_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
 
 
 def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
-    """Finalizer steps, and judging."""
+    """Finalizer steps, judging, and the thread that tells webhooks."""
     events: list[TaskEvents] = []  # of the worker, once there is one
 
     def keep(sender: Any, **_: object) -> None:
@@ -81,6 +81,11 @@ def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     def judge(session_id: str, turn_id: str, judge_name: str) -> None:
         show(wiring().judge_runner.run(session_id, turn_id, judge_name))
 
+    def tell_webhooks(stopping: threading.Event, _worker: Any) -> None:
+        wiring().webhook_sender.run(stopping)
+
+    app_steps: Any = app.steps
+    app_steps["worker"].add(thread_step("webhooks", tell_webhooks))
     return lambda: (wiring().finalizer, wiring().judge_runner)
 
 

@@ -18,6 +18,7 @@ from brainq.turn.patience import Patience
 from brainq.turn.think import Thinker
 from brainq.wiring.away import is_away
 from brainq.wiring.parts import Parts
+from brainq.wiring.webhooks import told_approvals
 
 
 def make_coordinator(parts: Parts, alone: Callable[[str, str, int], str] | None) -> Coordinator:
@@ -32,7 +33,7 @@ def make_coordinator(parts: Parts, alone: Callable[[str, str, int], str] | None)
         budgets=state.budgets,
         beginner=Beginner(brain, store.messages.log_user, store.turns),
         auxiliary=auxiliary,
-        approvals=store.approvals,
+        approvals=told_approvals(parts.settings, store),
         brakes=people.brakes,
         price=cost_usd,
         selector=_selector(parts),

@@ -17,6 +17,7 @@ from brainq.providers.resolve import resolve_model
 from brainq.store.records import SqlRecords
 from brainq.wiring.before import Before
 from brainq.wiring.parts import Parts
+from brainq.wiring.webhooks import webhooks_of
 
 log = logger("brainq.wiring")
 
@@ -30,7 +31,7 @@ def make_finalizer(parts: Parts, alone: RunAlone | None) -> TurnFinalizer:
         brain=parts.brain,
         order=parts.order,
         chain=parts.state.finals,
-        records=SqlRecords(parts.store),
+        records=SqlRecords(parts.store, webhooks_of(parts.settings)),
         beats=parts.beats,
         parts=final_parts(parts.brain, auxiliary_model(parts.brain)),
         parents=parts.people.children,
@@ -59,7 +60,7 @@ def make_retrier(parts: Parts, judges: JudgeRunner) -> StepRetrier:
         brain=parts.brain,
         order=parts.order,
         chain=parts.state.finals,
-        records=SqlRecords(parts.store),
+        records=SqlRecords(parts.store, webhooks_of(parts.settings)),
         steps=parts.store.steps.of,
         judgements=parts.store.judgements,
         recall=make_recall(parts),

@@ -1,7 +1,8 @@
 """The process: its settings and brain, and what is built of them, each when first used.
 
     parts         Redis (`state`), SQL (`store`), and the machines behind people's verbs (`people`)
-    the machines  `coordinator`, `runner`, `finalizer`, `judge_runner`, `retrier`, `sweeper`, each of the parts
+    the machines  `coordinator`, `runner`, `finalizer`, `judge_runner`, `retrier`, `sweeper`, `webhook_sender`, each
+                  of the parts
 
 Each is built by one function of a file of its own, which says what it is built from. A producer needs no machine but
 `people`, and a worker few, so their modules are imported when they are built.
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from brainq.finalize.retry import StepRetrier
     from brainq.turn.advance import Coordinator
     from brainq.upkeep.sweeper import Sweeper
+    from brainq.webhooks.sender import WebhookSender
     from brainq.wiring.alone import AloneProcesses
     from brainq.wiring.streams import Streams
 
@@ -159,6 +161,12 @@ class Wiring:
         from brainq.wiring.sweeper import make_sweeper
 
         return make_sweeper(self.parts, self.coordinator, self.finalizer)
+
+    @cached_property
+    def webhook_sender(self) -> WebhookSender:
+        from brainq.wiring.webhook_sender import make_sender
+
+        return make_sender(self.settings, self.store)
 
     def warm_up(self) -> None:
         """Open Redis and SQL now, so that the first turn does not wait for it and a wrong URL shows at start.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from brainq.observe.urls import without_password
@@ -11,8 +11,8 @@ from brainq.preflight.sql import check_sql as check_answer
 from brainq.settings import Settings
 
 
-def check_sql(settings: Settings) -> Iterator[Check]:
-    """Looks only: neither a database file nor a schema is made."""
+def check_sql(settings: Settings) -> Generator[Check, None, bool]:
+    """Looks only: neither a database file nor a schema is made. True: what is in it can be read."""
     from brainq.store.engine import make_engine
     from brainq.store.migrations import HEAD, revision
 
@@ -25,10 +25,10 @@ def check_sql(settings: Settings) -> Iterator[Check]:
             f"{without_password(url)} is not there yet",
             "the first worker or submit makes it, or `brainq db upgrade`",
         )
-        return
+        return False
     yield answer
     if answer.level != "ok":
-        return
+        return False
     engine = make_engine(url)
     try:
         found = revision(engine)
@@ -38,3 +38,4 @@ def check_sql(settings: Settings) -> Iterator[Check]:
         yield ok("schema", f"revision {found}")
     else:
         yield fail("schema", f"revision {found or 'none'}, brainq needs {HEAD}", "run `brainq db upgrade`")
+    return found == HEAD

@@ -89,7 +89,11 @@ class Approvals:
         if not rows:
             return
         with self._db.transaction() as connection:
-            connection.write_many(self._ask, [_asked(row) for row in rows])
+            self.write(connection, rows)
+
+    def write(self, connection: Transaction, rows: Sequence[AskedCall]) -> None:
+        """Effect: what `ask` writes."""
+        connection.write_many(self._ask, [_asked(row) for row in rows])
 
     def decided_of_open_turns(self, after_row: int, limit: int) -> list[ApprovalRow]:
         """What people decided in turns that have not ended, in the order they were asked, after this row."""

@@ -11,6 +11,7 @@ from brainq.store.tables.base import metadata
 from brainq.store.tables.brakes import brakes
 from brainq.store.tables.calls import calls
 from brainq.store.tables.decisions import decisions
+from brainq.store.tables.deliveries import deliveries
 from brainq.store.tables.finalizer_steps import finalizer_steps
 from brainq.store.tables.inputs import inputs
 from brainq.store.tables.judgements import judgements
@@ -29,6 +30,7 @@ __all__ = [
     "brakes",
     "calls",
     "decisions",
+    "deliveries",
     "finalizer_steps",
     "inputs",
     "judgements",

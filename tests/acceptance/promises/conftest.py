@@ -9,18 +9,29 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.brains import diary
+from tests.support.receiver import Receiver
 from tests.support.world import World
 
 _sessions = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def calm_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def receiver() -> Iterator[Receiver]:
+    """Is told of what happens in the calm world's sessions that begin with `hooked:`."""
+    with Receiver() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def calm_world(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[World]:
     made = World(
         tmp_path_factory.mktemp("calm"),
         workers={"serial": 4},
         log_level="DEBUG",
-        environment={"BRAINQ_LOG_LEVEL": "debug"},
+        environment={
+            "BRAINQ_LOG_LEVEL": "debug",
+            "BRAINQ_WEBHOOKS": receiver.setting(sessions=["hooked:"]),
+        },
     )
     try:
         yield made.start()

@@ -18,7 +18,9 @@ from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnDetails
+from brainq.contracts.webhook import Webhook
 from brainq.store import prune as prune_module
+from brainq.store.announce import of_ending
 from brainq.store.prune import KNOWLEDGE, OF_TURNS, Counts, prune
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
@@ -27,6 +29,8 @@ from tests.integration.store.examples import decision, end_turn, request, result
 
 DAY_S = 86_400.0
 LONG_AGO = "2020-01-01 00:00:00.000"
+OF_NO_TURN = ("pruned_sessions", "tokens")
+WEBHOOK = Webhook("https://example.com/", b"s" * 32)
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +78,7 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     asked = AskedCall(session_id, turn_id, "c1-0", "write", Effect.LOCAL_WRITE, "h", "{}", "why", 60)
     store.approvals.ask([asked])
     store.brakes.hold(session_id, turn_id, HoldSpec(id=f"{turn_id}-hold"))
-    records = SqlRecords(store)
+    records = SqlRecords(store, [WEBHOOK])
 
     def claim(step: str) -> StepClaim:
         return StepClaim(session_id, turn_id, step, "me", 1, 1)
@@ -84,11 +88,18 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     )
     details = TurnDetails((Message(role="user", content="hi", turn=turn_id),), (entry,))
     records.record_answer(claim("log"), result(turn_id, session_id, spends=(Spend(step=1),)), False, details)
+    tell(store)
     records.record_memories(claim("memory"), session_id, [MemoryItem(kind="fact", text=f"Fact of {turn_id}")])
     records.record_observations(claim("learner"), session_id, "e", [Observation(kind="topic", text=turn_id)])
     records.record_judges(claim("judges"), session_id, turn_id, ["tone"])
     store.judgements.fail(turn_id, "tone", "refused", 0, dead=True)
     records.record_decision(claim("decision"), decision(turn_id))
+
+
+def tell(store: Store) -> None:
+    """What webhooks are to be sent is sent."""
+    while (claimed := store.deliveries.claim(WEBHOOK.url, 60.0)) is not None:
+        store.deliveries.done(claimed.row)
 
 
 def steer(store: Store, turn_id: str, session_id: str = "s1") -> None:
@@ -111,7 +122,7 @@ def test_every_row_of_an_old_turn_goes_and_nothing_else(store: Store) -> None:
     whole_turn(store, "new-1", "s1")
     age(store, *(f"old-{number}" for number in range(7)))
     before = rows(store)
-    assert all(before[table.name] for table in metadata.sorted_tables if table.name != "pruned_sessions")
+    assert all(before[table.name] for table in metadata.sorted_tables if table.name not in OF_NO_TURN)
 
     planned = prune(store, 30 * DAY_S, dry_run=True)
     assert rows(store) == before
@@ -153,10 +164,10 @@ def test_every_table_of_turns_is_pruned() -> None:
 
 
 def test_only_what_is_over_goes(store: Store) -> None:
-    for name in ("recent", "unended", "failed", "judged", "stuck", "dead", "rejected"):
+    for name in ("recent", "unended", "failed", "judged", "told", "stuck", "dead", "rejected"):
         store.turns.accept(request(f"turn-{name}"))
     store.turns.reject("refused-1", "refused-1", "s1", "bad", "")
-    for name in ("recent", "failed", "judged", "stuck", "dead"):
+    for name in ("recent", "failed", "judged", "told", "stuck", "dead"):
         end_turn(store, f"turn-{name}")
     store.steps.note_failure("turn-failed", "memory", "k", "no model", 1, dead=False)
     store.steps.note_failure("turn-dead", "memory", "k", "no model", 8, dead=True)
@@ -164,13 +175,15 @@ def test_only_what_is_over_goes(store: Store) -> None:
     for name in ("judged", "stuck"):
         with store.database.transaction() as connection:
             store.judgements.plan(connection, "s1", f"turn-{name}", ["tone"])
+    with store.database.transaction() as connection:
+        store.deliveries.plan(connection, of_ending([WEBHOOK], result("turn-told")))
     with store.engine.connect() as connection:
         connection.execute(
             judgements.update()
             .where(judgements.c.turn_id == "turn-stuck")
             .values(updated_at=text(f"'{LONG_AGO}'"))
         )
-    age(store, *(f"turn-{name}" for name in ("failed", "judged", "stuck", "dead")), "refused-1")
+    age(store, *(f"turn-{name}" for name in ("failed", "judged", "told", "stuck", "dead")), "refused-1")
     age(store, "turn-unended", ended=None)
 
     done = prune(store, 30 * DAY_S)
@@ -182,6 +195,7 @@ def test_only_what_is_over_goes(store: Store) -> None:
         "turn-live",
         "turn-recent",
         "turn-rejected",
+        "turn-told",
         "turn-unended",
     ]
 

@@ -68,7 +68,10 @@ def test_alone_it_prints_help_with_examples_and_exit_codes(leaves: Leaves) -> No
     assert max(map(len, out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "db upgrade"])
+@pytest.mark.parametrize(
+    "command",
+    [*COMMANDS, "db upgrade", "token create", "token list", "token revoke", "webhook list", "webhook retry"],
+)
 def test_every_command_teaches_by_examples(command: str) -> None:
     said = CliRunner().invoke(app, [*command.split(), "--help"]).output
     assert "Example" in said

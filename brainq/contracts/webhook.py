@@ -1,0 +1,166 @@
+"""Webhooks: where others are told of endings and approvals, and what is sent there."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, cast, get_args
+from urllib.parse import urlsplit
+
+from brainq.contracts.session_prefix import ALL, check_prefixes
+from brainq.errors import InvalidInput
+
+WebhookEvent = Literal["turn.ended", "approval.requested"]
+EVENTS: tuple[WebhookEvent, ...] = get_args(WebhookEvent)
+DeliveryState = Literal["pending", "done", "dead"]
+SECRET_PREFIX = "whsec_"
+_LEAST_SECRET_BYTES, _MOST_SECRET_BYTES = 24, 64  # as the Standard Webhooks specification says
+_FIELDS = ("url", "secret", "events", "sessions")
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where to send what. Its repr has no secret.
+
+    url        http or https; deliveries are told apart by it
+    secret     what they are signed with
+    events     which
+    sessions   of sessions that begin with one of these prefixes; ("*",) is all
+    """
+
+    url: str
+    secret: bytes = field(repr=False)
+    events: tuple[WebhookEvent, ...] = EVENTS
+    sessions: tuple[str, ...] = (ALL,)
+
+
+@dataclass(frozen=True, slots=True)
+class NewDelivery:
+    """What is to be sent to one webhook. The same `message_id` to the same url again is the same delivery."""
+
+    message_id: str
+    url: str
+    event: WebhookEvent
+    session_id: str
+    turn_id: str
+    data_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A delivery that this process may try now. `now`: of the database's clock."""
+
+    row: int
+    message_id: str
+    event: str
+    turn_id: str
+    data_json: str
+    tries: int
+    created_at: datetime
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRow:
+    """A delivery as it stands. `due_at`: not tried before; `error`: of the last try."""
+
+    row: int
+    message_id: str
+    url: str
+    event: str
+    session_id: str
+    turn_id: str
+    state: DeliveryState
+    tries: int
+    due_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    error: str | None
+
+
+def read_webhooks(text: str) -> tuple[Webhook, ...]:
+    """Webhooks of a JSON list of objects with `url`, `secret`, and, if wanted, `events` and `sessions`.
+
+    Raises InvalidInput, which shows no url and no secret.
+    """
+    if not text.strip():
+        return ()
+    try:
+        given: Any = json.loads(text)
+    except ValueError:
+        raise InvalidInput(
+            "webhooks", 'it is no JSON; write [{"url": "https://...", "secret": "whsec_..."}]'
+        ) from None
+    if not isinstance(given, list) or not all(isinstance(one, dict) for one in cast("list[object]", given)):
+        raise InvalidInput(
+            "webhooks", 'write a JSON list of objects: [{"url": "https://...", "secret": "whsec_..."}]'
+        )
+    found = [
+        _read(f"webhooks[{number}]", one) for number, one in enumerate(cast("list[dict[str, Any]]", given))
+    ]
+    urls = [one.url for one in found]
+    for number, url in enumerate(urls):
+        if url in urls[:number]:
+            raise InvalidInput(
+                f"webhooks[{number}].url", "it is there before; give each url once, with all its events"
+            )
+    return tuple(found)
+
+
+def _read(where: str, given: Mapping[str, Any]) -> Webhook:
+    if unknown := sorted(set(given) - set(_FIELDS)):
+        raise InvalidInput(where, f"{unknown[0]!r} is none of {', '.join(_FIELDS)}")
+    return Webhook(
+        _url(f"{where}.url", given.get("url")),
+        _secret(f"{where}.secret", given.get("secret")),
+        _events(f"{where}.events", given.get("events", list(EVENTS))),
+        check_prefixes(f"{where}.sessions", given.get("sessions", [ALL])),
+    )
+
+
+def _url(where: str, value: object) -> str:
+    remedy = (
+        "write http:// or https://, a host, and no name, password or fragment: the signature says who sends"
+    )
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable() or " " in value:
+        raise InvalidInput(where, remedy)
+    try:
+        parts = urlsplit(value)
+        wrong = (
+            parts.scheme not in ("http", "https")
+            or not parts.hostname
+            or "@" in parts.netloc
+            or parts.port == 0
+        )
+    except ValueError:
+        raise InvalidInput(where, remedy) from None
+    if wrong or parts.fragment:
+        raise InvalidInput(where, remedy)
+    return value
+
+
+def _secret(where: str, value: object) -> bytes:
+    remedy = (
+        f"write {SECRET_PREFIX} and {_LEAST_SECRET_BYTES} to {_MOST_SECRET_BYTES} random bytes in base64: "
+        f'echo "{SECRET_PREFIX}$(openssl rand -base64 32)"'
+    )
+    if not isinstance(value, str) or not value.startswith(SECRET_PREFIX):
+        raise InvalidInput(where, remedy)
+    try:
+        secret = base64.b64decode(value.removeprefix(SECRET_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidInput(where, remedy) from None
+    if not _LEAST_SECRET_BYTES <= len(secret) <= _MOST_SECRET_BYTES:
+        raise InvalidInput(where, remedy)
+    return secret
+
+
+def _events(where: str, value: object) -> tuple[WebhookEvent, ...]:
+    given = cast("list[object]", value) if isinstance(value, list) else []
+    if not given or any(event not in EVENTS for event in given):
+        raise InvalidInput(where, f"give a list of {', '.join(EVENTS)}")
+    return tuple(event for event in EVENTS if event in given)

@@ -1,0 +1,124 @@
+"""Deliveries: a job table on the database's own clock, one row a message and webhook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from sqlalchemy import Float, bindparam, func, literal_column, null, select, update
+
+from brainq.contracts.webhook import Claimed, DeliveryRow, NewDelivery
+from brainq.store.database import Database, Transaction
+from brainq.store.statements import insert_or_ignore, within
+from brainq.store.tables import deliveries
+from brainq.store.tables.types import utc_after, utc_now
+
+AT_ONCE = 16  # rows a claim looks at: as many may be taken from under it before it looks again
+_D = deliveries.c
+_PENDING = _D.state == literal_column("'pending'")  # a literal: only so the partial index is used
+_AFTER = utc_after(bindparam("seconds", type_=Float()))
+_HERE = _D.row == bindparam("which")
+_PLAN = insert_or_ignore(deliveries, fixed={"due_at": _AFTER})
+_DUE = (
+    select(_D.row)
+    .where(_PENDING, _D.url == bindparam("where"), _D.due_at <= utc_now())
+    .order_by(_D.due_at, _D.row)
+    .limit(bindparam("most"))
+)
+_CLAIM = (
+    update(deliveries)
+    .where(_HERE, _PENDING, _D.due_at <= utc_now())
+    .values(tries=_D.tries + 1, due_at=_AFTER, updated_at=utc_now())
+    .returning(
+        _D.row,
+        _D.message_id,
+        _D.event,
+        _D.turn_id,
+        _D.data_json,
+        _D.tries,
+        _D.created_at,
+        utc_now().label("now"),
+    )
+)
+_DONE = update(deliveries).where(_HERE, _PENDING).values(state="done", error=null(), updated_at=utc_now())
+_FAIL = (
+    update(deliveries)
+    .where(_HERE, _PENDING, _D.tries == bindparam("nth"))
+    .values(due_at=_AFTER, updated_at=utc_now())
+)
+_DEAD = _D.state == literal_column("'dead'")
+_AGAIN = {"state": "pending", "tries": 0, "due_at": utc_now(), "updated_at": utc_now()}
+_REVIVE = update(deliveries).where(_HERE, _DEAD).values(_AGAIN)
+_REVIVE_ALL = update(deliveries).where(_DEAD).values(_AGAIN)
+_NEWEST = (
+    select(*(column for column in _D if column.name != "data_json"))
+    .order_by(_D.row.desc())
+    .limit(bindparam("most"))
+)
+_COUNT = select(_D.state, func.count().label("rows")).where(_D.state != "done").group_by(_D.state)
+
+
+class Deliveries:
+    """The `deliveries` table. A delivery is `pending` until it is `done` (taken) or `dead` (given up)."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._plan = database.pick(_PLAN)
+
+    def plan(self, connection: Transaction, rows: Sequence[NewDelivery], after_s: float = 0.0) -> None:
+        """Effect: these are to be sent, not before `after_s`; those that are there stay as they are."""
+        if rows:
+            more = {"state": "pending", "seconds": after_s}
+            connection.write_many(self._plan, [{**asdict(row), **more} for row in rows])
+
+    def claim(self, url: str, lease_s: float) -> Claimed | None:
+        """Take what is due for this url longest, for `lease_s`; None: nothing is. Of several at once, one gets it.
+
+        It only looks while nothing is due: a write would keep others from a SQLite file.
+        """
+        for due in self._db.all(_DUE, {"where": url, "most": AT_ONCE}):
+            found = self._db.write_returning(_CLAIM, {"which": due["row"], "seconds": lease_s})
+            if found is not None:
+                return Claimed(**found)
+        return None
+
+    def done(self, row: int) -> bool:
+        """It was taken; False, and nothing changed, unless it was pending."""
+        return self._db.write(_DONE, {"which": row}) == 1
+
+    def fail(self, row: int, tries: int, error: str, again_after_s: float, dead: bool) -> bool:
+        """A try failed: the next is due after `again_after_s`, or (`dead`) there is none. `tries` is the number that
+        `claim` gave: a try that lost its lease to a later one changes nothing."""
+        values = {"state": "dead" if dead else "pending", "error": error}
+        return self._db.write(_FAIL, {"which": row, "nth": tries, "seconds": again_after_s, **values}) == 1
+
+    def revive(self, row: int) -> bool:
+        """A dead delivery is due again, its tries counted anew; False if it was not dead."""
+        return self._db.write(_REVIVE, {"which": row}) == 1
+
+    def revive_all(self) -> int:
+        """How many were dead and are due again."""
+        return self._db.write(_REVIVE_ALL, {})
+
+    def list(
+        self,
+        state: str | None = None,
+        limit: int = 50,
+        before_row: int | None = None,
+        sessions: Sequence[str] | None = None,
+    ) -> list[DeliveryRow]:
+        """The newest first; the next page begins `before_row` of the last one here. `sessions`: only of those that
+        begin with one of these prefixes."""
+        statement = _NEWEST
+        if state is not None:
+            statement = statement.where(_D.state == state)
+        if before_row is not None:
+            statement = statement.where(_D.row < before_row)
+        if sessions is not None:
+            statement = statement.where(within(_D.session_id, sessions))
+        return [DeliveryRow(**found) for found in self._db.all(statement, {"most": limit})]
+
+    def unsettled(self) -> dict[str, int]:
+        """How many are pending and dead."""
+        counts = {"pending": 0, "dead": 0}
+        return counts | {found["state"]: int(found["rows"]) for found in self._db.all(_COUNT, {})}
