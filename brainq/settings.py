@@ -20,10 +20,11 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from brainq.contracts.webhook import read_webhooks
 from brainq.errors import SetupError
+from brainq.http_settings import HttpSettings
 from brainq.sentinel import sentinels_of
 
 ENV_PREFIX = "BRAINQ_"
@@ -44,8 +45,11 @@ class Concurrency(BaseModel):
     finalizer: int = Field(default=8, ge=1, le=1000)
 
 
-class Settings(BaseSettings):
-    """All settings of brainq, frozen. `Settings()` reads the environment; arguments win over it."""
+class Settings(HttpSettings):
+    """All settings of brainq, frozen; those of the gateway are HttpSettings'.
+
+    `Settings()` reads the environment; arguments win over it.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,

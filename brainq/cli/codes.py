@@ -2,38 +2,12 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from textwrap import fill
 
-from brainq.errors import (
-    AlreadyRuns,
-    ApprovalDecided,
-    BrainqError,
-    InvalidInput,
-    MailboxFull,
-    ResultTimeout,
-    SessionBusy,
-    SetupError,
-    StaleTurn,
-    SubmitConflict,
-    TokenRefused,
-    TurnNotFound,
-)
+from brainq.error_kinds import Exit, kind_of
+from brainq.errors import BrainqError
 
-
-class Exit(IntEnum):
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    TIMED_OUT = 3
-    CANCELLED = 4
-    NOT_FOUND = 5
-    SETUP = 6
-    WAITED_OUT = 7
-    REFUSED = 8
-    BUG = 70
-    INTERRUPTED = 130
-
+__all__ = ["HELP", "MEANINGS", "Exit", "of_ending", "of_error"]
 
 MEANINGS = {
     Exit.OK: "completed, or done",
@@ -72,16 +46,4 @@ def of_ending(ending: str) -> Exit:
 
 def of_error(error: BrainqError) -> Exit:
     """The code for an error that stopped a command."""
-    match error:
-        case InvalidInput() | SubmitConflict():
-            return Exit.USAGE
-        case TurnNotFound():
-            return Exit.NOT_FOUND
-        case SessionBusy() | StaleTurn() | MailboxFull() | ApprovalDecided() | AlreadyRuns() | TokenRefused():
-            return Exit.REFUSED
-        case SetupError():
-            return Exit.SETUP
-        case ResultTimeout():
-            return Exit.WAITED_OUT
-        case _:
-            return Exit.FAILED
+    return kind_of(error).exit

@@ -26,9 +26,12 @@ def dev(
             help="Let its own Redis listen on this port of 127.0.0.1, too, for producers without brainq.",
         ),
     ] = None,
+    http: Annotated[
+        bool, typer.Option("--http/--no-http", help="Start the gateway too, on BRAINQ_HTTP_PORT (8321).")
+    ] = True,
     level: LogLevel = Level.WARNING,
 ) -> None:
-    """Run Redis, SQLite and all four pools here; Ctrl+C stops them, a second one at once.
+    """Run Redis, SQLite, all four pools and the gateway here; Ctrl+C stops them, a second one at once.
 
     BRAINQ_REDIS_URL and BRAINQ_SQL_URL are used if they are set; else a Redis of its own and SQLite keep their
     data in .brainq (BRAINQ_DATA_DIR). What is missing is said before anything starts. A worker that dies is
@@ -43,4 +46,4 @@ def dev(
     """
     from brainq.cli.dev_stack import run_dev
 
-    run_dev(flower=flower, log_level=level.value, reload=reload, port=port)
+    run_dev(flower=flower, log_level=level.value, reload=reload, port=port, http=http)

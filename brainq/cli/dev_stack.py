@@ -15,14 +15,16 @@ from brainq.cli.flower import LOOPBACK, PORT
 from brainq.cli.logs import LogFollower
 from brainq.cli.output import stdout
 from brainq.cli.reloading import Reloader, require_watchfiles
-from brainq.cli.running import FlowerChild, keep_running, start_all, stop_all
+from brainq.cli.running import Program, flower_program, gateway_program, keep_running, start_all, stop_all
+from brainq.cli.serve import has_http
 from brainq.cli.starting import ready_to_start
 from brainq.cli.style import EFFECT_STYLES, counted, duration
 from brainq.devserver.fleet import POOLS, Fleet
 from brainq.devserver.instance import only_one
-from brainq.devserver.probe import require_free_port
+from brainq.devserver.probe import free_port, require_free_port
 from brainq.devserver.resolve import resolve_redis
 from brainq.devserver.stopping import StopSignals
+from brainq.errors import SetupError
 from brainq.observe.raises import TRACEBACK
 from brainq.observe.urls import without_password
 from brainq.settings import Settings, load_settings
@@ -31,7 +33,9 @@ GRACE_S = 10.0
 STAND_IN = "offline:"
 
 
-def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = None) -> None:
+def run_dev(
+    *, flower: bool, log_level: str, reload: bool, port: int | None = None, http: bool = True
+) -> None:
     """Run until Ctrl+C or SIGTERM. Raises SetupError, before anything is started, when something is missing."""
     settings = load_settings()
     console = stdout()
@@ -59,6 +63,7 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
             log_level=log_level,
             reload=reload,
             port=port,
+            http=http,
         )
     console.print("stopped; the data stays in " + str(settings.data_dir.absolute()), style="dim")
 
@@ -75,6 +80,7 @@ def _run(
     log_level: str,
     reload: bool,
     port: int | None,
+    http: bool,
 ) -> None:
     url = stack.enter_context(resolve_redis(settings, port))
     logs = settings.data_dir.absolute() / "logs"
@@ -87,16 +93,19 @@ def _run(
     environment[TRACEBACK] = "1"  # what your tools raise is shown in full
     fleet = Fleet(logs, environment, log_level=log_level.upper())
     follower = LogFollower(fleet, console)
-    others: list[FlowerChild] = []
-    if flower:
-        others.append(FlowerChild(logs / "flower.log", environment))
-        stack.callback(others[0].stop)
-        others[0].launch()
-    _print_places(console, settings, brain, url, logs, flower=flower, port=port)
+    others: list[Program] = [flower_program(logs, environment)] if flower else []
+    served = _http_port(settings) if http and has_http() else 0
+    if served:
+        at = {"BRAINQ_HTTP_HOST": LOOPBACK, "BRAINQ_HTTP_PORT": str(served)}
+        others.append(gateway_program(logs, environment | at, GRACE_S))
+    for other in others:
+        stack.callback(other.stop)
+        other.launch()
+    _print_places(console, settings, brain, url, logs, flower=flower, port=port, http=_http(http, served))
     follower.skip()
     stack.callback(stop_all, fleet, console, stop, GRACE_S)
     with console.status("starting the workers") if console.is_terminal else nullcontext():
-        if not start_all(fleet, stop):
+        if not start_all(fleet, others, stop):
             return
     follower.skip()
     console.print(Text(f"ready in {duration((time.monotonic() - started) * 1000)}", style="bold green"))
@@ -115,6 +124,7 @@ def _print_places(
     *,
     flower: bool,
     port: int | None,
+    http: Text,
 ) -> None:
     own = settings.redis_url is None
     effects: dict[str, int] = {}
@@ -133,11 +143,29 @@ def _print_places(
         ),
         **({"port": _port(port)} if port else {}),
         "sql": Text(without_password(settings.sql_url.get_secret_value())),
+        "http": http,
         "logs": Text(f"{logs}/*.log"),
         **({"flower": Text(f"http://{LOOPBACK}:{PORT}")} if flower else {}),
     }
     for name, value in rows.items():
         console.print(Text(f"  {name:<8}", "bold").append_text(value), soft_wrap=True)
+
+
+def _http_port(settings: Settings) -> int:
+    """The port of the settings; another one where somebody else has that."""
+    try:
+        require_free_port(LOOPBACK, settings.http_port, "the gateway", "BRAINQ_HTTP_PORT")
+    except SetupError:
+        return free_port()
+    return settings.http_port
+
+
+def _http(wanted: bool, port: int) -> Text:
+    if port:
+        return Text(f"http://{LOOPBACK}:{port}").append("  turns over HTTP, docs/http.md", "dim")
+    return Text("none", "dim").append(
+        "" if not wanted else "; pip install 'brainq[http]' for turns over HTTP"
+    )
 
 
 def _port(port: int) -> Text:

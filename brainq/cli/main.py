@@ -23,6 +23,7 @@ from brainq.cli import (
     init,
     listing,
     outside,
+    serve,
     session,
     session_verbs,
     show,
@@ -73,6 +74,7 @@ for name, command in {
     "compact": session_verbs.compact,
     "doctor": doctor.doctor,
     "up": up.up,
+    "serve": serve.serve,
     "worker": worker.worker,
     "flower": flower.flower,
 }.items():

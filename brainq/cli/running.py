@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,9 @@ from rich.console import Console
 
 from brainq.cli.flower import PORT, flower_command
 from brainq.cli.logs import LogFollower
-from brainq.devserver.fleet import Fleet, Worker
-from brainq.devserver.owner import OWNER_FD
+from brainq.cli.serve import gateway_command
+from brainq.devserver.fleet import LOG_TAIL_LINES, Fleet, Worker
+from brainq.devserver.owner import OWNER_FD, READY_FILE
 from brainq.devserver.stopping import StopSignals
 from brainq.devserver.supervisor import Child, Supervisor
 from brainq.errors import SetupError
@@ -52,14 +53,27 @@ class WorkerChild:
         self.fleet.launch(self.worker)
 
 
-class FlowerChild:
-    """Flower, on loopback. It ends with this process, also when that is killed."""
+class Program:
+    """What runs beside the workers: Flower, the gateway. It ends with this process, also when that is killed.
 
-    name = "flower"
+    grace_s   how long it may take to end when it is told to; 0: it is killed, for it only looks
+    """
 
-    def __init__(self, log_path: Path, environment: dict[str, str]) -> None:
-        self._log_path = log_path
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log_path: Path,
+        environment: Mapping[str, str],
+        *,
+        grace_s: float = 0.0,
+    ) -> None:
+        self.name = name
+        self.log_path = log_path
+        self._command = command
         self._environment = environment
+        self._grace_s = grace_s
+        self._ready_path = log_path.with_suffix(".ready")
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe = -1
 
@@ -69,7 +83,8 @@ class FlowerChild:
 
     @property
     def is_ready(self) -> bool:
-        return self.is_running
+        """Of a program without a grace: it runs. Others say when they are."""
+        return self.is_running and (not self._grace_s or self._ready_path.exists())
 
     @property
     def exit_code(self) -> int | None:
@@ -77,11 +92,13 @@ class FlowerChild:
 
     def launch(self) -> None:
         self._close_pipe()
+        self._ready_path.unlink(missing_ok=True)
         theirs, self._pipe = os.pipe()
-        with self._log_path.open("ab") as log:
+        owned = {OWNER_FD: str(theirs), READY_FILE: str(self._ready_path)}
+        with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                flower_command(PORT),
-                env={**os.environ, **self._environment, OWNER_FD: str(theirs)},
+                self._command,
+                env={**os.environ, **self._environment, **owned},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -92,9 +109,20 @@ class FlowerChild:
 
     def stop(self) -> None:
         if self._process is not None and self.is_running:
-            self._process.kill()  # it only looks, and keeps nothing
+            if self._grace_s:
+                self._process.terminate()
+                try:
+                    self._process.wait(self._grace_s)
+                except subprocess.TimeoutExpired:
+                    pass
+            self._process.kill()
             self._process.wait()
+        self._ready_path.unlink(missing_ok=True)
         self._close_pipe()
+
+    def log_tail(self) -> str:
+        said = self.log_path.read_text(errors="replace").splitlines() if self.log_path.exists() else []
+        return "\n".join(said[-LOG_TAIL_LINES:])
 
     def _close_pipe(self) -> None:
         if self._pipe >= 0:
@@ -102,8 +130,16 @@ class FlowerChild:
             self._pipe = -1
 
 
-def start_all(fleet: Fleet, stop: StopSignals) -> bool:
-    """Launch every worker and wait until all are ready; False if a stop was asked for before that.
+def flower_program(logs: Path, environment: Mapping[str, str]) -> Program:
+    return Program("flower", flower_command(PORT), logs / "flower.log", environment)
+
+
+def gateway_program(logs: Path, environment: Mapping[str, str], grace_s: float) -> Program:
+    return Program("gateway", gateway_command(), logs / "gateway.log", environment, grace_s=grace_s)
+
+
+def start_all(fleet: Fleet, others: Sequence[Program], stop: StopSignals) -> bool:
+    """Launch every worker and wait until all are ready, the others too; False if a stop was asked for before that.
 
     Raises SetupError with the end of its log when one does not start.
     """
@@ -112,8 +148,13 @@ def start_all(fleet: Fleet, stop: StopSignals) -> bool:
     end = time.monotonic() + START_S
     while not stop.asked:
         waiting = [worker for worker in fleet.workers if not worker.is_ready]
-        if not waiting:
+        unready = [other for other in others if not other.is_ready]
+        if not waiting and not unready:
             return True
+        ended = [other for other in unready if not other.is_running or time.monotonic() > end]
+        if ended:
+            path, said = ended[0].log_path, ended[0].log_tail()
+            raise SetupError(f"the {ended[0].name} did not start; {path} ends:\n{said}")
         failed = [worker for worker in waiting if not worker.is_running or time.monotonic() > end]
         if failed:
             said = fleet.log_tail(failed[0])

@@ -12,7 +12,9 @@ from brainq.cli.options import App, Level, LogLevel
 def up(
     pools: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[POOL]...", help="coordinator, parallel, serial, finalizer, flower."),
+        typer.Argument(
+            metavar="[POOL]...", help="coordinator, parallel, serial, finalizer, gateway, flower."
+        ),
     ] = None,
     level: LogLevel = Level.INFO,
     app: App = "",
@@ -29,7 +31,7 @@ def up(
     Examples:
       brainq up
       brainq up coordinator parallel
-      brainq up coordinator parallel serial finalizer flower
+      brainq up coordinator parallel serial finalizer gateway
     """
     from brainq.cli.up_stack import run_up
 

@@ -10,7 +10,8 @@ from rich.console import Console
 from brainq.cli.flower import LOOPBACK, PORT
 from brainq.cli.logs import LogFollower
 from brainq.cli.output import stdout
-from brainq.cli.running import FlowerChild, keep_running, stop_all
+from brainq.cli.running import flower_program, gateway_program, keep_running, stop_all
+from brainq.cli.serve import require_http
 from brainq.cli.starting import ready_to_start
 from brainq.devserver.fleet import POOLS, Fleet
 from brainq.devserver.instance import only_one
@@ -22,22 +23,25 @@ from brainq.observe.urls import without_password
 from brainq.settings import load_settings
 
 GRACE_S = 60.0
-FLOWER = "flower"
+FLOWER, GATEWAY = OTHERS = ("flower", "gateway")
 
 
 def run_up(wanted: list[str], *, log_level: str) -> None:
     """Run until Ctrl+C or SIGTERM. Raises SetupError, before anything is started, when something is missing."""
-    unknown = [name for name in wanted if name not in (*POOLS, FLOWER)]
+    unknown = [name for name in wanted if name not in (*POOLS, *OTHERS)]
     if unknown:
-        raise InvalidInput("POOL", f"{', '.join(unknown)} is none of {', '.join((*POOLS, FLOWER))}")
+        raise InvalidInput("POOL", f"{', '.join(unknown)} is none of {', '.join((*POOLS, *OTHERS))}")
     pools = [pool for pool in POOLS if pool in wanted or not wanted]
-    flower = [name for name in wanted if name == FLOWER]
+    beside = [name for name in OTHERS if name in wanted]
     settings = load_settings()
     console = stdout()
     with ExitStack() as stack:
-        stack.enter_context(only_one(settings.data_dir, [*pools, *flower], "brainq up"))
-        if flower:
+        stack.enter_context(only_one(settings.data_dir, [*pools, *beside], "brainq up"))
+        if FLOWER in beside:
             require_free_port(LOOPBACK, PORT, "Flower", "`brainq flower --port`")
+        if GATEWAY in beside:
+            require_http()
+            require_free_port(settings.http_host, settings.http_port, "the gateway", "BRAINQ_HTTP_PORT")
         told = settings.redis_url.get_secret_value() if settings.redis_url else None
         ready_to_start(settings, redis_url=told, writes=settings.data_dir)
         stop = stack.enter_context(StopSignals())
@@ -52,8 +56,13 @@ def run_up(wanted: list[str], *, log_level: str) -> None:
         fleet = Fleet(logs, environment, log_level=log_level.upper(), pools=pools)
         follower = LogFollower(fleet, console)
         follower.skip()
-        others = [FlowerChild(logs / "flower.log", environment) for _ in flower]
-        console.print(f"redis {without_password(url)}; running {', '.join([*pools, *flower])}", style="dim")
+        others = [
+            flower_program(logs, environment)
+            if name == FLOWER
+            else gateway_program(logs, environment, settings.http_grace_s + 2)
+            for name in beside
+        ]
+        console.print(f"redis {without_password(url)}; running {', '.join([*pools, *beside])}", style="dim")
         stack.callback(stop_all, fleet, console, stop, GRACE_S)
         for other in others:
             stack.callback(other.stop)

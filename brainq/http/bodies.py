@@ -1,0 +1,255 @@
+"""What requests send and what they are answered, where no contract says it already. Bodies are taken as they are:
+nothing is made a number that was sent as text, and unknown fields are refused."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from brainq.client.checks import MAX_COMMENT_CHARS, MAX_HOLD_S, MAX_REASON_CHARS
+from brainq.client.options import Cancelled
+from brainq.contracts.approval import Approval
+from brainq.contracts.history import HistoryTurn, TurnCall
+from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
+from brainq.contracts.mailbox import Receipt
+from brainq.contracts.message import Message
+from brainq.contracts.snapshot import TurnSnapshot
+from brainq.contracts.turn import MAX_EXTRA_CHARS, MAX_MESSAGE_CHARS, LimitsOverride, OnBusy, TurnKind
+from brainq.http.gateway import ID, TURN_ID
+
+MAX_BY_CHARS = 90  # with the caller's name before it
+
+
+class Body(BaseModel):
+    """What a request sends."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Answer(BaseModel):
+    """What a request is answered."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class TurnLimits(LimitsOverride):
+    """Limits of one turn that differ from the brain's."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class SubmitBody(Body):
+    """One user message to one session, and how its turn differs from others; see `Client.submit`."""
+
+    session_id: str = Field(pattern=ID)
+    user_message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
+    model: str | None = None
+    provider: str | None = None
+    system_prompt: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
+    skill_context: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
+    output_schema: dict[str, Any] | None = None
+    cwd: str | None = Field(default=None, max_length=4096)
+    limits: TurnLimits | None = None
+    show_citations: bool | None = None
+    prompt_id: str | None = Field(default=None, max_length=200)
+    prompt_version: str | None = Field(default=None, max_length=200)
+    prompt_tags: list[str] = []
+    metadata: dict[str, JsonValue] | None = None
+    on_busy: OnBusy = "enqueue"
+    kind: TurnKind = "chat"
+    seed: Literal["session", "empty"] = "session"
+    readiness: bool | None = None
+    greeting: str | None = Field(default=None, min_length=1, max_length=MAX_MESSAGE_CHARS)
+
+
+class Submitted(Answer):
+    """An accepted turn.
+
+    created   False: this `Idempotency-Key` was sent before, and this is the first turn
+    receipt   where `on_busy` put the message into another turn, which this then is
+    """
+
+    turn_id: str
+    session_id: str
+    created: bool
+    receipt: Receipt | None = None
+
+
+class TurnSeen(Answer):
+    """How a turn stands.
+
+    state      `queued active parked closing`, an ending, `rejected`, or `accepted` where only SQL knows it yet
+    snapshot   what Redis knows, until it lets the ended turn go
+    """
+
+    turn_id: str
+    session_id: str
+    state: str
+    snapshot: TurnSnapshot | None = None
+
+
+class Transcript(Answer):
+    """A page of a turn's messages, in order."""
+
+    turn_id: str
+    session_id: str
+    messages: tuple[Message, ...]
+
+
+class Calls(Answer):
+    """A page of a turn's calls, in the model's order."""
+
+    turn_id: str
+    session_id: str
+    calls: tuple[TurnCall, ...]
+
+
+class Health(Answer):
+    status: Literal["ok"] = "ok"
+
+
+class InputBody(Body):
+    """Follow-up input. With `readiness` the text may be empty."""
+
+    text: str = Field(default="", max_length=MAX_MESSAGE_CHARS)
+    client_message_id: str | None = Field(default=None, pattern=ID)
+    readiness: bool | None = None
+    expected_turn_id: str | None = Field(default=None, pattern=TURN_ID)
+
+
+class ReasonBody(Body):
+    reason: str = Field(default="", max_length=MAX_REASON_CHARS)
+
+
+class HoldBody(Body):
+    """What a hold, or a readiness flag, is for, how long it may stand, and what becomes of it then."""
+
+    reason: str = Field(default="", max_length=MAX_REASON_CHARS)
+    timeout_s: float = Field(default=DEFAULT_HOLD_S, gt=0, le=MAX_HOLD_S, allow_inf_nan=False)
+    on_timeout: HoldPolicy = "deny"
+
+
+class ApproveBody(Body):
+    """`by`: the person who decides, beside the caller; `args_hash`: only if the arguments still are those of it."""
+
+    by: str = Field(default="", max_length=MAX_BY_CHARS)
+    args_hash: str | None = Field(default=None, max_length=200)
+
+
+class DenyBody(Body):
+    """The model reads the reason."""
+
+    by: str = Field(default="", max_length=MAX_BY_CHARS)
+    reason: str = Field(default="", max_length=MAX_COMMENT_CHARS)
+
+
+class EditBody(Body):
+    """The call runs with these arguments in place of the model's."""
+
+    by: str = Field(default="", max_length=MAX_BY_CHARS)
+    arguments: dict[str, JsonValue]
+
+
+class OutsideResult(Body):
+    """The result that a call waits for; `partial`: a part of what was asked for."""
+
+    result: JsonValue
+    partial: bool = False
+
+
+class OutsideError(Body):
+    """There is no result; the model reads why."""
+
+    error: str = Field(min_length=1, max_length=2_000)
+
+
+class RetryBody(Body):
+    """A step, `judge:NAME`, `judges`; empty: all that is dead."""
+
+    step: str = Field(default="", max_length=300)
+
+
+class CancelAnswer(Answer):
+    """`cancelled`: it had not begun; `requested`: it is asked to stop; `ended`: there was nothing to cancel."""
+
+    cancelled: Cancelled
+
+
+class Holds(Answer):
+    holds: tuple[StandingHold, ...]
+
+
+class Placed(Answer):
+    """A hold, or a readiness flag, by whose id it is released."""
+
+    id: str
+    session_id: str
+    turn_id: str | None = None
+
+
+class Released(Answer):
+    """False: it stood no longer."""
+
+    released: bool
+
+
+class Approvals(Answer):
+    approvals: tuple[Approval, ...]
+
+
+class TakenAnswer(Answer):
+    """`settled`: the call has it; `early`: it will, once its tool has returned; `late`: nobody waits any more."""
+
+    taken: Literal["settled", "early", "late"]
+
+
+class Waiting(Answer):
+    """A turn that waits for the live one; place 1 is next."""
+
+    turn_id: str
+    place: int
+    created_at: datetime
+
+
+class SessionSeen(Answer):
+    """How a session stands: its live turn, those that wait, and the readiness flags that no turn has taken."""
+
+    session_id: str
+    live: str | None
+    waiting: tuple[Waiting, ...]
+    is_paused: bool
+    flags: tuple[str, ...]
+
+
+class History(Answer):
+    """Turns of a session, the oldest first; `before` the first of them is the page before."""
+
+    session_id: str
+    turns: tuple[HistoryTurn, ...]
+
+
+class Changed(Answer):
+    """False: it was so before."""
+
+    changed: bool
+
+
+class Touched(Answer):
+    """The turn that it made live, or cancelled; null: none."""
+
+    turn_id: str | None
+
+
+class RetriedStep(Answer):
+    """`taken`: a worker has it at this moment."""
+
+    step: str
+    outcome: Literal["done", "failed", "taken"]
+    error: str
+
+
+class RetryAnswer(Answer):
+    turn_id: str
+    steps: tuple[RetriedStep, ...]

@@ -1,0 +1,131 @@
+"""The door: what every request passes before a route sees it, and what becomes of one that nobody expected."""
+
+from __future__ import annotations
+
+import math
+import time
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from brainq.contracts.ids import new_turn_id
+from brainq.errors import BrainqError
+from brainq.http.gateway import Gateway
+from brainq.http.problems import Refused, answer_of, bug
+from brainq.http.verbs import OPEN
+from brainq.http.who import is_loopback
+from brainq.http_settings import listed
+from brainq.observe.logs import logger
+
+log = logger("brainq.http")
+
+
+class Door:
+    """Host, origin, who asks, how often. What it lets through has `caller` in its state."""
+
+    def __init__(self, app: ASGIApp, gateway: Gateway) -> None:
+        self._app = app
+        self._gateway = gateway
+        self._hosts = frozenset(host.lower() for host in listed(gateway.settings.http_hosts))
+        self._origins = frozenset(listed(gateway.settings.http_cors))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._admit(scope, Headers(scope=scope))
+        except (Refused, BrainqError) as refusal:
+            await answer_of(refusal)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    async def _admit(self, scope: Scope, headers: Headers) -> None:
+        if scope["path"] in OPEN:
+            return
+        self._check_host(scope, headers.get("host", ""))
+        self._check_origin(headers)
+        caller = await self._gateway.who.authenticate(dict(headers.items()))
+        address = (scope.get("client") or ("",))[0]
+        wait_s = self._gateway.rate.take(f"caller {caller.name}" if caller else f"address {address}")
+        if wait_s:
+            raise Refused(
+                "too-many-requests",
+                f"{self._gateway.settings.http_requests_s:g} requests a second are granted; ask again later",
+                retry_after_s=math.ceil(wait_s),
+            )
+        if caller is None:
+            raise Refused(
+                "unauthorized", "send `Authorization: Bearer TOKEN` with a token that is still good"
+            )
+        scope.setdefault("state", {})["caller"] = caller
+
+    def _check_host(self, scope: Scope, host: str) -> None:
+        """A page elsewhere can make its own name point to this machine: then the name it asks for tells."""
+        name = _name_of(host)
+        is_open = self._gateway.who.is_open
+        known = name in self._hosts if self._hosts else is_loopback(name) or not is_open
+        client = (scope.get("client") or ("127.0.0.1",))[0]
+        if is_open and not is_loopback(client):
+            raise Refused("unauthorized", "it asks nobody who he is, and thus serves this machine alone")
+        if not known:
+            raise Refused(
+                "wrong-host",
+                "this host name is not served here; its operator may name it in BRAINQ_HTTP_HOSTS",
+            )
+
+    def _check_origin(self, headers: Headers) -> None:
+        """Browsers say whose page asks. Programs say nothing, and have no cookie or network of somebody's to misuse."""
+        origin = headers.get("origin")
+        if origin is None or origin in self._origins or urlsplit(origin).netloc == headers.get("host", ""):
+            return
+        raise Refused(
+            "foreign-origin", "pages of this origin may not ask; its operator may name it in BRAINQ_HTTP_CORS"
+        )
+
+
+class Answered:
+    """The outermost: every request is answered and logged. A bug is told by an id, which its line of the log has."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.monotonic(), 0
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        except ClientDisconnect:
+            pass
+        except Exception as failure:
+            problem_id = new_turn_id()
+            log.error("a request failed", failure=failure, problem_id=problem_id, route=_route_of(scope))
+            if not status:
+                await bug(problem_id)(scope, receive, noted)
+        if scope["path"] not in OPEN:
+            took_ms = int((time.monotonic() - began) * 1000)
+            caller = getattr(scope.get("state", {}).get("caller"), "name", "")
+            log.info("answered", route=_route_of(scope), status=status, took_ms=took_ms, caller=repr(caller))
+
+
+def _route_of(scope: Scope) -> str:
+    """The route's template: a path may hold a token of a call that waits."""
+    route = scope.get("route")
+    return f"{scope['method']} {getattr(route, 'path', '(none)')}"
+
+
+def _name_of(host: str) -> str:
+    """`Host` without its port."""
+    if host.startswith("["):
+        return host.partition("]")[0].lstrip("[").lower()
+    return host.rpartition(":")[0].lower() if ":" in host else host.lower()

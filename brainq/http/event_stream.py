@@ -1,0 +1,147 @@
+"""A turn's events as a response: from any number on, with heartbeats, to the final one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import cast
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.event import TurnEvent
+from brainq.errors import BrainqError, ResultTimeout
+from brainq.http.frames import FAREWELL, HEARTBEAT, frame
+from brainq.http.problems import Refused
+from brainq.http.streams import Place
+from brainq.observe.logs import logger
+
+log = logger("brainq.http")
+
+FIRST_S = 1.0
+"""How long the answer waits for the first event, which is there at once but for a turn that is only just accepted."""
+
+Next = asyncio.Task[TurnEvent | None]
+
+
+class Reading:
+    """Reads a turn's events one after another; `next` is the one that is awaited, None of it: there are no more."""
+
+    def __init__(self, events: AsyncIterator[TurnEvent]) -> None:
+        self._events = events
+        self.next: Next = self._ask()
+
+    def advance(self) -> None:
+        self.next = self._ask()
+
+    def _ask(self) -> Next:
+        return asyncio.ensure_future(anext(self._events, None))
+
+    async def close(self) -> None:
+        self.next.cancel()
+        await asyncio.wait({self.next})
+        await cast("AsyncGenerator[TurnEvent]", self._events).aclose()
+
+
+async def begin(handle: AsyncTurnHandle, seen: int) -> Reading | None:
+    """Begin behind event `seen`; None when that was the final one. Raises Refused when the events are gone."""
+    # The event that was seen last is read again: it tells whether another one can come.
+    reading = Reading(handle.events(max(0, seen - 1)))
+    try:
+        await asyncio.wait({reading.next}, timeout=FIRST_S)
+        if reading.next.done():
+            event = reading.next.result()
+            if event is None:
+                is_over = await _is_over(handle)
+            else:
+                is_over = event.is_final and event.seq <= seen
+                if event.seq <= seen:
+                    reading.advance()
+        else:
+            is_over = await _is_over(handle)
+    except BaseException:
+        await reading.close()
+        raise
+    if not is_over:
+        return reading
+    await reading.close()
+    return None
+
+
+async def _is_over(handle: AsyncTurnHandle) -> bool:
+    """Whether the final event is out, so that what was seen is that, or more than there is. Raises Refused when the
+    events are gone."""
+    try:
+        await handle.result(timeout_s=0)
+    except ResultTimeout:
+        return False
+    if await handle.snapshot() is None:
+        raise Refused(
+            "events-gone",
+            "the turn ended some time ago, and its events are no longer kept; ask for /result or /transcript",
+        )
+    return True
+
+
+class EventStream(Response):
+    """`text/event-stream` of what `reading` reads. Leaves its place when it is over, whatever ends it."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, reading: Reading, place: Place, heartbeat_s: float) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._reading = reading
+        self._place = place
+        self._heartbeat_s = heartbeat_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(_gone(receive))
+        stopping = asyncio.ensure_future(self._place.stopping.wait())
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await self._send_all(send, gone, stopping)
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._place.leave()
+            gone.cancel()
+            stopping.cancel()
+            await self._reading.close()
+
+    async def _send_all(self, send: Send, gone: asyncio.Task[None], stopping: asyncio.Task[bool]) -> None:
+        while True:
+            reading = self._reading.next
+            if not reading.done():
+                waited = {reading, gone, stopping}
+                await asyncio.wait(waited, timeout=self._heartbeat_s, return_when=asyncio.FIRST_COMPLETED)
+            if gone.done():
+                return
+            if stopping.done():
+                await _write(send, FAREWELL)
+                return
+            if reading.done():
+                try:
+                    event = reading.result()
+                except BrainqError as away:
+                    log.warning("a stream is cut off", failure=away)
+                    await _write(send, FAREWELL)
+                    return
+                if event is None:
+                    return
+                await _write(send, frame(event))
+                if event.is_final:
+                    return
+                self._reading.advance()
+            else:
+                await _write(send, HEARTBEAT)
+
+
+async def _gone(receive: Receive) -> None:
+    """Ends when the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _write(send: Send, body: bytes) -> None:
+    await send({"type": "http.response.body", "body": body, "more_body": True})

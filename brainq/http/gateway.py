@@ -1,0 +1,84 @@
+"""Gateway: what the routes share, and how they get at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import Depends, Path, Request
+
+from brainq.access import Caller, Verb, may
+from brainq.brain import Brain
+from brainq.client.async_client import AsyncClient
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.errors import TurnNotFound
+from brainq.http.problems import Refused
+from brainq.http.rate import Rate
+from brainq.http.streams import Streams
+from brainq.http.verbs import VERBS
+from brainq.http.who import Who
+from brainq.settings import Settings
+
+TURN_ID = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}$"
+ID = r"^[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}$"
+CALL_ID = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.]c[0-9]{1,9}-[0-9]{1,9}$"
+"""A call's id over all turns, as an approval's id is, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """One gateway of one brain."""
+
+    settings: Settings
+    brain: Brain
+    client: AsyncClient
+    who: Who
+    rate: Rate
+    streams: Streams
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, and the verb of the route."""
+
+    caller: Caller
+    verb: Verb
+
+    def may(self, session_id: str | None) -> bool:
+        return may(self.caller, self.verb, session_id)
+
+    def require(self, session_id: str | None) -> None:
+        """Raise TurnNotFound for a session that is not the caller's: it is answered as one that nobody has."""
+        if not self.may(session_id):
+            raise TurnNotFound("not the caller's")
+
+    def require_verb(self, verb: Verb) -> None:
+        """Raise Refused where the caller lacks a verb."""
+        if verb not in self.caller.verbs:
+            raise Refused("forbidden", f"this needs the verb {verb.value!r}, which the caller does not have")
+
+
+def gateway(request: Request) -> Gateway:
+    return cast("Gateway", request.app.state.gateway)
+
+
+def asker(request: Request) -> Asker:
+    """Who asks. Raises Refused where the caller may not do what the route does."""
+    caller = cast("Caller", request.state.caller)
+    found = Asker(caller, VERBS[f"{request.method} {request.scope['route'].path_format}"])
+    found.require_verb(found.verb)
+    return found
+
+
+Here = Annotated[Gateway, Depends(gateway)]
+By = Annotated[Asker, Depends(asker)]
+
+
+async def turn(turn_id: Annotated[str, Path(pattern=TURN_ID)], here: Here, by: By) -> AsyncTurnHandle:
+    """A turn of the caller's own."""
+    handle = await here.client.handle(turn_id)
+    by.require(handle.session_id)
+    return handle
+
+
+Turn = Annotated[AsyncTurnHandle, Depends(turn)]

@@ -1,0 +1,95 @@
+"""What `brainq serve` does: look, listen, and stop so that nobody loses what he reads."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+
+from brainq.access import Tokens
+from brainq.brain import Brain
+from brainq.client.async_client import AsyncClient
+from brainq.http.app import make_app
+from brainq.http.connection import connection_of
+from brainq.http.gateway import Gateway
+from brainq.http.rate import Rate
+from brainq.http.streams import Streams
+from brainq.http.who import Who, require_loopback, who_asks
+from brainq.settings import Settings
+from brainq.store.store import Store
+
+BACKLOG = 2048
+
+
+def serve(settings: Settings, brain: Brain, ready: Callable[[Who], None]) -> None:
+    """Serve until SIGTERM or Ctrl+C. `ready` is called once it listens. `settings` name a Redis.
+
+    Raises SetupError where others than this machine could reach it and nobody would be asked who he is.
+    """
+    with Store.open(settings.sql_url.get_secret_value()) as store:
+        who = who_asks(settings, Tokens(store))
+        require_loopback(who, settings.http_host)
+        gateway = make_gateway(settings, brain, who)
+        Server(gateway, lambda: ready(who)).run()
+
+
+def make_gateway(settings: Settings, brain: Brain, who: Who) -> Gateway:
+    return Gateway(
+        settings=settings,
+        brain=brain,
+        client=AsyncClient(settings, brain),
+        who=who,
+        rate=Rate(settings.http_requests_s),
+        streams=Streams(settings.http_streams, settings.http_streams_a_caller),
+    )
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, which tells its streams that it stops."""
+
+    def __init__(self, gateway: Gateway, ready: Callable[[], None]) -> None:
+        settings = gateway.settings
+        self._gateway = gateway
+        self._ready = ready
+        super().__init__(
+            uvicorn.Config(
+                make_app(gateway),
+                host=settings.http_host,
+                port=settings.http_port,
+                http=connection_of(settings.http_slow_s),
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                backlog=BACKLOG,
+                timeout_graceful_shutdown=max(1, round(settings.http_grace_s)),
+            )
+        )
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        # uvicorn raises the signal that stopped it once more: a stop that was asked for is no death.
+        before = signal.signal(signal.SIGTERM, _let_end)
+        try:
+            super().run(sockets)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()  # first: who comes again must not come here
+        self._gateway.streams.stop()
+        await super().shutdown(sockets)
+
+
+def _let_end(number: int, frame: FrameType | None) -> None:
+    """The server has ended by itself."""

@@ -1,0 +1,214 @@
+"""Turns: submit one, look at it, follow its events, get its result."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Response
+
+from brainq.access import Verb, own_request_key
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.client.checks import MAX_LISTED
+from brainq.client.options import SubmitOptions
+from brainq.contracts.ids import DERIVED, new_turn_id
+from brainq.contracts.turn import TurnResult
+from brainq.errors import InvalidInput, TurnRejected, Unreachable
+from brainq.http.bodies import Calls, SubmitBody, Submitted, Transcript, TurnSeen
+from brainq.http.event_stream import EventStream, begin
+from brainq.http.gateway import CALL_ID, ID, Asker, By, Gateway, Here, Turn
+from brainq.http.problems import documented
+from brainq.http.waiting import result_within, wished
+
+router = APIRouter(tags=["turns"])
+
+MOST = 2**53 - 1
+Limit = Annotated[int, Query(ge=1, le=MAX_LISTED)]
+Key = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", pattern=ID, description="The same key again is the same turn."),
+]
+Prefer = Annotated[
+    str,
+    Header(description="`wait=n`: answer with the result, if it is out within n seconds."),
+]
+LATER: dict[int | str, dict[str, Any]] = {
+    202: {
+        "model": TurnSeen,
+        "description": "The turn goes on.",
+        "headers": {"Location": {"description": "The turn.", "schema": {"type": "string"}}},
+    }
+}
+SUBMITTED: dict[int | str, dict[str, Any]] = {
+    202: {**LATER[202], "model": Submitted, "description": "The turn is accepted."},
+    200: {"model": TurnResult, "description": "Its result, where `Prefer: wait=n` asked for it."},
+}
+STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events: each with `id`, the event's number, and `data`, a TurnEvent as JSON. "
+        "Comments are heartbeats. The stream ends after the event of kind `result`.",
+        "content": {
+            "text/event-stream": {
+                "schema": {
+                    "type": "object",
+                    "required": ["data"],
+                    "properties": {
+                        "id": {"type": "string", "pattern": "^[0-9]+$"},
+                        "data": {
+                            "type": "string",
+                            "contentMediaType": "application/json",
+                            "contentSchema": {"$ref": "#/components/schemas/TurnEvent"},
+                        },
+                    },
+                }
+            }
+        },
+    },
+    204: {"description": "The final event was seen already; there is nothing to come again for."},
+}
+
+
+@router.post("/v1/turns", status_code=202, response_model=None, responses={**SUBMITTED, **documented(409)})
+async def submit(
+    body: SubmitBody, here: Here, by: By, idempotency_key: Key = None, prefer: Prefer = ""
+) -> Response:
+    """Submit a turn. With `Prefer: wait=n` the answer is its result, if that is out in time.
+
+    What `on_busy` does to a live turn needs the verb `steer`, too.
+    """
+    by.require(body.session_id)
+    if body.on_busy not in ("enqueue", "reject"):
+        by.require_verb(Verb.STEER)
+    key, options = _checked_key(idempotency_key), _options(body)
+    options["request_key"] = own_request_key(by.caller, body.session_id, key)
+    try:
+        handle = await here.client.submit(body.session_id, body.user_message, **options)
+    except Unreachable as away:
+        raise Unreachable(str(away), request_key=key) from away
+    told = Submitted(
+        turn_id=handle.turn_id,
+        session_id=handle.session_id,
+        created=handle.created,
+        receipt=handle.joined,
+    )
+    return await _result_or(told, 202, handle, here, by, prefer)
+
+
+@router.get("/v1/turns/{turn_id}")
+async def look(handle: Turn) -> TurnSeen:
+    """How a turn stands."""
+    return await seen(handle)
+
+
+@router.get(
+    "/v1/turns/{turn_id}/result",
+    response_model=None,
+    responses={**LATER, 200: {"model": TurnResult, "description": "How it ended."}, **documented(409)},
+)
+async def result(handle: Turn, here: Here, by: By, prefer: Prefer = "") -> Response:
+    """The result, for every ending. 202 while there is none; `Prefer: wait=n` waits for it."""
+    found = await result_within(handle, 0, None)
+    if found is not None:
+        return _json(found)
+    return await _result_or(await seen(handle), 202, handle, here, by, prefer)
+
+
+@router.get("/v1/turns/{turn_id}/transcript", responses=documented(410))
+async def transcript(
+    handle: Turn,
+    limit: Limit = MAX_LISTED,
+    after: Annotated[int, Query(ge=0, le=MOST, description="Leave out so many messages.")] = 0,
+) -> Transcript:
+    """The turn's messages: the user's, the model's with the calls it made, and the results of those."""
+    messages = await handle.transcript(limit, after)
+    return Transcript(turn_id=handle.turn_id, session_id=handle.session_id, messages=messages)
+
+
+@router.get("/v1/turns/{turn_id}/calls")
+async def calls(
+    handle: Turn,
+    limit: Limit = MAX_LISTED,
+    after: Annotated[
+        str | None, Query(pattern=CALL_ID, description="The last call of the page at hand.")
+    ] = None,
+) -> Calls:
+    """Every call of the turn, with its arguments, its result and how it stands."""
+    found = await handle.calls(limit, after)
+    return Calls(turn_id=handle.turn_id, session_id=handle.session_id, calls=found)
+
+
+@router.get("/v1/turns/{turn_id}/events", response_model=None, responses={**STREAM, **documented(410)})
+async def events(
+    handle: Turn,
+    here: Here,
+    by: By,
+    after: Annotated[int, Query(ge=0, le=MOST, description="Begin behind this event.")] = 0,
+    last_event_id: Annotated[
+        int | None, Header(ge=0, le=MOST, description="As `after`, and wins over it.")
+    ] = None,
+) -> Response:
+    """Follow a turn's events from any number on, to the final one."""
+    place = here.streams.enter(by.caller.name)
+    try:
+        reading = await begin(handle, after if last_event_id is None else last_event_id)
+        if reading is not None:
+            return EventStream(reading, place, here.settings.http_heartbeat_s)
+    except BaseException:
+        place.leave()
+        raise
+    place.leave()
+    return Response(status_code=204)
+
+
+def _checked_key(idempotency_key: str | None) -> str:
+    """The key to submit under, which is told where it has to be sent again."""
+    if idempotency_key is None:
+        return new_turn_id()
+    if idempotency_key.startswith(DERIVED):
+        raise InvalidInput(
+            "Idempotency-Key",
+            f"it begins like the ids that brainq makes ({', '.join(DERIVED)}); choose another",
+        )
+    return idempotency_key
+
+
+async def seen(handle: AsyncTurnHandle) -> TurnSeen:
+    snapshot = await handle.snapshot()
+    if snapshot is not None:
+        state = snapshot.state.value
+    else:
+        try:
+            found = await result_within(handle, 0, None)
+            state = "accepted" if found is None else found.ending.value
+        except TurnRejected:
+            state = "rejected"
+    return TurnSeen(turn_id=handle.turn_id, session_id=handle.session_id, state=state, snapshot=snapshot)
+
+
+async def _result_or(
+    told: Submitted | TurnSeen, status: int, handle: AsyncTurnHandle, here: Gateway, by: Asker, prefer: str
+) -> Response:
+    """The result if it is out as soon as the caller wishes; else what is told meanwhile, and where to look."""
+    headers = {"Location": f"/v1/turns/{handle.turn_id}"}
+    wait_s = wished(prefer, here.settings.http_wait_s)
+    if wait_s:
+        headers["Preference-Applied"] = f"wait={wait_s:g}"
+        with here.streams.enter(by.caller.name) as place:
+            found = await result_within(handle, wait_s, place)
+        if found is not None:
+            return _json(found, headers=headers)
+    return _json(told, status, headers)
+
+
+def _json(model: TurnResult | Submitted | TurnSeen, status: int = 200, headers: Any = None) -> Response:
+    return Response(model.model_dump_json(), status, headers, "application/json")
+
+
+def _options(body: SubmitBody) -> SubmitOptions:
+    given: Any = {
+        name: getattr(body, name)
+        for name in body.model_fields_set
+        if name not in ("session_id", "user_message", "limits")
+    }
+    if body.limits is not None:
+        given["limits"] = body.limits.model_dump(exclude_unset=True)
+    return given

@@ -1,0 +1,41 @@
+"""What each route asks of its caller: the one table. A route that does not stand here is refused to everybody."""
+
+from __future__ import annotations
+
+from brainq.access import Verb
+
+OPEN = frozenset({"/healthz", "/readyz", "/v1/openapi.json"})
+"""Paths that nobody is asked a token for: they tell nothing of anybody's."""
+
+VERBS: dict[str, Verb] = {
+    "POST /v1/turns": Verb.SUBMIT,
+    "GET /v1/turns/{turn_id}": Verb.READ,
+    "GET /v1/turns/{turn_id}/result": Verb.READ,
+    "GET /v1/turns/{turn_id}/transcript": Verb.READ,
+    "GET /v1/turns/{turn_id}/calls": Verb.READ,
+    "GET /v1/turns/{turn_id}/events": Verb.READ,
+    "POST /v1/turns/{turn_id}/input": Verb.STEER,
+    "GET /v1/turns/{turn_id}/input/{client_message_id}": Verb.READ,
+    "POST /v1/turns/{turn_id}/cancel": Verb.STEER,
+    "GET /v1/turns/{turn_id}/holds": Verb.READ,
+    "POST /v1/turns/{turn_id}/holds": Verb.STEER,
+    "DELETE /v1/turns/{turn_id}/holds/{hold_id}": Verb.STEER,
+    "GET /v1/turns/{turn_id}/approvals": Verb.READ,
+    "POST /v1/turns/{turn_id}/finalizer/retry": Verb.OPERATE,
+    "GET /v1/approvals": Verb.READ,
+    "GET /v1/approvals/{approval_id}": Verb.READ,
+    "POST /v1/approvals/{approval_id}/approve": Verb.DECIDE,
+    "POST /v1/approvals/{approval_id}/deny": Verb.DECIDE,
+    "POST /v1/approvals/{approval_id}/edit": Verb.DECIDE,
+    "POST /v1/outside/{token}": Verb.DECIDE,
+    "GET /v1/sessions/{session_id}": Verb.READ,
+    "GET /v1/sessions/{session_id}/history": Verb.READ,
+    "POST /v1/sessions/{session_id}/input": Verb.STEER,
+    "POST /v1/sessions/{session_id}/pause": Verb.STEER,
+    "POST /v1/sessions/{session_id}/resume": Verb.STEER,
+    "POST /v1/sessions/{session_id}/interrupt": Verb.STEER,
+    "DELETE /v1/sessions/{session_id}/waiting/{turn_id}": Verb.STEER,
+    "POST /v1/sessions/{session_id}/flags": Verb.STEER,
+    "DELETE /v1/sessions/{session_id}/flags/{flag_id}": Verb.STEER,
+    "POST /v1/sessions/{session_id}/compact": Verb.SUBMIT,
+}

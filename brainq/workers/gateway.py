@@ -1,0 +1,41 @@
+"""The gateway: turns over HTTP. `brainq serve`, or `python -m brainq.workers.gateway`; BRAINQ_HTTP_... say how."""
+
+from __future__ import annotations
+
+import sys
+
+from brainq.brain_loading import load_brain
+from brainq.devserver.owner import follow_owner, tell_ready
+from brainq.devserver.resolve import known_redis
+from brainq.error_kinds import kind_of
+from brainq.errors import BrainqError
+from brainq.http.serving import serve
+from brainq.http.who import Who
+from brainq.observe.logs import configure_logs
+from brainq.settings import Settings, load_settings
+
+
+def main() -> None:
+    """Serve until SIGTERM or Ctrl+C."""
+    follow_owner()
+    settings = load_settings()
+    configure_logs(settings.log_level, json_lines=settings.log_format == "json")
+    url = known_redis(settings)
+    settings = load_settings(redis_url=url)
+    serve(settings, load_brain(settings.app), lambda who: _ready(settings, who))
+
+
+def _ready(settings: Settings, who: Who) -> None:
+    host = f"[{settings.http_host}]" if ":" in settings.http_host else settings.http_host
+    print(f"brainq serves http://{host}:{settings.http_port}; {who.how}", flush=True)
+    tell_ready()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BrainqError as error:
+        print(f"brainq: {error}", file=sys.stderr)
+        sys.exit(kind_of(error).exit)
+    except KeyboardInterrupt:
+        sys.exit(0)

@@ -1,0 +1,371 @@
+"""What every request passes: who asks, and for what; which host, which page; how large, how slow, how often."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from brainq.access import Caller, Tokens, Verb
+from brainq.errors import SetupError
+from brainq.http.verbs import VERBS
+from brainq.http.who import LOCAL, who_asks
+from brainq.settings import load_settings
+from tests.integration.http.conftest import given
+from tests.integration.http.test_turns import problem, submit
+from tests.support.gateways import GatewayThread
+from tests.support.pump import Pump
+from tests.support.wait import wait_until
+
+Gateways = Callable[..., GatewayThread]
+
+
+def token(pump: Pump, name: str, sessions: str, *verbs: Verb) -> dict[str, str]:
+    made = Tokens(pump.wiring.store).create(name, [sessions], verbs or tuple(Verb))
+    return {"Authorization": f"Bearer {made.text}"}
+
+
+def test_once_a_token_was_made_everybody_brings_one(gateways: Gateways, pump: Pump) -> None:
+    headers = token(pump, "web", "*")
+    gateway = gateways()
+    for wrong in (
+        {},
+        {"Authorization": "Bearer bq_000000000000_" + "x" * 43},
+        {"Authorization": "Basic eDp5"},
+    ):
+        told = gateway.http.get("/v1/approvals", headers=wrong)
+        problem(told, 401, "unauthorized")
+        assert told.headers["www-authenticate"] == "Bearer"
+    assert gateway.http.get("/v1/approvals", headers=headers).json() == {"approvals": []}
+    for open_path in ("/healthz", "/readyz", "/v1/openapi.json"):
+        assert gateway.http.get(open_path).status_code == 200
+
+
+def test_a_token_that_is_shown_is_checked_also_where_none_is_asked_for(gateway: GatewayThread) -> None:
+    wrong = {"Authorization": "Bearer nobody"}
+    problem(gateway.http.get("/v1/approvals", headers=wrong), 401, "unauthorized")
+    assert gateway.http.get("/v1/approvals").status_code == 200
+
+
+BODIES: Mapping[str, Any] = {
+    "POST /v1/turns": {"session_id": "acme:1", "user_message": "x"},
+    "POST /v1/turns/{turn_id}/input": {"text": "x"},
+    "POST /v1/approvals/{approval_id}/edit": {"arguments": {}},
+    "POST /v1/outside/{token}": {"result": 1},
+    "POST /v1/sessions/{session_id}/input": {"text": "x"},
+}
+
+
+def test_another_tenants_things_are_answered_as_things_that_are_not_there(
+    gateways: Gateways, pump: Pump
+) -> None:
+    """Every verb of the table, on what is acme's, by a token of another tenant that may do everything in its own."""
+    given.clear()
+    mine, theirs = token(pump, "acme", "acme:"), token(pump, "evil", "evil:")
+    gateway = gateways()
+    saving = {"session_id": "acme:1", "user_message": "save"}
+    turn_id = gateway.http.post("/v1/turns", json=saving, headers=mine).json()["turn_id"]
+    ordering = {"session_id": "acme:2", "user_message": "order"}
+    gateway.http.post("/v1/turns", json=ordering, headers=mine)
+    pump.drain()
+    names = {
+        "turn_id": turn_id,
+        "session_id": "acme:1",
+        "approval_id": f"{turn_id}-c1-0",
+        "token": given[0],
+        "client_message_id": "m1",
+        "hold_id": "h1",
+        "flag_id": "f1",
+    }
+    absent = {
+        **names,
+        "turn_id": "nobody",
+        "session_id": "evil:nobody",
+        "approval_id": "nobody-c1-0",
+        "token": given[0][:-3] + "AAA",
+    }
+    left = {"GET /v1/approvals"}
+
+    def ask(route: str, filled: Mapping[str, str], headers: Any) -> httpx.Response:
+        method, path = route.split(" ")
+        for name, value in filled.items():
+            path = path.replace(f"{{{name}}}", value)
+        return gateway.http.request(method, path, json=BODIES.get(route), headers=headers)
+
+    for route in sorted(set(VERBS) - left):
+        refused = ask(route, names, theirs)
+        assert refused.status_code == 404, f"{route}: {refused.text}"
+        if "session_id" not in route:
+            missing = ask(route, absent, theirs)
+            assert (refused.status_code, refused.content) == (missing.status_code, missing.content), route
+        problem(ask(route, names, {}), 401, "unauthorized")
+    listed = gateway.http.get("/v1/approvals", headers=theirs).json()
+    assert listed == {"approvals": []}
+    problem(gateway.http.get("/v1/approvals?session=acme:1", headers=theirs), 404, "not-found")
+    assert len(gateway.http.get("/v1/approvals", headers=mine).json()["approvals"]) == 1
+    assert gateway.http.get(f"/v1/turns/{turn_id}", headers=mine).json()["state"] == "parked"
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+def test_a_token_of_one_verb_may_do_that_alone(gateways: Gateways, pump: Pump, verb: Verb) -> None:
+    headers = token(pump, "acme", "acme:", verb)
+    gateway = gateways()
+    for route, needed in VERBS.items():
+        method, path = route.split(" ")
+        for name in ("turn_id", "client_message_id", "hold_id", "flag_id", "token"):
+            path = path.replace(f"{{{name}}}", "nobody")
+        path = path.replace("{approval_id}", "nobody-c1-0").replace("{session_id}", "acme:1")
+        answer = gateway.http.request(method, path, json=BODIES.get(route), headers=headers)
+        if needed is not verb:
+            problem(answer, 403, "forbidden")
+        elif route != "POST /v1/sessions/{session_id}/input":  # it may begin a turn
+            assert answer.status_code not in (401, 403), route
+    steering = {"session_id": "acme:1", "user_message": "x", "on_busy": "replace"}
+    problem(gateway.http.post("/v1/turns", json=steering, headers=headers), 403, "forbidden")
+
+
+def test_two_tenants_may_use_one_key(gateways: Gateways, pump: Pump) -> None:
+    gateway = gateways()
+    made: list[str] = []
+    for name in ("acme", "evil"):
+        headers = token(pump, name, f"{name}:") | {"Idempotency-Key": "order-1"}
+        body = {"session_id": f"{name}:1", "user_message": "hello"}
+        first, again = (gateway.http.post("/v1/turns", json=body, headers=headers).json() for _ in range(2))
+        assert first["created"]
+        assert again["turn_id"] == first["turn_id"]
+        made.append(first["turn_id"])
+    assert len(set(made)) == 2
+
+
+HOOK = """
+from brainq.access import Caller, Verb
+
+def authenticate(headers):
+    user = headers.get("x-user")
+    return Caller(user, (user + ":",), frozenset({Verb.READ, Verb.SUBMIT})) if user else None
+
+async def later(headers):
+    return authenticate(headers)
+
+def odd(headers):
+    return "ann"
+"""
+
+
+def test_an_app_may_say_itself_who_asks(
+    gateways: Gateways, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_auth.py").write_text(HOOK)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("authenticate", "later"):
+        gateway = gateways(auth=f"own_auth:{name}")
+        body = {"session_id": "ann:1", "user_message": "x"}
+        problem(gateway.http.post("/v1/turns", json=body), 401, "unauthorized")
+        assert gateway.http.post("/v1/turns", json=body, headers={"X-User": "ann"}).status_code == 202
+        problem(gateway.http.post("/v1/turns", json=body, headers={"X-User": "bob"}), 404, "not-found")
+    broken = gateways(auth="own_auth:odd")
+    problem(broken.http.get("/v1/approvals"), 500, "bug")
+    sys.modules.pop("own_auth", None)
+
+
+def test_a_hook_that_is_not_there_is_named(pump: Pump) -> None:
+    tokens = Tokens(pump.wiring.store)
+    for hook in ("nowhere:authenticate", "json:nothing", "json:__name__"):
+        with pytest.raises(SetupError, match="BRAINQ_HTTP_AUTH"):
+            who_asks(pump.settings.model_copy(update={"http_auth": hook}), tokens)
+    with pytest.raises(SetupError, match="BRAINQ_HTTP_AUTH"):
+        load_settings(http_auth="a function")
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:80", "", "localhost.x"]
+)
+def test_a_name_that_is_not_this_machines_is_not_served(gateway: GatewayThread, host: str) -> None:
+    problem(gateway.http.get("/v1/approvals", headers={"Host": host}), 421, "wrong-host")
+
+
+def test_names_of_this_machine_are_served(gateway: GatewayThread) -> None:
+    for host in ("localhost", "localhost:8321", "127.0.0.1", "[::1]:8321"):
+        assert gateway.http.get("/v1/approvals", headers={"Host": host}).status_code == 200
+
+
+def test_the_operator_names_hosts_and_origins(gateways: Gateways) -> None:
+    gateway = gateways(hosts="turns.example", cors="https://shop.example, http://localhost:3000")
+    host = {"Host": "turns.example"}
+    assert gateway.http.get("/v1/approvals", headers=host).status_code == 200
+    problem(gateway.http.get("/v1/approvals"), 421, "wrong-host")
+    asked = {**host, "Origin": "https://shop.example"}
+    answer = gateway.http.get("/v1/approvals", headers=asked)
+    assert answer.headers["access-control-allow-origin"] == "https://shop.example"
+    preflight = {
+        **asked,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "idempotency-key, content-type, authorization",
+    }
+    assert gateway.http.options("/v1/turns", headers=preflight).status_code == 200
+    with pytest.raises(SetupError, match="BRAINQ_HTTP_CORS"):
+        load_settings(http_cors="shop.example")
+
+
+def test_another_sites_page_may_not_ask(gateway: GatewayThread, pump: Pump) -> None:
+    turn_id = submit(gateway)
+    foreign = {"Origin": "https://evil.example"}
+    answer = gateway.http.post(f"/v1/turns/{turn_id}/cancel", headers=foreign)
+    problem(answer, 403, "foreign-origin")
+    assert "access-control-allow-origin" not in answer.headers
+    problem(
+        gateway.http.post(f"/v1/turns/{turn_id}/cancel", headers={"Origin": "null"}), 403, "foreign-origin"
+    )
+    assert gateway.http.get(f"/v1/turns/{turn_id}").json()["snapshot"]["cancel_requested"] is False
+    own = {"Origin": gateway.url}
+    assert gateway.http.get(f"/v1/turns/{turn_id}", headers=own).status_code == 200
+
+
+def test_a_body_that_is_too_large_is_refused_whether_it_says_so_or_not(gateways: Gateways) -> None:
+    gateway = gateways(body_bytes=2_000)
+    large = json.dumps({"session_id": "s1", "user_message": "x" * 3_000}).encode()
+    as_json = {"Content-Type": "application/json"}
+    problem(gateway.http.post("/v1/turns", content=large, headers=as_json), 413, "body-too-large")
+
+    def pieces() -> Any:
+        yield from (large[at : at + 500] for at in range(0, len(large), 500))
+
+    problem(gateway.http.post("/v1/turns", content=pieces(), headers=as_json), 413, "body-too-large")
+    fitting = {"session_id": "s1", "user_message": "x" * 1_000}
+    assert gateway.http.post("/v1/turns", json=fitting).status_code == 202
+
+
+def _connect(gateway: GatewayThread, **options: int) -> socket.socket:
+    connection = socket.socket()
+    for name, value in options.items():
+        connection.setsockopt(socket.SOL_SOCKET, getattr(socket, name), value)
+    connection.settimeout(30)
+    connection.connect(("127.0.0.1", gateway.settings.http_port))
+    return connection
+
+
+def test_a_slow_sender_is_cut_off(gateways: Gateways) -> None:
+    gateway = gateways(slow_s=0.3)
+    head = f"POST /v1/turns HTTP/1.1\r\nHost: 127.0.0.1:{gateway.settings.http_port}\r\n"
+    with _connect(gateway) as of_head:
+        of_head.sendall(head.encode())
+        assert _is_cut_off(of_head)
+    with _connect(gateway) as of_body:
+        of_body.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{{".encode())
+        answer = b""
+        while piece := of_body.recv(65536):
+            answer += piece
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b"body-too-slow" in answer
+    with _connect(gateway) as of_second:
+        of_second.sendall(
+            f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{gateway.settings.http_port}\r\n\r\n".encode()
+        )
+        assert of_second.recv(65536).startswith(b"HTTP/1.1 200 ")
+        of_second.sendall(b"GET /hea")
+        assert _is_cut_off(of_second)
+
+
+def _is_cut_off(connection: socket.socket) -> bool:
+    try:
+        while connection.recv(65536):
+            pass
+    except ConnectionResetError:
+        pass
+    return True  # else the socket's own timeout raises
+
+
+def test_a_slow_reader_is_cut_off_and_holds_up_nobody(gateways: Gateways, pump: Pump) -> None:
+    gateway = gateways(slow_s=0.5)
+    turn_id = submit(gateway, "x" * 400_000)
+    pump.finish(pump.client.handle(turn_id))
+    with _connect(gateway, SO_RCVBUF=4096) as slow:
+        slow.sendall(f"GET /v1/turns/{turn_id}/transcript HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode() * 8)
+        wait_until(lambda: slow.recv(100), "it answers")
+        assert gateway.http.get("/healthz").status_code == 200
+        server = gateway.server
+        assert server is not None
+        # One connection is the test's own client, which is kept alive.
+        wait_until(lambda: len(server.server_state.connections) <= 1, "the reader is cut off")
+
+
+def test_a_caller_that_asks_too_often_waits(gateways: Gateways, pump: Pump) -> None:
+    busy, calm = token(pump, "busy", "*"), token(pump, "calm", "*")
+    gateway = gateways(requests_s=0.5)  # five at once
+    statuses = [gateway.http.get("/v1/approvals", headers=busy).status_code for _ in range(6)]
+    assert statuses == [200] * 5 + [429]
+    told = gateway.http.get("/v1/approvals", headers=busy)
+    problem(told, 429, "too-many-requests")
+    assert 1 <= int(told.headers["retry-after"]) <= 2
+    assert gateway.http.get("/v1/approvals", headers=calm).status_code == 200
+    guesses = [gateway.http.get("/v1/approvals").status_code for _ in range(6)]
+    assert guesses == [401] * 5 + [429], "guessing is bounded by address"
+    assert gateway.http.get("/healthz").status_code == 200
+
+
+def test_open_streams_are_bounded_for_each_and_for_all(gateways: Gateways, pump: Pump) -> None:
+    one, two = token(pump, "one", "*"), token(pump, "two", "*")
+    gateway = gateways(streams=2, streams_a_caller=1)
+    body = {"session_id": "s1", "user_message": "look"}
+    turn_id = gateway.http.post("/v1/turns", json=body, headers=one).json()["turn_id"]
+    url = f"/v1/turns/{turn_id}/events"
+    with gateway.http.stream("GET", url, headers=one):
+        told = gateway.http.get(url, headers=one)
+        problem(told, 429, "too-many-streams")
+        assert told.headers["retry-after"]
+        waits = {**one, "Prefer": "wait=5"}
+        problem(gateway.http.get(f"/v1/turns/{turn_id}/result", headers=waits), 429, "too-many-streams")
+        with gateway.http.stream("GET", url, headers=two):
+            three = token(pump, "three", "*")
+            full = gateway.http.get(url, headers=three)
+            problem(full, 503, "streams-full")
+            assert full.headers["retry-after"]
+    wait_until(lambda: len(gateway.gateway.streams) == 0, "their places are free")
+    problem(gateway.http.get("/v1/turns/nobody/events", headers=one), 404, "not-found")
+    assert len(gateway.gateway.streams) == 0
+
+
+def test_a_bug_is_told_by_an_id_that_the_log_has_and_by_nothing_else(
+    gateway: GatewayThread, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the password is hunter2")
+
+    monkeypatch.setattr(gateway.gateway.client, "approvals", broken)
+    with caplog.at_level("ERROR", logger="brainq"):
+        told = problem(gateway.http.get("/v1/approvals"), 500, "bug")
+    assert told["problem_id"] in caplog.text
+    assert "RuntimeError" in caplog.text
+    assert "hunter2" not in caplog.text + json.dumps(told)
+
+
+def test_redis_that_is_away_is_told_with_the_key_to_ask_again(
+    gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from brainq.errors import Unreachable
+
+    gateway = gateways()
+
+    async def away(*_: Any, **__: Any) -> None:
+        raise Unreachable("Redis does not answer", request_key="derived")
+
+    monkeypatch.setattr(gateway.gateway.client, "submit", away)
+    body = {"session_id": "s1", "user_message": "x"}
+    answer = gateway.http.post("/v1/turns", json=body, headers={"Idempotency-Key": "order-9"})
+    assert problem(answer, 503, "unreachable")["request_key"] == "order-9"
+    assert answer.headers["retry-after"]
+    unnamed = gateway.http.post("/v1/turns", json=body)
+    assert problem(unnamed, 503, "unreachable")["request_key"] not in ("", "derived")
+    monkeypatch.setattr(gateway.gateway.client, "ping", away)
+    assert gateway.http.get("/healthz").status_code == 200
+    problem(gateway.http.get("/readyz"), 503, "unreachable")
+
+
+def test_the_local_caller_may_do_everything() -> None:
+    assert Caller("local", ("*",), frozenset(Verb)) == LOCAL

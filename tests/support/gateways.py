@@ -1,0 +1,117 @@
+"""Gateways for tests: real uvicorn on a real socket, in a thread of this process or in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from brainq.access import Tokens
+from brainq.brain import Brain
+from brainq.devserver.probe import free_port
+from brainq.http.serving import Server, make_gateway
+from brainq.http.who import who_asks
+from brainq.settings import Settings
+from brainq.store.store import Store
+
+ROOT = Path(__file__).parents[2]
+
+
+class GatewayThread:
+    """A gateway in a thread; `http` asks it. Settings of the gateway come without their `http_`."""
+
+    def __init__(self, settings: Settings, brain: Brain, **given: Any) -> None:
+        ours = {f"http_{name}": value for name, value in given.items()}
+        self.settings = settings.model_copy(update={"http_port": free_port(), **ours})
+        self.url = f"http://127.0.0.1:{self.settings.http_port}"
+        self.http = httpx.Client(base_url=self.url, timeout=30)
+        self._brain = brain
+        self._is_ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gateway")
+        self.server: Server | None = None
+        self.failure: BaseException | None = None
+
+    def _run(self) -> None:
+        try:
+            with Store.open(self.settings.sql_url.get_secret_value()) as store:
+                who = who_asks(self.settings, Tokens(store))
+                gateway = make_gateway(self.settings, self._brain, who)
+                self.gateway = gateway
+                self.server = Server(gateway, self._is_ready.set)
+                asyncio.run(self.server.serve())
+        except BaseException as failure:
+            self.failure = failure
+        finally:
+            self._is_ready.set()
+
+    def start(self) -> Self:
+        self._thread.start()
+        assert self._is_ready.wait(60)
+        assert self.failure is None, self.failure
+        return self
+
+    def stop(self) -> None:
+        """Stop as SIGTERM does."""
+        if self.server is not None:
+            self.server.should_exit = True
+
+    def stopped(self) -> None:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        assert self.failure is None, self.failure
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.http.close()
+        self.stop()
+        self.stopped()
+
+
+class GatewayProcess:
+    """A gateway as `brainq serve` leaves it: a process that takes all it is told from the environment."""
+
+    def __init__(self, directory: Path, environment: dict[str, str]) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = directory / f"gateway-{self.port}.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "brainq.workers.gateway"],
+                cwd=ROOT,
+                env={**os.environ, **environment, "BRAINQ_HTTP_PORT": str(self.port)},
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        self.said = self.process.stdout.readline()
+        assert self.said, self.log.read_text()
+
+    def kill(self) -> None:
+        """SIGKILL it, and see that this is what it died of."""
+        self.process.kill()
+        assert self.process.wait(30) == -signal.SIGKILL
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(30)
+        if self.process.stdout is not None:
+            self.process.stdout.close()

@@ -1,0 +1,195 @@
+"""The gateway's small parts: the table of verbs, problems, rate, places, `Prefer`, who may listen where."""
+
+from __future__ import annotations
+
+from typing import Any, get_type_hints
+
+import pytest
+from fastapi.routing import APIRoute
+
+from brainq import errors
+from brainq.access import Caller, Verb
+from brainq.client.options import SubmitOptions
+from brainq.contracts.turn import LimitsOverride
+from brainq.error_kinds import ERROR_KINDS, ErrorKind, kind_of
+from brainq.errors import BrainqError, InvalidInput, SessionBusy, SetupError, TurnNotFound, Unreachable
+from brainq.http.app import COMMON, ROUTERS
+from brainq.http.approvals import decider
+from brainq.http.bodies import SubmitBody, TurnLimits
+from brainq.http.gateway import Asker
+from brainq.http.problems import REFUSALS, Refused, answer_of, problem_of
+from brainq.http.rate import BURST_S, MOST_KEPT, Rate
+from brainq.http.streams import Streams
+from brainq.http.verbs import VERBS
+from brainq.http.waiting import wished
+from brainq.http.who import LOCAL, Who, is_loopback, require_loopback
+
+
+def routes() -> set[str]:
+    return {
+        f"{method} {route.path_format}"
+        for router in ROUTERS
+        for route in router.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+    }
+
+
+def test_every_route_names_its_verb_and_every_verb_a_route() -> None:
+    assert routes() == set(VERBS)
+    assert {Verb.READ} == {verb for route, verb in VERBS.items() if route.startswith("GET ")}
+    assert all(verb is not Verb.READ for route, verb in VERBS.items() if not route.startswith("GET "))
+
+
+def test_a_submit_takes_what_the_client_takes() -> None:
+    # The key is a header, and what a turn is called is brainq's to say: an id that is taken would tell of another's.
+    ours = set(SubmitBody.model_fields) - {"session_id", "user_message"}
+    assert ours == set(get_type_hints(SubmitOptions)) - {"request_key", "turn_id"}
+    assert set(TurnLimits.model_fields) == set(LimitsOverride.model_fields)
+
+
+def test_every_error_of_brainq_has_a_kind_of_its_own() -> None:
+    own = {
+        error for error in vars(errors).values() if isinstance(error, type) and issubclass(error, BrainqError)
+    }
+    assert own == set(ERROR_KINDS)
+    words = [kind.word for kind in (*ERROR_KINDS.values(), *REFUSALS.values())]
+    assert len(words) == len(set(words))
+    told = {kind.status for kind in (*ERROR_KINDS.values(), *REFUSALS.values())}
+    assert told - set(COMMON) == {409, 410}
+
+
+@pytest.mark.parametrize("kind", [*ERROR_KINDS.values(), *REFUSALS.values()], ids=lambda kind: kind.word)
+def test_what_may_work_later_says_when(kind: ErrorKind) -> None:
+    if kind.status in (429, 503):
+        assert kind.retry_after_s
+
+
+def test_an_error_without_a_kind_is_told_as_the_nearest_above() -> None:
+    class Odd(errors.StaleTurn):
+        pass
+
+    assert kind_of(Odd("a", "b")) is ERROR_KINDS[errors.StaleTurn]
+
+
+def test_a_problem_names_the_field_and_what_to_send_again() -> None:
+    told = problem_of(InvalidInput("limits.max_steps", "too many; use 3"))
+    assert (told.type, told.status, told.field) == (
+        "urn:brainq:problem:invalid-input",
+        422,
+        "limits.max_steps",
+    )
+    assert told.detail == "limits.max_steps: too many; use 3"
+    away = answer_of(Unreachable("Redis at 10.0.0.7 is away", request_key="k1"))
+    assert away.headers["retry-after"]
+    assert away.headers["content-type"] == "application/problem+json"
+    assert b'"request_key":"k1"' in away.body
+    assert b"10.0.0.7" not in away.body
+    assert problem_of(SessionBusy("s1", "turn-1")).live_turn_id == "turn-1"
+    assert "secret" not in problem_of(SetupError("BRAINQ_SQL_URL: secret")).detail
+
+
+def test_what_is_not_there_and_what_is_anothers_are_told_alike() -> None:
+    bodies = {answer_of(TurnNotFound(why)).body for why in ("no turn 'a' in SQL", "not the caller's")}
+    assert len(bodies) == 1
+
+
+def test_a_refusal_may_say_its_own_time() -> None:
+    assert answer_of(Refused("too-many-requests", "slowly", retry_after_s=7)).headers["retry-after"] == "7"
+    assert answer_of(Refused("unauthorized", "who?")).headers["www-authenticate"] == "Bearer"
+
+
+def test_a_rate_grants_a_burst_then_as_much_as_time_gives() -> None:
+    now = [0.0]
+    rate = Rate(2, lambda: now[0])
+    most = int(2 * BURST_S)
+    assert [rate.take("a") for _ in range(most)] == [0.0] * most
+    assert rate.take("a") == pytest.approx(0.5)
+    assert rate.take("b") == 0.0, "each has his own"
+    now[0] += 0.5
+    assert rate.take("a") == 0.0
+    assert rate.take("a") > 0
+
+
+def test_a_rate_keeps_only_those_that_asked_last() -> None:
+    rate = Rate(0.1, lambda: 0.0)
+    assert rate.take("first") == 0.0
+    assert rate.take("first") > 0
+    for number in range(MOST_KEPT):
+        rate.take(str(number))
+    assert rate.take("first") == 0.0
+
+
+async def _places() -> None:
+    streams = Streams(most=3, most_a_caller=2)
+    first, second = streams.enter("a"), streams.enter("a")
+    with pytest.raises(Refused) as of_caller:
+        streams.enter("a")
+    with streams.enter("b"), pytest.raises(Refused) as of_all:
+        streams.enter("c")
+    assert (of_caller.value.kind.word, of_all.value.kind.word) == ("too-many-streams", "streams-full")
+    first.leave()
+    first.leave()
+    assert len(streams) == 1
+    streams.stop()
+    assert second.stopping.is_set()
+    with pytest.raises(Refused) as stopping:
+        streams.enter("a")
+    assert stopping.value.kind.word == "stopping"
+
+
+def test_places_are_counted_for_each_and_for_all() -> None:
+    import asyncio
+
+    asyncio.run(_places())
+
+
+@pytest.mark.parametrize(
+    ("prefer", "wait_s"),
+    [
+        ("", 0),
+        ("wait=10", 10),
+        ("respond-async, wait=10", 10),
+        ("WAIT = 10; foo", 10),
+        ('wait="7"', 7),
+        ("wait=1000", 60),
+        ("wait=-1", 0),
+        ("wait=ten", 0),
+        ("wait", 0),
+        ("return=minimal", 0),
+        ('x="wait=5"', 0),
+        ("await=5", 0),
+    ],
+)
+def test_a_wish_to_wait_is_read_and_bounded(prefer: str, wait_s: float) -> None:
+    assert wished(prefer, 60.0) == wait_s
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost", "LOCALHOST"])
+def test_loopback_is_known(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host", ["0.0.0.0", "::", "10.0.0.1", "localhost.evil.example", "", "127.0.0.1.evil"]
+)
+def test_nothing_else_is_loopback(host: str) -> None:
+    assert not is_loopback(host)
+
+
+async def _nobody(headers: Any) -> None:
+    return None
+
+
+def test_a_gateway_that_asks_nobody_listens_on_loopback_alone() -> None:
+    require_loopback(Who(_nobody, True, ""), "127.0.0.1")
+    require_loopback(Who(_nobody, False, ""), "0.0.0.0")
+    with pytest.raises(SetupError, match="brainq token create"):
+        require_loopback(Who(_nobody, True, ""), "0.0.0.0")
+
+
+def test_the_record_says_which_caller_decided() -> None:
+    caller = Caller("acme-web", ("acme:",), frozenset({Verb.DECIDE}))
+    assert decider(Asker(caller, Verb.DECIDE), "ann") == "acme-web: ann"
+    assert decider(Asker(caller, Verb.DECIDE), "") == "acme-web"
+    assert decider(Asker(LOCAL, Verb.DECIDE), "ann") == "ann"
