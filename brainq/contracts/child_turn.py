@@ -10,7 +10,8 @@ from typing import Any
 class ChildTurn:
     """The call parks until a turn in another session has ended; that turn's answer is the call's result.
 
-    session_id   of the child; another one than the parent's. None: a new session, named after the call
+    session_id   of the child; another one than the parent's. None: a new session, named after the call,
+                 with the parent's prefix: `acme:42` has children in `acme:ch-...`
     message      the child's user message
     options      more fields of the TurnRequest: model, system_prompt, limits, metadata, ...
     timeout_s    how long to wait for it at most, its waiting in its session's queue included

@@ -44,6 +44,17 @@ def first_beyond(prefix: str) -> str:
     return prefix.removesuffix(BOUNDARY) + _NEXT
 
 
+def beside(session_id: str, name: str) -> str:
+    """A session called `name` that whoever sees this one sees, too: `acme:eu:7` and `ch-1` are `acme:eu:ch-1`.
+
+    Where that is too long for an id the prefix is shortened, so that fewer see it and never more.
+    """
+    prefix = session_id[: session_id.rfind(BOUNDARY) + 1]
+    while prefix and len(prefix) + len(name) > MAX_ID_LENGTH:
+        prefix = prefix[: prefix.rfind(BOUNDARY, 0, -1) + 1]
+    return prefix + name
+
+
 def _check_prefix(field: str, value: object) -> str:
     if value == ALL:
         return ALL

@@ -14,6 +14,7 @@ from brainq.contracts.ids import CHILD
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolFailure, ToolSuccess
 from brainq.contracts.parts import Children
+from brainq.contracts.session_prefix import beside
 from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
@@ -161,7 +162,7 @@ class ChildDesk:
         fields: dict[str, Any] = {
             **child.options,
             "turn_id": turn_id,
-            "session_id": child.session_id or turn_id,
+            "session_id": child.session_id or beside(claim.session_id, turn_id),
             "user_message": child.message,
             "parent": ParentCall(
                 session_id=claim.session_id, turn_id=claim.turn_id, call_id=claim.call_id, depth=depth

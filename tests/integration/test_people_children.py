@@ -109,6 +109,10 @@ def test_the_childs_answer_is_the_calls_result_and_is_paid_for(pumps: Pumps, eff
     assert family.results(handle) == ["answer to leaf"]
     child = child_of(pump, handle)
     assert child.session_id == child.turn_id, "a session of its own"
+    tenants = pump.submit("acme:eu:7", "ask:leaf")
+    pump.finish(tenants)
+    theirs = child_of(pump, tenants)
+    assert theirs.session_id == f"acme:eu:{theirs.turn_id}", "whoever sees the parent sees it"
     assert pump.finish(child).input_tokens == 100
     assert (result.input_tokens, result.output_tokens) == (300, 30)
     assert [(s.kind, s.step, s.input_tokens) for s in result.spends] == [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brainq.access import EVERYTHING, Caller, Verb, may, own_request_key
 from brainq.contracts.ids import check_id
-from brainq.contracts.session_prefix import check_prefixes, first_beyond, is_within
+from brainq.contracts.session_prefix import beside, check_prefixes, first_beyond, is_within
 from brainq.errors import InvalidInput
 
 SEGMENT = st.text("aAbz19._@+=-", min_size=1, max_size=4).map(lambda text: "a" + text)
@@ -73,6 +73,24 @@ def test_a_prefix_that_is_taken_is_the_beginning_of_sessions(value: str) -> None
 )
 def test_look_alikes_are_others(session: str | None, allowed: bool) -> None:
     assert may(caller("acme:"), Verb.READ, session) is allowed
+
+
+@given(SESSION, st.text("ab", min_size=1, max_size=27), st.lists(PREFIX, min_size=1, max_size=3))
+def test_who_sees_what_is_beside_a_session_sees_the_session(
+    session: str, name: str, prefixes: list[str]
+) -> None:
+    assert is_within(prefixes, beside(session, name)) == is_within(prefixes, session)
+
+
+def test_what_is_beside_a_session_is_an_id_and_never_anybody_elses() -> None:
+    name = "c" * 27
+    assert beside("acme:eu:7", "x") == "acme:eu:x"
+    assert beside("s1", "x") == "x"
+    for session in ("acme:" + "e" * 120 + ":1", "acme:" + "e" * 123, "a" * 126 + ":1"):
+        other = beside(session, name)
+        assert check_id("session_id", other) == other
+        assert session.startswith(other.removesuffix(name))
+        assert other == name or other.removesuffix(name).endswith(":")
 
 
 def test_all_is_all_but_no_session() -> None:
