@@ -33,7 +33,11 @@ def test_two_calls_never_share_one(turn: str, call: str, other_turn: str, other_
     assert is_one == ((turn, call) == (other_turn, other_call))
 
 
-@pytest.mark.parametrize("turn", [new_turn_id(), child_turn_id("t", "c1-0"), bounced_turn_id("s", "m")])
+@pytest.mark.parametrize(
+    "turn",
+    [new_turn_id(), child_turn_id("t", "c1-0"), bounced_turn_id("s", "m")],
+    ids=["submitted", "child", "bounced"],
+)
 def test_those_of_turns_that_brainq_named_are_short(turn: str) -> None:
     assert len(full_call_id(turn, call_id(10_000, 127))) <= 40
 
