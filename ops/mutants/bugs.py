@@ -355,4 +355,27 @@ BUGS = (
         "",
         ("tests/integration/test_people_brakes.py",),
     ),
+    Bug(
+        "a turn that is followed while the read of the others blocks is not read until the block ends",
+        "brainq/state/stream_reader.py",
+        "if self._is_reading and not self._is_waking:",
+        "if False:",
+        (
+            "tests/integration/test_stream_reader.py::test_a_stream_is_added_and_removed_while_the_read_blocks",
+        ),
+    ),
+    Bug(
+        "one that begins to follow while a read is under way misses what is before its events",
+        "brainq/state/follower.py",
+        " or self.after < asked_after",
+        "",
+        ("tests/unit/state/test_follower.py",),
+    ),
+    Bug(
+        "a slow reader's events pile up",
+        "brainq/state/follower.py",
+        "if len(self._buffer) + len(new) > MOST_BUFFERED:",
+        "if False:",
+        ("tests/unit/state/test_follower.py", "tests/integration/test_stream_reader.py"),
+    ),
 )

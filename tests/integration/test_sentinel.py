@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,12 +17,14 @@ from brainq.errors import SetupError, Unreachable
 from brainq.preflight import check_redis
 from brainq.sentinel import sentinels_of
 from brainq.settings import load_settings
+from brainq.state.connection import make_client
 from brainq.wiring import Wiring
 from tests.integration.broker.worker import listening_app, running, settings_for
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump, sqlite_url
 from tests.support.sentinels import MASTER, SentinelDeployment
+from tests.support.streams import KEYS, reading, take, until
 from tests.support.wait import wait_until
 
 
@@ -72,6 +76,42 @@ def test_turns_and_doorbells_go_on_after_a_failover(
             wait_until(lambda: len(heard.bells) == 2, "and so did the worker", 60)
         result = pump.finish(pump.submit("s1", script([("write", {"name": "w"})], final="after")), 30)
     assert result.text == "after"
+
+
+@pytest.mark.full
+def test_streams_are_followed_through_a_failover(deployment: SentinelDeployment, tmp_path: Path) -> None:
+    """The reader finds the new primary, and nothing is lost or doubled."""
+
+    async def follow() -> list[int]:
+        async with reading(deployment.url, patience_s=30.0) as reader:
+            follower = reader.follow("s1", "t1", 0)
+            seen = await take(follower, 3)
+            waiting = asyncio.create_task(take(follower, 3, wait_s=60.0))
+            await until(lambda: reader.streams == 1, "it waits")
+            await asyncio.to_thread(deployment.fail_over)
+            await asyncio.to_thread(tell, 4, 5, 6)
+            return seen + await waiting
+
+    client, events = make_client(deployment.url), KEYS.turn("s1", "t1") + ":events"
+
+    def tell(*numbers: int) -> None:
+        for number in numbers:
+            wait_until(partial(written, number), f"event {number} is written", 30)
+
+    def written(number: int) -> bool:
+        try:
+            client.xadd(events, {"kind": "budget", "at": 1, "data": "{}"}, f"{number}-0")
+        except redis.RedisError:
+            return False
+        return True
+
+    try:
+        client.hset(KEYS.turn("s1", "t1"), "state", "active")
+        tell(1, 2, 3)
+        assert client.wait(1, 30_000) == 1  # the replica has them before it becomes the primary
+        assert asyncio.run(follow()) == [1, 2, 3, 4, 5, 6]
+    finally:
+        client.close()
 
 
 def test_redis_cluster_is_refused_with_a_sentence(tmp_path: Path) -> None:
