@@ -166,9 +166,8 @@ class StreamReader:
         if self._is_reading and not self._is_waking:
             self._is_waking = self._has_woken = True
             # One that gets lost costs what is left of the block: two seconds at most.
-            self._asks.tell(
-                ("XADD", self._wake_key, "MAXLEN", 1, "*", "w", ""), ("EXPIRE", self._wake_key, WAKE_KEPT_S)
-            )
+            add = ("XADD", self._wake_key, "MAXLEN", 1, "*", "w", "")
+            self._asks.tell(("MULTI",), add, ("EXPIRE", self._wake_key, WAKE_KEPT_S), ("EXEC",))
 
     async def _run(self) -> None:
         task = asyncio.current_task()

@@ -94,6 +94,8 @@ def test_a_stream_is_added_and_removed_while_the_read_blocks(
                 new.part()
                 assert reader.streams == 1
                 new = reader.follow(SESSION, "new", number)
+            (own,) = [key for key in redis_server.keys() if "wake" in key]  # noqa: SIM118 - a command
+            assert 0 < int(redis_server.command("TTL", own)[0]) <= stream_reader.WAKE_KEPT_S
             tellers.tell("idle")
             assert await waiting == [1]
             await until(lambda: blocked(redis_server), "it blocks")
