@@ -252,3 +252,41 @@ def test_a_turn_that_is_not_recorded_yet_outlives_the_next_ones_compaction(pumps
 
 def events_so_far(handle: TurnHandle) -> list[TurnEvent]:
     return handle.next_events(0, wait_s=0)[0]
+
+
+@pytest.mark.parametrize(("read", "after"), [("said", 0), ("page", 0), ("page", 4), ("count", 1)])
+def test_a_compaction_in_the_middle_of_a_read_hides_nothing(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch, read: str, after: int
+) -> None:
+    pump = pumps(shop(script(*WALK, says("Done.")), limits=SMALL))
+    tried = pump.submit("s0", "Where is the lamp?")
+    bells = 0
+    while not any(event.kind == "compaction" for event in events_so_far(tried)):
+        answer_next(pump)
+        bells += 1
+    pump.finish(tried)
+
+    handle = pump.submit("s1", "Where is the lamp?")
+    for _ in range(bells - 1):
+        answer_next(pump)
+    whole = handle.transcript()
+    wiring = pump.client.wiring
+    reads: Any = wiring.state.transcripts if read == "said" else wiring.store.transcripts
+    asked = getattr(type(reads), read)
+
+    def compacts_first(self: Any, *given: Any) -> Any:
+        monkeypatch.setattr(type(reads), read, asked)
+        answer_next(pump)
+        return asked(self, *given)
+
+    monkeypatch.setattr(type(reads), read, compacts_first)
+    found = handle.transcript(after=after)
+    assert any(event.kind == "compaction" for event in events_so_far(handle))
+    assert found[: len(whole) - after] == whole[after:]
+    assert wiring.store.transcripts.count(handle.turn_id) > 0
+
+
+def answer_next(pump: Pump) -> None:
+    bell = pump.take("brainq.turns", "brainq.tools.read_only")
+    assert bell is not None
+    pump.answer(bell)

@@ -68,7 +68,10 @@ def test_it_stays_under_the_window_and_bounded_in_redis(pumps: Callable[..., Pum
     assert 5 < len(compactions) < STEPS / 4
     # About 4 bytes a token, and as much again for JSON and the list; uncompacted it is over 160 kB.
     assert most_bytes < 2 * 4 * MOST_TOKENS
-    kept = pump.wiring.store.transcripts.of(handle.turn_id)
+    kept = handle.transcript()
+    pages = [handle.transcript(limit=50, after=after) for after in range(0, len(kept), 50)]
+    assert kept == tuple(message for page in pages for message in page)
+    assert [call.result for call in handle.calls()] == [m.content for m in kept if m.role == "tool"]
     assert [message.call_id for message in kept if message.role == "tool"] == [
         f"c{n}-0" for n in range(1, STEPS)
     ]
