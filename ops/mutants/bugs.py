@@ -16,6 +16,7 @@ RESERVED = ("tests/integration/test_reserved.py",)
 PLAN = ("tests/unit/turn/planning/test_plan.py", "tests/unit/turn/planning/test_scheduler.py")
 RESCUE = ("tests/unit/upkeep/test_rescue.py",)
 REPORT = ("tests/unit/calls/test_report.py",)
+STATES = ("tests/integration/test_history_states.py",)
 RETRY = ("tests/unit/providers/test_retry.py",)
 
 BUGS = (
@@ -377,5 +378,26 @@ BUGS = (
         "if len(self._buffer) + len(new) > MOST_BUFFERED:",
         "if False:",
         ("tests/unit/state/test_follower.py", "tests/integration/test_stream_reader.py"),
+    ),
+    Bug(
+        "what ends a turn stands before what its last step read",
+        "brainq/turn/ending.py",
+        "marker(end.ending, turn_id, view.step + 1)",
+        "marker(end.ending, turn_id, view.step)",
+        STATES,
+    ),
+    Bug(
+        "a compaction in the middle of a read hides messages",
+        "brainq/client/history.py",
+        "if in_sql > after:",
+        "if False:",
+        STATES,
+    ),
+    Bug(
+        "results that a compaction shortened are shown once more",
+        "brainq/store/conversation.py",
+        "if last is None or places[at] > last]",
+        "if True]",
+        STATES,
     ),
 )
