@@ -50,6 +50,11 @@ class Caller:
         object.__setattr__(self, "verbs", check_verbs("verbs", self.verbs))
 
     @property
+    def counted_as(self) -> str:
+        """Under what its requests are counted: names are chosen, and two tenants may choose the same."""
+        return f"{self.name} of {' '.join(self.sessions)}"
+
+    @property
     def prefixes(self) -> tuple[str, ...] | None:
         """What lists are filtered by, as their `sessions`; None: no filter, the caller sees all."""
         return None if ALL in self.sessions else self.sessions

@@ -49,7 +49,7 @@ class Door:
         self._check_origin(headers)
         caller = await self._gateway.who.authenticate(dict(headers.items()))
         address = (scope.get("client") or ("",))[0]
-        wait_s = self._gateway.rate.take(f"caller {caller.name}" if caller else f"address {address}")
+        wait_s = self._gateway.rate.take(f"caller {caller.counted_as}" if caller else f"address {address}")
         if wait_s:
             raise Refused(
                 "too-many-requests",

@@ -147,7 +147,7 @@ async def events(
     ] = None,
 ) -> Response:
     """Follow a turn's events from any number on, to the final one."""
-    place = here.streams.enter(by.caller.name)
+    place = here.streams.enter(by.caller.counted_as)
     try:
         reading = await begin(handle, after if last_event_id is None else last_event_id)
         if reading is not None:
@@ -192,7 +192,7 @@ async def _result_or(
     wait_s = wished(prefer, here.settings.http_wait_s)
     if wait_s:
         headers["Preference-Applied"] = f"wait={wait_s:g}"
-        with here.streams.enter(by.caller.name) as place:
+        with here.streams.enter(by.caller.counted_as) as place:
             found = await result_within(handle, wait_s, place)
         if found is not None:
             return _json(found, headers=headers)

@@ -21,6 +21,17 @@ def test_the_pages_caller_may_what_it_says() -> None:
     assert not any(may(caller, Verb.READ, session) for session in ("acme2:1", "acme", "ACME:1"))
 
 
+def test_the_pages_own_check_knows_its_users_and_nobody_else() -> None:
+    names: dict[str, Any] = {}
+    exec(re.findall(r"```python\n(.*?)```", PAGE, re.S)[1], names)
+    ann = names["authenticate"]({"cookie": "session=good"})
+    assert (ann.name, ann.prefixes) == ("acme/ann", ("acme:ann:",))
+    assert may(ann, Verb.STEER, "acme:ann:1")
+    assert not may(ann, Verb.READ, "acme:anna:1")
+    assert not may(ann, Verb.DECIDE, "acme:ann:1")
+    assert names["authenticate"]({}) is None
+
+
 def test_every_verb_is_told_and_the_seconds_are_those_of_the_code() -> None:
     assert re.findall(r"^\| `(\w+)` \|", PAGE, re.M) == list(Verb)
     assert f"Within {KEPT_S:g} seconds" in PAGE
