@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ Post = Callable[[str, bytes, Mapping[str, str]], str]
 EVERY_S = 1.0
 LEASE_S = 60.0  # longer than a POST may take; who dies in the middle of one is found after it
 PLACES = 4
+GRACE_S = 4.0  # a worker waits no longer than 5 s for its threads
 
 
 @dataclass(eq=False, kw_only=True)
@@ -41,9 +43,11 @@ class WebhookSender:
     lease_s: float = LEASE_S
     places: int = PLACES
     max_tries: int = MAX_TRIES
+    grace_s: float = GRACE_S
 
     def run(self, stopping: threading.Event) -> None:
-        """Send until told to stop; then what is on its way is left to its lease."""
+        """Send until told to stop; then what is on its way has `grace_s` to end, and else is left to its lease."""
+        places: list[threading.Thread] = []
         for webhook in self.webhooks:
             outage = Outage(log, f"webhooks to {host_of(webhook.url)}")
             for _ in range(self.places):
@@ -51,7 +55,11 @@ class WebhookSender:
                     target=self._serve, args=(webhook, stopping, outage), name="webhook", daemon=True
                 )
                 place.start()
+                places.append(place)
         stopping.wait()
+        until = time.monotonic() + self.grace_s
+        for place in places:
+            place.join(max(0.0, until - time.monotonic()))
 
     def send_one(self, webhook: Webhook) -> bool:
         """Try what is due longest; False when nothing is."""

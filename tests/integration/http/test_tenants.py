@@ -105,6 +105,21 @@ def test_tokens_that_let_nobody_in_are_answered_alike(gateway: GatewayThread, pu
     assert len({answer.content for answer in answers[:5]}) == 1
 
 
+def test_no_token_is_in_a_log(gateway: GatewayThread, pump: Pump, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG"):
+        made = Tokens(pump.wiring.store).create("acme", ["acme:"], ["read"])
+        for given in (made.text, made.text[:-1] + "~", "bq_" + made.text):
+            gateway.http.get("/v1/approvals", headers={"Authorization": f"Bearer {given}"})
+            gateway.http.get(f"/v1/turns/{given}", headers={"Authorization": f"Bearer {made.text}"})
+    # The client's own lines have the paths that it asked for; so would uvicorn's access log, which is off.
+    assert gateway.server is not None
+    assert gateway.server.config.access_log is False
+    others = ("httpx", "httpcore", "uvicorn.access")
+    logged = "".join(line.getMessage() for line in caplog.records if not line.name.startswith(others))
+    assert "answered" in logged, "the gateway logs its answers"
+    assert made.text[16:-1] not in logged
+
+
 def test_while_sql_is_away_nobody_is_let_in(gateway: GatewayThread, pump: Pump) -> None:
     headers = token(pump, "acme", "acme:")
     with pump.wiring.store.engine.connect() as connection:

@@ -163,7 +163,7 @@ def test_a_webhook_that_hangs_holds_up_no_other(store: Store) -> None:
         plan(store, stuck.url, "t1", "t2", "t3")
         plan(store, well.url, "t1", "t2", "t3")
         webhooks = (*read_webhooks(stuck.setting()), *read_webhooks(well.setting()))
-        made = WebhookSender(webhooks=webhooks, rows=store.deliveries, places=2, every_s=0.05)
+        made = WebhookSender(webhooks=webhooks, rows=store.deliveries, places=2, every_s=0.05, grace_s=0)
         thread = threading.Thread(target=made.run, args=(stop,), daemon=True)
         thread.start()
         wait_until(lambda: len(stuck.received) == 2 and len(well.received) == 3, "both were tried")
@@ -181,6 +181,21 @@ def test_a_webhook_that_hangs_holds_up_no_other(store: Store) -> None:
             ),
             "all that was on its way has ended",
         )
+
+
+def test_what_is_on_its_way_ends_before_its_worker_does(store: Store) -> None:
+    stop = threading.Event()
+    with Receiver(lambda _: -1) as receiver:
+        plan(store, receiver.url, "t1")
+        made, _ = sender(store, receiver, places=1, every_s=0.05)
+        thread = threading.Thread(target=made.run, args=(stop,), daemon=True)
+        thread.start()
+        wait_until(lambda: receiver.received, "it is on its way")
+        stop.set()
+        receiver.let_go.set()
+        thread.join(10)
+        assert not thread.is_alive()
+        assert only(store).error is not None, "its answer came, and was written down"
 
 
 WORKER = """
