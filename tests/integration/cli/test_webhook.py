@@ -6,9 +6,11 @@ import json
 
 import pytest
 
+from brainq.cli.checks.webhooks import check_webhooks
 from brainq.cli.codes import Exit
 from brainq.client.client import Client
 from brainq.contracts.webhook import NewDelivery
+from brainq.settings import Settings, load_settings
 from tests.integration.cli.conftest import Brainq
 
 URL = "https://example.com/hook"
@@ -54,11 +56,14 @@ def test_wrong_usage_is_told(brainq: Brainq, client: Client, wrong: tuple[str, .
     assert brainq("webhook", *wrong).code == Exit.USAGE
 
 
-def test_doctor_sees_what_is_dead(brainq: Brainq, dead: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "webhooks" not in brainq("doctor").out
+def test_doctor_sees_what_is_dead(
+    brainq: Brainq, settings: Settings, dead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("BRAINQ_WEBHOOKS", json.dumps([{"url": URL, "secret": "whsec_" + "A" * 32}]))
     said = brainq("doctor").out
     assert "1 configured, 1 to be sent, 1 dead" in said
     assert "brainq webhook retry all" in said
     brainq("webhook", "retry", "all")
-    assert "1 configured, 2 to be sent, 0 dead" in brainq("doctor").out
+    (again,) = check_webhooks(load_settings())
+    assert (again.level, again.said) == ("ok", "1 configured, 2 to be sent, 0 dead")
+    assert list(check_webhooks(settings)) == [], "nothing is said where there are none"
