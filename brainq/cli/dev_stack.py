@@ -93,11 +93,13 @@ def _run(
     environment[TRACEBACK] = "1"  # what your tools raise is shown in full
     fleet = Fleet(logs, environment, log_level=log_level.upper())
     follower = LogFollower(fleet, console)
+    gateways: list[Program] = []
     others: list[Program] = [flower_program(logs, environment)] if flower else []
     served = _http_port(settings) if http and has_http() else 0
     if served:
         at = {"BRAINQ_HTTP_HOST": LOOPBACK, "BRAINQ_HTTP_PORT": str(served)}
-        others.append(gateway_program(logs, environment | at, GRACE_S))
+        gateways.append(gateway_program(logs, environment | at, GRACE_S))
+        others += gateways
     for other in others:
         stack.callback(other.stop)
         other.launch()
@@ -110,7 +112,7 @@ def _run(
     follower.skip()
     console.print(Text(f"ready in {duration((time.monotonic() - started) * 1000)}", style="bold green"))
     _print_next(console, settings, brain, reload=reload)
-    reloader = Reloader(fleet, follower, console)
+    reloader = Reloader(fleet, gateways, follower, console)
     with reloader.watching(Path.cwd()) if reload else nullcontext():
         keep_running(fleet, others, follower, console, stop, reloader.look)
 

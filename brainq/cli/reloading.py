@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from brainq.cli.logs import LogFollower
+from brainq.cli.running import Program
 from brainq.devserver.fleet import Fleet
 from brainq.errors import SetupError
 
@@ -20,10 +21,13 @@ GRACE_S = 3.0
 
 
 class Reloader:
-    """Watches the Python files of a directory, in a thread of its own."""
+    """Watches the Python files of a directory, in a thread of its own. `beside` are programs that run its code, too."""
 
-    def __init__(self, fleet: Fleet, follower: LogFollower, console: Console) -> None:
+    def __init__(
+        self, fleet: Fleet, beside: Sequence[Program], follower: LogFollower, console: Console
+    ) -> None:
         self._fleet = fleet
+        self._beside = beside
         self._follower = follower
         self._console = console
         self._changed: set[str] = set()
@@ -57,7 +61,7 @@ class Reloader:
         """
         with self._lock:
             changed, self._changed = self._changed, set[str]()
-        if self._is_starting and all(worker.is_ready for worker in self._fleet.workers):
+        if self._is_starting and all(one.is_ready for one in (*self._fleet.workers, *self._beside)):
             self._is_starting = False
             self._console.print("ready with the new code", style="dim")
         if not changed:
@@ -75,6 +79,9 @@ class Reloader:
         for worker in self._fleet.workers:
             self._follower.hush(worker)
             self._fleet.launch(worker)
+        for program in self._beside:
+            program.stop()
+            program.launch()
         self._is_starting = True
 
 

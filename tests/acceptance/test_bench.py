@@ -146,3 +146,21 @@ def test_streams_are_followed_beside_a_live_turn(tmp_path: Path) -> None:
     assert figures["streams"] == 3
     assert figures["beside"]["events"] > 10
     assert set(figures["idle_cores"]["followed"]) == {"client", "redis"}
+
+
+@pytest.mark.full
+def test_a_gateway_is_asked_and_its_streams_are_held(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "ops.bench.http", "--streams", "3", "--asked", "8", "--watched", "0.5"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    figures = json.loads(ran.stdout)
+    assert (figures["first_byte"]["streams"], figures["streams"]["streams"]) == (3, 3)
+    assert figures["looks"]["requests"] == figures["submits"]["requests"] == 8
+    assert figures["submits"]["cpu_ms_each"] > 0

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -137,6 +138,16 @@ def test_dev_says_where_things_are_and_what_to_type_next(dev: Dev) -> None:
         'brainq -A shop:brain submit s1 "Hello!" --follow',
     ):
         wait_until(lambda said=expected: said in dev.output, f"it says {expected!r}")
+
+
+def test_dev_serves_turns_over_http_where_it_says(dev: Dev) -> None:
+    found = re.search(r"http +(http://127\.0\.0\.1:\d+)", dev.output)
+    assert found is not None, dev.output
+    turn = json.dumps({"session_id": "over-http", "user_message": "hello"}).encode()
+    headers = {"Content-Type": "application/json", "Prefer": "wait=30"}
+    with urlopen(Request(f"{found[1]}/v1/turns", turn, headers), timeout=40) as answer:
+        assert answer.status == 200
+        assert json.load(answer)["text"].endswith("Ordered.")
 
 
 def test_a_turn_is_followed_and_looked_at_from_another_terminal(dev: Dev) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -32,7 +33,7 @@ class GatewayThread:
         ours = {f"http_{name}": value for name, value in given.items()}
         self.settings = settings.model_copy(update={"http_port": free_port(), **ours})
         self.url = f"http://127.0.0.1:{self.settings.http_port}"
-        self.http = httpx.Client(base_url=self.url, timeout=30)
+        self.http = httpx.Client(base_url=self.url, timeout=30, verify=False)  # no TLS: its roots take 0.1 s
         self._brain = brain
         self._is_ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gateway")
@@ -82,7 +83,9 @@ class GatewayThread:
 class GatewayProcess:
     """A gateway as `brainq serve` leaves it: a process that takes all it is told from the environment."""
 
-    def __init__(self, directory: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self, directory: Path, environment: dict[str, str], *, inherited: Sequence[int] = ()
+    ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = directory / f"gateway-{self.port}.log"
@@ -94,6 +97,7 @@ class GatewayProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                pass_fds=inherited,
             )
         assert self.process.stdout is not None
         self.said = self.process.stdout.readline()

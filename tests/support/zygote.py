@@ -38,7 +38,7 @@ PRELOADED = (
     ),
     *("sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql.psycopg", "alembic.command"),
 )
-UNLOADED = ("brainq.cli", "brainq.store.migrations", "brainq.workers")
+UNLOADED = ("brainq.cli", "brainq.http", "brainq.store.migrations", "brainq.workers")
 
 
 class ForkedProcess:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from brainq.access import Tokens, Verb
+from brainq.cli.main import app
+from brainq.cli.serve import gateway_command, require_http
 from brainq.devserver.probe import free_port
-from brainq.error_kinds import Exit
+from brainq.errors import SetupError
+from brainq.workers.gateway import main as gateway_main
 from tests.support.brains import diary
 from tests.support.brains.obedient import script
-from tests.support.gateways import ROOT, GatewayProcess
+from tests.support.gateways import GatewayProcess, GatewayThread
 from tests.support.pump import Pump
 from tests.support.sse import EventReader
 from tests.support.wait import wait_until
@@ -61,7 +61,7 @@ async def follow(readers: dict[int, EventReader], urls: list[str], base: str, al
         return not reader.is_over
 
     limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(base_url=base, timeout=60, limits=limits) as http:
+    async with httpx.AsyncClient(base_url=base, timeout=60, limits=limits, verify=False) as http:
         open_ones = [number for number in readers if not readers[number].is_over]
         return sum(await asyncio.gather(*(one(number, http) for number in open_ones)))
 
@@ -98,15 +98,24 @@ def test_fifty_streams_outlive_the_gateway_that_is_killed(pump: Pump, tmp_path: 
         assert len(diary.notes("start", tool="write", turn=handle.turn_id)) == 1, "nothing ran twice"
 
 
-def test_sigterm_ends_a_stream_with_a_word_and_the_process_with_0(pump: Pump, tmp_path: Path) -> None:
+def test_a_gateway_whose_owner_is_gone_ends_its_streams_with_a_word_and_itself_with_0(
+    pump: Pump, tmp_path: Path
+) -> None:
+    """It sends itself SIGTERM then, which is what anybody else stops it with."""
     handle = pump.submit("s1", script(final="x"))
     reader = EventReader()
-    with GatewayProcess(tmp_path, environment(pump)) as gateway:
+    theirs, ours = os.pipe()
+    ready = tmp_path / "gateway.ready"
+    given = {**environment(pump), "BRAINQ_OWNER_FD": str(theirs), "BRAINQ_READY_FILE": str(ready)}
+    with GatewayProcess(tmp_path, given, inherited=[theirs]) as gateway:
+        os.close(theirs)
         assert gateway.said.startswith(f"brainq serves {gateway.url}; ")
-        with httpx.stream("GET", f"{gateway.url}/v1/turns/{handle.turn_id}/events", timeout=30) as stream:
+        wait_until(ready.exists, "it says that it is ready")
+        url = f"{gateway.url}/v1/turns/{handle.turn_id}/events"
+        with httpx.stream("GET", url, timeout=30, verify=False) as stream:
             pieces = stream.iter_raw()
             reader.feed(next(pieces))
-            gateway.process.send_signal(signal.SIGTERM)
+            os.close(ours)
             for piece in pieces:
                 reader.feed(piece)
         assert gateway.process.wait(30) == 0
@@ -114,45 +123,27 @@ def test_sigterm_ends_a_stream_with_a_word_and_the_process_with_0(pump: Pump, tm
     assert not reader.is_over
 
 
-def test_a_gateway_ends_with_who_started_it(pump: Pump, tmp_path: Path) -> None:
-    theirs, ours = os.pipe()
-    os.set_inheritable(theirs, True)
-    given = {**environment(pump), "BRAINQ_OWNER_FD": str(theirs), "BRAINQ_HTTP_PORT": str(free_port())}
-    ready = tmp_path / "gateway.ready"
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "workers.gateway"],
-            cwd=ROOT,
-            env={**os.environ, **given, "BRAINQ_READY_FILE": str(ready)},
-            stdout=log,
-            stderr=log,
-            pass_fds=(theirs,),
-        )
-    os.close(theirs)
-    try:
-        wait_until(ready.exists, "it is ready")
-        os.close(ours)
-        assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.wait()
+def test_where_others_reach_it_tokens_come_first(
+    pump: Pump, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`brainq serve` becomes the gateway's process, which does not start on such an address before there is a token."""
+    for name, value in environment(pump).items():
+        monkeypatch.setenv(name, value)
+    for name in ("HOST", "PORT"):  # which the command sets
+        monkeypatch.setenv(f"BRAINQ_HTTP_{name}", "")
+    became: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda program, command: became.append([program, *command[1:]]))  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
+    said = CliRunner().invoke(app, ["serve", "--host", "0.0.0.0", "--port", str(free_port())])
+    assert said.exit_code == 0, said.output
+    assert became == [gateway_command()]
+    with pytest.raises(SetupError, match="brainq token create"):
+        gateway_main()
+    assert Tokens(pump.wiring.store).create("web", ["*"], [Verb.READ]).text
+    with GatewayThread(pump.settings, pump.wiring.brain, host="0.0.0.0") as gateway:
+        assert gateway.http.get("/v1/approvals").status_code == 401
 
 
-def brainq(arguments: list[str], given: dict[str, str], directory: Path) -> Any:
-    command = [sys.executable, "-m", "brainq.cli.main", *arguments]
-    told = {**os.environ, **given, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
-    return subprocess.run(command, cwd=directory, env=told, capture_output=True, text=True, timeout=100)
-
-
-def test_where_others_reach_it_tokens_come_first(pump: Pump, tmp_path: Path) -> None:
-    given = environment(pump)
-    refused = brainq(["serve", "--host", "0.0.0.0", "--port", str(free_port())], given, tmp_path)
-    assert refused.returncode == Exit.SETUP
-    assert "brainq token create" in refused.stderr
-    assert "Traceback" not in refused.stderr
-    token = Tokens(pump.wiring.store).create("web", ["*"], [Verb.READ])
-    with GatewayProcess(tmp_path, {**given, "BRAINQ_HTTP_HOST": "0.0.0.0"}) as gateway:
-        assert "callers bring a token" in gateway.said
-        assert httpx.get(f"{gateway.url}/v1/approvals").status_code == 401
-        bearer = {"Authorization": f"Bearer {token.text}"}
-        assert httpx.get(f"{gateway.url}/v1/approvals", headers=bearer).status_code == 200
+def test_serve_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brainq.cli.serve.has_http", lambda: False)
+    with pytest.raises(SetupError, match=r"pip install 'brainq\[http\]'"):
+        require_http()
