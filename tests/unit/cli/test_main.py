@@ -37,7 +37,7 @@ COMMANDS = (
     *("steer", "hold", "release", "approvals", "approve", "deny", "session", "pause", "resume"),
     *("complete", "fail", "history", "interrupt", "drop", "ready", "compact"),
 )
-HEAVY = ("redis", "celery", "kombu", "sqlalchemy", "pydantic", "rich", "httpx")
+HEAVY = ("redis", "celery", "kombu", "sqlalchemy", "pydantic", "rich", "httpx", "fastapi", "uvicorn")
 
 Leaves = Callable[..., tuple[int, str, str]]
 

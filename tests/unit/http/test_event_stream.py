@@ -1,0 +1,146 @@
+"""A stream as a response: how it begins, how it ends, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.errors import ResultTimeout, Unreachable
+from brainq.http.event_stream import EventStream, Reading, begin
+from brainq.http.frames import FAREWELL, frame
+from brainq.http.problems import Refused
+from brainq.http.streams import Place, Streams
+from tests.support.sse import read
+
+FIRST, LAST = (
+    TurnEvent(seq=seq, kind=kind, at_ms=seq, data={})
+    for seq, kind in ((1, EventKind.TURN_ACTIVE), (2, EventKind.RESULT))
+)
+
+
+Does = Callable[[Place, Callable[[], None]], None]
+
+
+class FakeHandle:
+    """A turn that has told `events`, and then `then` happens."""
+
+    def __init__(self, *events: TurnEvent, then: BaseException | None = None, ended: bool = False) -> None:
+        self._events = events
+        self._then = then
+        self._ended = ended
+        self.is_kept = True
+        self.is_closed = False
+
+    async def events(self, after: int = 0) -> AsyncGenerator[TurnEvent]:
+        try:
+            for event in self._events:
+                if event.seq > after:
+                    yield event
+            if self._then is not None:
+                raise self._then
+            if not self._ended:
+                await asyncio.Event().wait()
+        finally:
+            self.is_closed = True
+
+    async def result(self, timeout_s: float) -> str:
+        if not self._ended:
+            raise ResultTimeout("not yet")
+        return "the result"
+
+    async def snapshot(self) -> str | None:
+        return "a snapshot" if self.is_kept else None
+
+
+async def stream(handle: Any, do: Does) -> tuple[bytes, Streams]:
+    """What is sent of a handle's stream; `do(place, leave)` is called after the first event."""
+    streams = Streams(2, 2)
+    place = streams.enter("a")
+    left = asyncio.Event()
+    sent: list[bytes] = []
+
+    async def receive() -> Any:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body" and message["body"]:
+            sent.append(message["body"])
+            if len(sent) == 1:
+                do(place, left.set)
+
+    await EventStream(Reading(handle.events()), place, heartbeat_s=60)({"type": "http"}, receive, send)
+    return b"".join(sent), streams
+
+
+def nothing(place: Place, leave: Callable[[], None]) -> None:
+    """The reader goes on."""
+
+
+def stops(place: Place, leave: Callable[[], None]) -> None:
+    place.stopping.set()
+
+
+def leaves(place: Place, leave: Callable[[], None]) -> None:
+    leave()
+
+
+def run(made: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(made, 30))
+
+
+def test_a_stream_ends_with_the_final_event() -> None:
+    handle = FakeHandle(FIRST, LAST)
+    sent, streams = run(stream(handle, nothing))
+    assert sent == frame(FIRST) + frame(LAST)
+    assert (len(streams), handle.is_closed) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("then", "do", "rest"),
+    [
+        (Unreachable("Redis is away"), nothing, FAREWELL),
+        (None, stops, FAREWELL),
+        (None, leaves, b""),
+    ],
+    ids=["Redis is away", "the gateway stops", "the reader leaves"],
+)
+def test_a_stream_that_is_not_over_is_closed_with_a_word(
+    then: BaseException | None, do: Does, rest: bytes
+) -> None:
+    handle = FakeHandle(FIRST, then=then)
+    sent, streams = run(stream(handle, do))
+    assert sent == frame(FIRST) + rest
+    assert [event["seq"] for event in read(sent)] == [1]
+    assert (len(streams), handle.is_closed) == (0, True)
+
+
+async def _begun(handle: Any, seen: int) -> int | None:
+    """The number of the next event, or None where there is nothing to come again for."""
+    reading = await begin(handle, seen)
+    if reading is None:
+        return None
+    event = await reading.next
+    await reading.close()
+    return event.seq if event else 0
+
+
+def test_a_stream_begins_behind_what_was_seen() -> None:
+    over = FakeHandle(FIRST, LAST, ended=True)
+    assert [run(_begun(over, seen)) for seen in (0, 1, 2, 7)] == [1, 2, None, None]
+    over.is_kept = False
+    assert run(_begun(over, 1)) == 2
+
+
+def test_events_that_are_gone_are_refused() -> None:
+    gone = FakeHandle(ended=True)
+    gone.is_kept = False
+    for seen in (0, 3):
+        with pytest.raises(Refused) as refused:
+            run(_begun(gone, seen))
+        assert refused.value.kind.word == "events-gone"
+    assert gone.is_closed
