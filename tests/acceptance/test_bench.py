@@ -43,6 +43,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return json.loads(path.read_text())
 
 
+@pytest.mark.full
 def test_every_figure_is_there(figures: dict[str, Any]) -> None:
     assert set(figures) == {*NAMES, "details"}
     assert [name for name in NAMES if figures[name] is None] == []
@@ -51,6 +52,7 @@ def test_every_figure_is_there(figures: dict[str, Any]) -> None:
     assert figures["ideal_ms"] == 2300
 
 
+@pytest.mark.full
 def test_the_turns_were_reference_turns(figures: dict[str, Any]) -> None:
     """The run checks each turn itself; here, from the outside, that it did not check nothing."""
     plain, events = figures["details"]["throughput"], figures["details"]["throughput_events"]

@@ -25,7 +25,7 @@ from tests.support.world import World
 PLANTS = "Note down in inbox/plants.md that I prefer Latin names. " + "Achillea, Betonica, Campanula. " * 200
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.full)])
 def vault_world(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[World]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from random import SystemRandom
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.support.model.mutants import MUTANTS
 from tests.support.server import RedisServer
 
 SCHEDULES = int(os.environ.get("BRAINQ_MODEL_SCHEDULES", "2000"))  # the same each time
+SAMPLE = 1000  # of these
 FRESH = int(os.environ.get("BRAINQ_MODEL_FRESH", "18000"))  # of seeds that were never tried
 ONE_SEED = os.environ.get("BRAINQ_MODEL_SEED")
 CHUNK = 250
@@ -21,11 +23,12 @@ FRESH_CHUNK = 1000
 ONCE_FAILED: tuple[int, ...] = ()  # seeds that found a bug in brainq; they are tried first
 
 
-def chunks() -> list[Sequence[int]]:
+def chunks() -> list[Any]:
     if ONE_SEED is not None:
         return [(int(ONE_SEED),)]
     fixed = [range(first, min(first + CHUNK, SCHEDULES)) for first in range(0, SCHEDULES, CHUNK)]
-    return [ONCE_FAILED, *fixed] if ONCE_FAILED else [*fixed]
+    marked = [pytest.param(seeds, marks=pytest.mark.full if seeds[0] >= SAMPLE else ()) for seeds in fixed]
+    return [ONCE_FAILED, *marked] if ONCE_FAILED else [*marked]
 
 
 @pytest.fixture(scope="module")
