@@ -208,7 +208,7 @@ class TurnFinalizer:
             found = self._chain.send(claim, next_step, outgoing[0], stay=stay)
         else:
             reads_said = getattr(self._order.get(next_step), "reads_said", False)
-            go_on = self._chain.go_on_and_read if reads_said else self._chain.go_on
+            go_on = self._chain.go_on_and_read if reads_said and stay else self._chain.go_on
             found = go_on(claim, next_step, stay=stay)
         return ("next", found) if isinstance(found, StepClaim) else (found.lower(), None)
 

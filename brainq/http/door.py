@@ -79,7 +79,7 @@ class Door:
     def _check_origin(self, headers: Headers) -> None:
         """Browsers say whose page asks. Programs say nothing, and have no cookie or network of somebody's to misuse."""
         origin = headers.get("origin")
-        if origin is None or origin in self._origins or urlsplit(origin).netloc == headers.get("host", ""):
+        if origin is None or origin in self._origins or _is_of(origin, headers.get("host", "")):
             return
         raise Refused(
             "foreign-origin", "pages of this origin may not ask; its operator may name it in BRAINQ_HTTP_CORS"
@@ -122,6 +122,13 @@ def _route_of(scope: Scope) -> str:
     """The route's template: a path may hold a token of a call that waits."""
     route = scope.get("route")
     return f"{scope['method']} {getattr(route, 'path', '(none)')}"
+
+
+def _is_of(origin: str, host: str) -> bool:
+    try:
+        return bool(host) and urlsplit(origin).netloc == host
+    except ValueError:
+        return False
 
 
 def _name_of(host: str) -> str:

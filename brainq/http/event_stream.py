@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import cast
 
 from starlette.responses import Response
@@ -85,16 +85,22 @@ async def _is_over(handle: AsyncTurnHandle) -> bool:
 
 
 class EventStream(Response):
-    """`text/event-stream` of what `reading` reads. Leaves its place when it is over, whatever ends it."""
+    """`text/event-stream` of what `reading` reads. Leaves its place when it is over, whatever ends it.
+
+    is_welcome   whether who asked may still read; asked every `heartbeat_s`
+    """
 
     media_type = "text/event-stream"
 
-    def __init__(self, reading: Reading, place: Place, heartbeat_s: float) -> None:
+    def __init__(
+        self, reading: Reading, place: Place, heartbeat_s: float, is_welcome: Callable[[], Awaitable[bool]]
+    ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._reading = reading
         self._place = place
         self._heartbeat_s = heartbeat_s
+        self._is_welcome = is_welcome
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         gone = asyncio.ensure_future(_gone(receive))
@@ -110,7 +116,14 @@ class EventStream(Response):
             await self._reading.close()
 
     async def _send_all(self, send: Send, gone: asyncio.Task[None], stopping: asyncio.Task[bool]) -> None:
+        clock = asyncio.get_running_loop().time
+        asked_at = clock()
         while True:
+            if clock() - asked_at >= self._heartbeat_s:
+                asked_at = clock()
+                if not await self._may_go_on():
+                    await _write(send, FAREWELL)
+                    return
             reading = self._reading.next
             if not reading.done():
                 waited = {reading, gone, stopping}
@@ -135,6 +148,13 @@ class EventStream(Response):
                 self._reading.advance()
             else:
                 await _write(send, HEARTBEAT)
+
+    async def _may_go_on(self) -> bool:
+        try:
+            return await self._is_welcome()
+        except Exception as failure:  # where it cannot be asked nobody goes on; who comes again is told why
+            log.warning("a stream is cut off", failure=failure)
+            return False
 
 
 async def _gone(receive: Receive) -> None:

@@ -20,7 +20,7 @@ async def healthz() -> Health:
 @router.get("/readyz")
 async def readyz(here: Here) -> Health:
     """Redis and SQL answer, too; 503 when one does not, or the gateway stops."""
-    here.streams.enter("").leave()
+    here.streams.require_running()
     await here.client.ping()
     try:
         await here.client.handle("readyz")

@@ -45,8 +45,7 @@ class Streams:
 
     def enter(self, caller: str) -> Place:
         """Take a place. Raises Refused where there is none."""
-        if self._is_stopping:
-            raise Refused("stopping", "the gateway stops; ask again, another one answers")
+        self.require_running()
         if self._by_caller[caller] >= self._most_a_caller:
             raise Refused(
                 "too-many-streams",
@@ -58,6 +57,11 @@ class Streams:
         self._open.add(place)
         self._by_caller[caller] += 1
         return place
+
+    def require_running(self) -> None:
+        """Raise Refused when the gateway stops."""
+        if self._is_stopping:
+            raise Refused("stopping", "the gateway stops; ask again, another one answers")
 
     def left(self, place: Place) -> None:
         if place not in self._open:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
+from brainq.access import Verb
 from brainq.contracts.mailbox import Receipt
 from brainq.http.bodies import (
     Approvals,
@@ -21,7 +22,7 @@ from brainq.http.bodies import (
     RetryAnswer,
     RetryBody,
 )
-from brainq.http.gateway import ID, Gateway, Here, Turn
+from brainq.http.gateway import ID, By, Gateway, Here, Turn
 from brainq.http.problems import documented
 from brainq.operator.operator import Operator
 
@@ -31,8 +32,12 @@ Id = Annotated[str, Path(pattern=ID)]
 
 
 @router.post("/input", responses=documented(409))
-async def steer(handle: Turn, body: InputBody) -> Receipt:
-    """Send input into the turn. The receipt is `accepted`; ask for it again to learn what became of the input."""
+async def steer(handle: Turn, by: By, body: InputBody) -> Receipt:
+    """Send input into the turn. The receipt is `accepted`; ask for it again to learn what became of the input.
+
+    Of a turn that has ended it becomes a turn of its own: this needs the verb `submit`, too.
+    """
+    by.require_verb(Verb.SUBMIT)
     return await handle.steer(
         body.text,
         client_message_id=body.client_message_id,

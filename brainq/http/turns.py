@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 
 from brainq.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
@@ -16,7 +16,7 @@ from brainq.errors import InvalidInput, TurnRejected, Unreachable
 from brainq.http.bodies import Calls, SubmitBody, Submitted, Transcript, TurnSeen
 from brainq.http.event_stream import EventStream, begin
 from brainq.http.gateway import CALL_ID, ID, Asker, By, Gateway, Here, Turn
-from brainq.http.problems import documented
+from brainq.http.problems import Refused, documented
 from brainq.http.waiting import result_within, wished
 
 router = APIRouter(tags=["turns"])
@@ -73,11 +73,13 @@ async def submit(
 ) -> Response:
     """Submit a turn. With `Prefer: wait=n` the answer is its result, if that is out in time.
 
-    What `on_busy` does to a live turn needs the verb `steer`, too.
+    What `on_busy` does to a live turn needs the verb `steer`, too; to wait for the result needs `read`.
     """
     by.require(body.session_id)
     if body.on_busy not in ("enqueue", "reject"):
         by.require_verb(Verb.STEER)
+    if wished(prefer, here.settings.http_wait_s):
+        by.require_verb(Verb.READ)
     key, options = _checked_key(idempotency_key), _options(body)
     options["request_key"] = own_request_key(by.caller, body.session_id, key)
     try:
@@ -90,7 +92,11 @@ async def submit(
         created=handle.created,
         receipt=handle.joined,
     )
-    return await _result_or(told, 202, handle, here, by, prefer)
+    try:
+        return await _result_or(told, 202, handle, here, by, prefer)
+    except (Refused, Unreachable):
+        # Nobody can wait just now. The turn is accepted all the same, which its producer must hear.
+        return _json(told, 202, _where(handle))
 
 
 @router.get("/v1/turns/{turn_id}")
@@ -141,17 +147,23 @@ async def events(
     handle: Turn,
     here: Here,
     by: By,
+    request: Request,
     after: Annotated[int, Query(ge=0, le=MOST, description="Begin behind this event.")] = 0,
     last_event_id: Annotated[
         int | None, Header(ge=0, le=MOST, description="As `after`, and wins over it.")
     ] = None,
 ) -> Response:
     """Follow a turn's events from any number on, to the final one."""
+
+    async def is_welcome() -> bool:
+        """A token may be revoked, or expire, while its streams go on."""
+        return await here.who.authenticate(dict(request.headers.items())) == by.caller
+
     place = here.streams.enter(by.caller.counted_as)
     try:
         reading = await begin(handle, after if last_event_id is None else last_event_id)
         if reading is not None:
-            return EventStream(reading, place, here.settings.http_heartbeat_s)
+            return EventStream(reading, place, here.settings.http_heartbeat_s, is_welcome)
     except BaseException:
         place.leave()
         raise
@@ -188,7 +200,7 @@ async def _result_or(
     told: Submitted | TurnSeen, status: int, handle: AsyncTurnHandle, here: Gateway, by: Asker, prefer: str
 ) -> Response:
     """The result if it is out as soon as the caller wishes; else what is told meanwhile, and where to look."""
-    headers = {"Location": f"/v1/turns/{handle.turn_id}"}
+    headers = _where(handle)
     wait_s = wished(prefer, here.settings.http_wait_s)
     if wait_s:
         headers["Preference-Applied"] = f"wait={wait_s:g}"
@@ -197,6 +209,10 @@ async def _result_or(
         if found is not None:
             return _json(found, headers=headers)
     return _json(told, status, headers)
+
+
+def _where(handle: AsyncTurnHandle) -> dict[str, str]:
+    return {"Location": f"/v1/turns/{handle.turn_id}"}
 
 
 def _json(model: TurnResult | Submitted | TurnSeen, status: int = 200, headers: Any = None) -> Response:

@@ -8,11 +8,13 @@ import inspect
 import ipaddress
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from brainq.access import EVERYTHING, Caller, Tokens
+from brainq.access.tokens import KEPT_S
 from brainq.errors import SetupError
 from brainq.settings import Settings
 
@@ -43,8 +45,12 @@ def who_asks(settings: Settings, tokens: Tokens) -> Who:
     if tokens.list():
         return Who(by_token, False, "callers bring a token")
 
+    first = _FirstToken(tokens)
+
     async def by_token_or_local(headers: Mapping[str, str]) -> Caller | None:
-        return await by_token(headers) if "authorization" in headers else LOCAL
+        if "authorization" in headers or await first.is_made():
+            return await by_token(headers)
+        return LOCAL
 
     return Who(by_token_or_local, True, "whoever is on this machine may do everything")
 
@@ -63,6 +69,22 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+class _FirstToken:
+    """Whether any token was made yet; a no is believed for KEPT_S."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._is_made = False
+        self._until = 0.0
+
+    async def is_made(self) -> bool:
+        """Raises Unreachable while SQL is away."""
+        if not self._is_made and time.monotonic() >= self._until:
+            self._is_made = bool(await asyncio.to_thread(self._tokens.list))
+            self._until = time.monotonic() + KEPT_S
+        return self._is_made
 
 
 def _by_token(tokens: Tokens) -> Authenticate:

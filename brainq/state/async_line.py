@@ -76,7 +76,9 @@ async def _reply(connection: Any) -> Any:
 def _sentinel_of(url: str) -> Any:
     if not url.startswith("sentinel://"):
         return None
-    asking = {"socket_timeout": SENTINEL_S, "socket_connect_timeout": SENTINEL_S}
+    # Asked once each: redis-py would try one that is dead eleven times before it asks the next.
+    once = Retry(NoBackoff(), NO_BLIND_RETRY)
+    asking = {"socket_timeout": SENTINEL_S, "socket_connect_timeout": SENTINEL_S, "retry": once}
     return Sentinel(sentinels_of(url).hosts, sentinel_kwargs=asking)
 
 

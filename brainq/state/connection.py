@@ -179,7 +179,9 @@ def pool_of(url: str, **options: Any) -> redis.ConnectionPool:
     if not url.startswith("sentinel://"):
         return redis.BlockingConnectionPool.from_url(url, timeout=SOCKET_TIMEOUT_S, **options)
     at = sentinels_of(url)
-    asking = {"socket_timeout": SENTINEL_S, "socket_connect_timeout": SENTINEL_S}
+    # Asked once each: redis-py would try one that is dead eleven times before it asks the next.
+    once = Retry(NoBackoff(), NO_BLIND_RETRY)
+    asking = {"socket_timeout": SENTINEL_S, "socket_connect_timeout": SENTINEL_S, "retry": once}
     login = {"username": at.username, "password": at.password, "db": at.database}
     return SentinelConnectionPool(at.master, Sentinel(at.hosts, sentinel_kwargs=asking), **login, **options)
 

@@ -12,6 +12,9 @@ from brainq.contracts.session_prefix import is_within
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import NewDelivery, Webhook, WebhookEvent
 
+TOLD_AFTER_S = 1.0
+"""The row is there a moment before the call waits, or the result is out: who is told at once would find neither."""
+
 
 def of_ending(webhooks: Sequence[Webhook], result: TurnResult) -> list[NewDelivery]:
     """What is sent of a turn that has ended."""

@@ -12,7 +12,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnDetails
 from brainq.contracts.webhook import Webhook
-from brainq.store.announce import of_ending
+from brainq.store.announce import TOLD_AFTER_S, of_ending
 from brainq.store.database import Transaction
 from brainq.store.redaction import redacted_request, redacted_result
 from brainq.store.store import Store
@@ -63,7 +63,8 @@ class SqlRecords:
             if redact:
                 self._forget(connection, result, details)
             self.store.turns.write_result(connection, redacted_result(result) if redact else result)
-            self.store.deliveries.plan(connection, of_ending(self.webhooks, result))
+            # The result goes out a step later: whoever is told of it finds it there.
+            self.store.deliveries.plan(connection, of_ending(self.webhooks, result), TOLD_AFTER_S)
 
         return self._once(claim, effect)
 

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 
 from brainq.contracts.approval import AskedCall
 from brainq.contracts.webhook import Webhook
-from brainq.store.announce import of_approvals
+from brainq.store.announce import TOLD_AFTER_S, of_approvals
 from brainq.store.database import Database, Transaction
 from brainq.store.repositories.approvals import Approvals
 from brainq.store.repositories.deliveries import Deliveries
-
-COMMITTED_AFTER_S = 1.0
-"""The row is there a moment before the call waits: who is told at once would find nothing to approve."""
 
 
 class ToldApprovals(Approvals):
@@ -25,4 +22,4 @@ class ToldApprovals(Approvals):
 
     def write(self, connection: Transaction, rows: Sequence[AskedCall]) -> None:
         super().write(connection, rows)
-        self._deliveries.plan(connection, of_approvals(self._webhooks, rows), COMMITTED_AFTER_S)
+        self._deliveries.plan(connection, of_approvals(self._webhooks, rows), TOLD_AFTER_S)

@@ -130,6 +130,52 @@ def test_a_token_of_one_verb_may_do_that_alone(gateways: Gateways, pump: Pump) -
     for headers in tokens.values():
         replacing = {"session_id": "acme:1", "user_message": "x", "on_busy": "replace"}
         problem(gateway.http.post("/v1/turns", json=replacing, headers=headers), 403, "forbidden")
+    turn_id = pump.submit("acme:1", "hello").turn_id  # so may input for a turn that has ended
+    told = gateway.http.post(f"/v1/turns/{turn_id}/input", json={"text": "x"}, headers=tokens[Verb.STEER])
+    problem(told, 403, "forbidden")
+    waiting = tokens[Verb.SUBMIT] | {"Prefer": "wait=1"}
+    problem(gateway.http.post("/v1/turns", json=BODIES["POST /v1/turns"], headers=waiting), 403, "forbidden")
+
+
+def test_the_first_token_closes_a_gateway_that_runs(
+    gateway: GatewayThread, pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("brainq.http.who.KEPT_S", 0.0)
+    assert gateway.http.get("/v1/approvals").status_code == 200
+    headers = token(pump, "web", "*")
+    problem(gateway.http.get("/v1/approvals"), 401, "unauthorized")
+    assert gateway.http.get("/v1/approvals", headers=headers).status_code == 200
+
+
+def test_an_origin_that_is_no_address_is_a_foreign_one(gateway: GatewayThread) -> None:
+    for origin in ("http://[", "null", ""):
+        problem(gateway.http.get("/v1/approvals", headers={"Origin": origin}), 403, "foreign-origin")
+
+
+def test_who_cannot_wait_is_told_of_the_turn_that_was_accepted(gateways: Gateways, pump: Pump) -> None:
+    handle = pump.submit("s1", "hello")
+    gateway = gateways(streams_a_caller=1)
+    with gateway.http.stream("GET", f"/v1/turns/{handle.turn_id}/events"):
+        told = gateway.http.post(
+            "/v1/turns", json={"session_id": "s2", "user_message": "hello"}, headers={"Prefer": "wait=5"}
+        )
+    assert told.status_code == 202
+    assert told.headers["location"] == f"/v1/turns/{told.json()['turn_id']}"
+
+
+def test_a_stream_ends_when_its_token_is_revoked(
+    gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tokens.__init__, "__defaults__", (0.0,))  # a check is believed for no time
+    headers = token(pump, "web", "acme:", Verb.READ)
+    handle = pump.submit("acme:1", "hello")  # nobody runs it: nothing happens
+    gateway = gateways(heartbeat_s=0.05)
+    with gateway.http.stream("GET", f"/v1/turns/{handle.turn_id}/events", headers=headers) as stream:
+        lines = stream.iter_lines()
+        assert any(line.startswith("data:") for line in lines)
+        Tokens(pump.wiring.store).revoke(headers["Authorization"].removeprefix("Bearer "))
+        assert [line for line in lines if line.startswith("retry:")]  # and then it is over
+    problem(gateway.http.get(f"/v1/turns/{handle.turn_id}/events", headers=headers), 401, "unauthorized")
 
 
 def test_two_tenants_may_use_one_key(gateways: Gateways, pump: Pump) -> None:

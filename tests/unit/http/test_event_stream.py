@@ -56,6 +56,10 @@ class FakeHandle:
         return "a snapshot" if self.is_kept else None
 
 
+async def welcome() -> bool:
+    return True
+
+
 async def stream(handle: Any, do: Does) -> tuple[bytes, Streams]:
     """What is sent of a handle's stream; `do(place, leave)` is called after the first event."""
     streams = Streams(2, 2)
@@ -73,7 +77,9 @@ async def stream(handle: Any, do: Does) -> tuple[bytes, Streams]:
             if len(sent) == 1:
                 do(place, left.set)
 
-    await EventStream(Reading(handle.events()), place, heartbeat_s=60)({"type": "http"}, receive, send)
+    await EventStream(Reading(handle.events()), place, heartbeat_s=60, is_welcome=welcome)(
+        {"type": "http"}, receive, send
+    )
     return b"".join(sent), streams
 
 
