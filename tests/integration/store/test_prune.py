@@ -20,6 +20,7 @@ from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnDetails
 from brainq.contracts.webhook import Webhook
 from brainq.store import prune as prune_module
+from brainq.store import records
 from brainq.store.announce import of_ending
 from brainq.store.prune import KNOWLEDGE, OF_TURNS, Counts, prune
 from brainq.store.records import SqlRecords
@@ -94,6 +95,11 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     records.record_judges(claim("judges"), session_id, turn_id, ["tone"])
     store.judgements.fail(turn_id, "tone", "refused", 0, dead=True)
     records.record_decision(claim("decision"), decision(turn_id))
+
+
+@pytest.fixture(autouse=True)
+def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "TOLD_AFTER_S", 0.0)
 
 
 def tell(store: Store) -> None:
