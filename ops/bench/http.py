@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -24,10 +23,10 @@ from typing import Any
 from brainq.devserver.probe import free_port
 from ops.bench.counters import cpu_s
 from ops.bench.load import Submitted
-from ops.bench.machine import machine
 from ops.bench.outcomes import BenchFailure, percentile
 from ops.bench.parked import PARKS_WITHIN_S, park
-from ops.bench.stage import APP, ROOT, Stage, forget_settings, stage
+from ops.bench.printed import print_figures
+from ops.bench.stage import APP, ROOT, Stage, stage
 from ops.bench.throughput import warm_up
 
 STREAMS, ASKED, CLIENTS = 500, 300, 16
@@ -213,24 +212,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--clients", type=int, default=CLIENTS, help=f"at once ({CLIENTS} unless given)")
     parser.add_argument("--watched", type=float, default=WATCHED_S, help="seconds to watch the open streams")
     given = parser.parse_args(arguments)
-    forget_settings()
-    on = machine()
-    kept = Path(".bench")
-    kept.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="run-", dir=kept) as name:
-        try:
-            figures = gateway_figures(
-                Path(name),
-                streams=given.streams,
-                asked=given.asked,
-                clients=given.clients,
-                watched_s=given.watched,
-            )
-        except BenchFailure as failure:
-            print(f"bench: {failure}", file=sys.stderr)
-            return 1
-    print(json.dumps({**figures, "machine": on}, indent=2))
-    return 0
+    return print_figures(
+        lambda directory: gateway_figures(
+            directory,
+            streams=given.streams,
+            asked=given.asked,
+            clients=given.clients,
+            watched_s=given.watched,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -7,19 +7,16 @@ with SQL, then when it has. Prints JSON: cores by process, and how many looks at
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ops.bench.counters import Counters, read_counters
-from ops.bench.machine import machine
-from ops.bench.outcomes import BenchFailure
 from ops.bench.parked import park
-from ops.bench.stage import Stage, forget_settings, stage
+from ops.bench.printed import print_figures
+from ops.bench.stage import Stage, stage
 
 TURNS = 100_000
 PARKS_A_SECOND = 20.0  # at least: a slow machine's
@@ -70,18 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=float, default=FIRST_S, help="seconds to watch at first")
     parser.add_argument("--settled", type=float, default=SETTLED_S, help="seconds to watch then")
     given = parser.parse_args(arguments)
-    forget_settings()
-    on = machine()
-    kept = Path(".bench")
-    kept.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="run-", dir=kept) as name:
-        try:
-            figures = standing_turns(Path(name), given.turns, first_s=given.first, settled_s=given.settled)
-        except BenchFailure as failure:
-            print(f"bench: {failure}", file=sys.stderr)
-            return 1
-    print(json.dumps({**figures, "machine": on}, indent=2))
-    return 0
+    return print_figures(
+        lambda directory: standing_turns(directory, given.turns, first_s=given.first, settled_s=given.settled)
+    )
 
 
 if __name__ == "__main__":

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,10 +20,10 @@ from brainq.contracts.ids import new_turn_id
 from ops.bench import brain as reference
 from ops.bench.counters import Counters, read_counters
 from ops.bench.load import Submitted
-from ops.bench.machine import machine
 from ops.bench.outcomes import BenchFailure, percentile
 from ops.bench.parked import PARKS_WITHIN_S, park
-from ops.bench.stage import Stage, forget_settings, stage
+from ops.bench.printed import print_figures
+from ops.bench.stage import Stage, stage
 from ops.bench.throughput import warm_up
 
 STREAMS, TURNS = 500, 50
@@ -134,18 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--turns", type=int, default=TURNS, help=f"live ones ({TURNS} unless given)")
     parser.add_argument("--watched", type=float, default=WATCHED_S, help="seconds to watch the idle ones")
     given = parser.parse_args(arguments)
-    forget_settings()
-    on = machine()
-    kept = Path(".bench")
-    kept.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="run-", dir=kept) as name:
-        try:
-            figures = followed_streams(Path(name), given.streams, given.turns, watched_s=given.watched)
-        except BenchFailure as failure:
-            print(f"bench: {failure}", file=sys.stderr)
-            return 1
-    print(json.dumps({**figures, "machine": on}, indent=2))
-    return 0
+    return print_figures(
+        lambda directory: followed_streams(directory, given.streams, given.turns, watched_s=given.watched)
+    )
 
 
 if __name__ == "__main__":

@@ -115,11 +115,11 @@ def test_a_percentile_is_a_value_that_was_measured() -> None:
     assert percentile([7.0], 99) == 7
 
 
-@pytest.mark.full
-def test_standing_turns_are_parked_and_watched(tmp_path: Path) -> None:
+def printed(directory: Path, module: str, *options: str) -> dict[str, Any]:
+    """What a benchmark that is run there prints."""
     ran = subprocess.run(
-        [sys.executable, "-m", "ops.bench.standing", "--turns", "3", "--first", "0.5", "--settled", "0.5"],
-        cwd=tmp_path,
+        [sys.executable, "-m", module, *options],
+        cwd=directory,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -127,24 +127,19 @@ def test_standing_turns_are_parked_and_watched(tmp_path: Path) -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    figures = json.loads(ran.stdout)
+    return json.loads(ran.stdout)
+
+
+@pytest.mark.full
+def test_standing_turns_are_parked_and_watched(tmp_path: Path) -> None:
+    figures = printed(tmp_path, "ops.bench.standing", "--turns", "3", "--first", "0.5", "--settled", "0.5")
     assert (figures["turns"], figures["first"]["late_looks"], figures["settled"]["late_looks"]) == (3, 0, 0)
     assert set(figures["settled"]["cores"]) == CPU_OF - {"producer"}
 
 
 @pytest.mark.full
 def test_streams_are_followed_beside_a_live_turn(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "ops.bench.streams", "--streams", "3", "--turns", "2", "--watched", "0.5"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    figures = json.loads(ran.stdout)
+    figures = printed(tmp_path, "ops.bench.streams", "--streams", "3", "--turns", "2", "--watched", "0.5")
     assert figures["streams"] == 3
     assert figures["beside"]["events"] > 10
     assert set(figures["idle_cores"]["followed"]) == {"client", "redis"}
@@ -152,17 +147,7 @@ def test_streams_are_followed_beside_a_live_turn(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_a_gateway_is_asked_and_its_streams_are_held(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "ops.bench.http", "--streams", "3", "--asked", "8", "--watched", "0.5"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    figures = json.loads(ran.stdout)
+    figures = printed(tmp_path, "ops.bench.http", "--streams", "3", "--asked", "8", "--watched", "0.5")
     assert (figures["first_byte"]["streams"], figures["streams"]["streams"]) == (3, 3)
     assert figures["looks"]["requests"] == figures["submits"]["requests"] == 8
     assert figures["submits"]["cpu_ms_each"] > 0
