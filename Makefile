@@ -4,16 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 AIMOCK := $(VENV)/aimock/.ready
+JS_CLIENTS := $(VENV)/js-clients/.ready
 SMALL_MODEL := $(VENV)/.small-model
 DOCS := $(VENV)/.docs
 TYPES := $(VENV)/types.txt
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check lint bench compare replay recall mutants aimock small-model docs lock clean
+.PHONY: help demo test test-full check lint bench compare replay recall mutants aimock js-clients small-model docs lock clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -30,7 +31,7 @@ demo: $(READY) ## real agent turns through real worker pools, over a folder of n
 test: $(READY) lint ## lint, types and every test but the long ones (under 8 minutes)
 	@$(call tested,-m "not full")
 
-test-full: $(READY) $(AIMOCK) $(SMALL_MODEL) $(DOCS) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
+test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(SMALL_MODEL) $(DOCS) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
 	@$(call tested,--timeout 3600)
 	@$(BIN)/python -m ops.mutants
 
@@ -47,10 +48,20 @@ mutants: $(READY) ## seeds bugs, one at a time, and expects a red test for each:
 aimock: $(AIMOCK) ## the model server of the full tests (needs npm)
 
 $(AIMOCK): tests/support/aimock/package.json tests/support/aimock/package-lock.json $(READY)
-	@mkdir -p $(@D) && cp tests/support/aimock/package*.json $(@D)/
-	@if command -v npm >/dev/null; then \
-	  npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --silent && touch $@; \
-	  else echo "no npm: tests that need aimock are left out"; fi
+	@$(call npm_packages,tests/support/aimock,aimock)
+
+js-clients: $(JS_CLIENTS) ## the npm clients that the full tests let speak with the gateway (needs npm)
+
+$(JS_CLIENTS): tests/support/js_clients/package.json tests/support/js_clients/package-lock.json $(READY)
+	@$(call npm_packages,tests/support/js_clients,the npm clients)
+
+# Installs a folder's pinned packages beside the target; $(2) is what its tests need.
+define npm_packages
+mkdir -p $(@D) && cp $(1)/package*.json $(@D)/; \
+if command -v npm >/dev/null; then \
+  npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --silent && touch $@; \
+  else echo "no npm: tests that need $(2) are left out"; fi
+endef
 
 small-model: $(SMALL_MODEL) ## models for the full tests: a small language model, sentence embeddings (400 MB)
 
