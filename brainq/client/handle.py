@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from brainq.client import checks
 from brainq.client.ended import has_ended, kept_result
+from brainq.client.explaining import what_next
 from brainq.client.history import history_of
 from brainq.client.hold import Hold
 from brainq.client.options import Cancelled
@@ -21,7 +22,7 @@ from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.turn import TurnResult
-from brainq.errors import InvalidInput, ResultTimeout
+from brainq.errors import InvalidInput, ResultTimeout, TurnNotFound
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
@@ -106,6 +107,17 @@ class TurnHandle:
     def snapshot(self) -> TurnSnapshot | None:
         """The turn as Redis knows it now; None once it has expired there."""
         return self._client.wiring.state.snapshots.of(self.session_id, self.turn_id)
+
+    def explain(self) -> str:
+        """What happens next, and why, in one sentence: what it waits for, who has it, how soon what was lost is found.
+
+        Raises TurnNotFound.
+        """
+        row = self._client.wiring.store.turns.get(self.turn_id)
+        if row is None:
+            raise TurnNotFound(f"no turn {self.turn_id!r} in SQL; `brainq list` shows the newest ones")
+        snapshot = None if row.state == "rejected" else self.snapshot()
+        return what_next(row, snapshot, self._client.wiring.settings)
 
     def transcript(self, limit: int = checks.MAX_LISTED, after: int = 0) -> tuple[Message, ...]:
         """The turn's messages in order: the user's, then step by step the model's with the `calls` it made, their

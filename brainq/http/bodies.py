@@ -90,6 +90,14 @@ class TurnSeen(Answer):
     snapshot: TurnSnapshot | None = None
 
 
+class Explained(Answer):
+    """What happens next to a turn, and why, in one sentence."""
+
+    turn_id: str
+    session_id: str
+    next: str
+
+
 class Transcript(Answer):
     """A page of a turn's messages, in order."""
 

@@ -13,7 +13,7 @@ from brainq.client.options import SubmitOptions
 from brainq.contracts.ids import DERIVED, new_turn_id
 from brainq.contracts.turn import TurnResult
 from brainq.errors import InvalidInput, TurnRejected, Unreachable
-from brainq.http.bodies import Calls, SubmitBody, Submitted, Transcript, TurnSeen
+from brainq.http.bodies import Calls, Explained, SubmitBody, Submitted, Transcript, TurnSeen
 from brainq.http.event_stream import EventStream, begin
 from brainq.http.gateway import CALL_ID, ID, Asker, By, Gateway, Here, Turn
 from brainq.http.problems import Refused, documented
@@ -103,6 +103,12 @@ async def submit(
 async def look(handle: Turn) -> TurnSeen:
     """How a turn stands."""
     return await seen(handle)
+
+
+@router.get("/v1/turns/{turn_id}/explain")
+async def explain(handle: Turn) -> Explained:
+    """What happens next to it, and why: what it waits for, and who has it."""
+    return Explained(turn_id=handle.turn_id, session_id=handle.session_id, next=await handle.explain())
 
 
 @router.get(

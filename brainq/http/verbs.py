@@ -10,6 +10,7 @@ OPEN = frozenset({"/healthz", "/readyz", "/v1/openapi.json"})
 VERBS: dict[str, Verb] = {
     "POST /v1/turns": Verb.SUBMIT,
     "GET /v1/turns/{turn_id}": Verb.READ,
+    "GET /v1/turns/{turn_id}/explain": Verb.READ,
     "GET /v1/turns/{turn_id}/result": Verb.READ,
     "GET /v1/turns/{turn_id}/transcript": Verb.READ,
     "GET /v1/turns/{turn_id}/calls": Verb.READ,

@@ -7,6 +7,7 @@ from typing import Any
 
 from brainq.client.checks import MAX_LISTED
 from brainq.client.client import Client
+from brainq.client.explaining import what_next
 from brainq.client.handle import TurnHandle
 from brainq.client.history import History
 from brainq.contracts.approval import Approval
@@ -22,7 +23,6 @@ from brainq.contracts.usage import Spend
 from brainq.errors import ContentNotKept, ResultTimeout
 from brainq.settings import Settings
 from brainq.store.store import Store
-from brainq.turn.explain import explain
 
 
 @dataclass(frozen=True)
@@ -163,13 +163,8 @@ def _holds(handle: TurnHandle | None, snapshot: TurnSnapshot | None) -> list[Sta
 
 
 def _next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, why_away: str) -> str:
-    if snapshot is not None:
-        return explain(snapshot, sweep_s=settings.sweep_s, rering_s=settings.rering_s)
-    if row.state == "rejected":
-        return "rejected when it was submitted; it never ran"
+    if not why_away or row.state == "rejected":
+        return what_next(row, snapshot, settings)
     if row.ended_at is not None:
-        where = "Redis is away" if why_away else "Redis has let it go"
-        return f"ended as {row.state}; nothing more happens, {where} and SQL keeps what is below"
-    if why_away:
-        return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {why_away}"
-    return "accepted in SQL and not in Redis: a sweeper puts it there within seconds, if a coordinator runs"
+        return f"ended as {row.state}; nothing more happens, Redis is away and SQL keeps what is below"
+    return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {why_away}"

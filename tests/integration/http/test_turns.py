@@ -215,3 +215,24 @@ def test_a_busy_session_says_which_turn_is_live(gateway: GatewayThread) -> None:
     assert problem(gateway.http.post("/v1/turns", json=body), 409, "session-busy")["live_turn_id"] == live
     joined = gateway.http.post("/v1/turns", json=body | {"on_busy": "steer"}).json()
     assert (joined["turn_id"], joined["receipt"]["state"]) == (live, "accepted")
+
+
+def test_what_happens_next_is_said_in_one_sentence(gateway: GatewayThread, pump: Pump) -> None:
+    turn_id, behind = submit(gateway, "save"), submit(gateway, "look")
+
+    def said(of: str) -> str:
+        told = gateway.http.get(f"/v1/turns/{of}/explain").json()
+        assert (told["turn_id"], told["session_id"]) == (of, "s1")
+        return told["next"]
+
+    assert said(behind) == "queued behind 1 turn of its session"
+    pump.drain()
+    assert said(turn_id) == "waits for a person's approval of c1-0 save"
+    gateway.http.post(f"/v1/approvals/{turn_id}-c1-0/deny")
+    pump.drain()
+    assert said(turn_id) == "ended as completed (answered); nothing more happens"
+    forget(pump)
+    assert said(turn_id) == (
+        "ended as completed; nothing more happens, Redis has let it go and SQL keeps what was said"
+    )
+    problem(gateway.http.get("/v1/turns/nobodys-turn/explain"), 404, "not-found")
