@@ -54,9 +54,9 @@ class AsyncHold:
 class AsyncTurnHandle:
     """A TurnHandle on an event loop. Make it with `await client.submit(...)` or `await client.handle(turn_id)`.
 
-    The verbs are TurnHandle's, awaited: `result`, `events`, `snapshot`, `explain`, `transcript`, `calls`, `cancel`,
-    `steer`, `receipt`, `hold`, `holds`, `release`, `approvals`. `result` and `events` take no thread,
-    however many wait.
+    The verbs are TurnHandle's, awaited: `result`, `events`, `events_so_far`, `snapshot`, `explain`, `transcript`,
+    `calls`, `cancel`, `steer`, `receipt`, `hold`, `holds`, `release`, `approvals`. `result` and `events` take no
+    thread, however many wait.
     """
 
     def __init__(self, client: Client, threads: Threads, handle: TurnHandle) -> None:
@@ -113,6 +113,7 @@ class AsyncTurnHandle:
                     return
                 until = _until(timeout_s)
 
+    events_so_far = looked_up(TurnHandle.events_so_far)
     snapshot = looked_up(TurnHandle.snapshot)
     explain = looked_up(TurnHandle.explain)
     transcript = looked_up(TurnHandle.transcript)

@@ -92,6 +92,18 @@ class TurnHandle:
             elif timeout_s is not None and time.monotonic() - quiet_since >= timeout_s:
                 raise ResultTimeout(f"turn {self.turn_id!r}: no event for {timeout_s:g} s")
 
+    def events_so_far(self) -> tuple[TurnEvent, ...]:
+        """The events there are now, without waiting for more. None before the turn is in Redis, and once they have
+        expired there."""
+        found: list[TurnEvent] = []
+        while page := self._client.wiring.state.events.read(
+            self.session_id, self.turn_id, found[-1].seq if found else 0, 0
+        ):
+            found += page
+            if page[-1].is_final:
+                break
+        return tuple(found)
+
     def next_events(self, after: int, wait_s: float = POLL_S) -> tuple[list[TurnEvent], bool]:
         """The events above `after` that there are, waiting up to `wait_s` for the first; and whether that is all."""
         batch = self._client.wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)

@@ -1,11 +1,13 @@
-"""A turn's events as a response: from any number on, with heartbeats, to the final one."""
+"""A turn's events as a response: from any number on, with heartbeats, to the final one, in the words of any wire."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import cast
 
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -13,6 +15,7 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnEvent
 from brainq.errors import BrainqError, ResultTimeout
 from brainq.http.frames import FAREWELL, HEARTBEAT, frame
+from brainq.http.gateway import Asker, Gateway
 from brainq.http.problems import Refused
 from brainq.http.streams import Place
 from brainq.observe.logs import logger
@@ -84,16 +87,41 @@ async def _is_over(handle: AsyncTurnHandle) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What an event becomes on a wire, which may be nothing, and whether the stream is over with it."""
+
+    body: bytes
+    is_last: bool
+
+
+Write = Callable[[TurnEvent], Awaitable[Written]]
+"""How a wire writes events. It is asked for each once, in order."""
+
+
+async def as_it_is(event: TurnEvent) -> Written:
+    """The native wire: the event's JSON under its number."""
+    return Written(frame(event), event.is_final)
+
+
 class EventStream(Response):
     """`text/event-stream` of what `reading` reads. Leaves its place when it is over, whatever ends it.
 
     is_welcome   whether who asked may still read; asked every `heartbeat_s`
+    write        how an event is written
+    opening      what is sent before the first event
     """
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, reading: Reading, place: Place, heartbeat_s: float, is_welcome: Callable[[], Awaitable[bool]]
+        self,
+        reading: Reading,
+        place: Place,
+        heartbeat_s: float,
+        is_welcome: Callable[[], Awaitable[bool]],
+        write: Write = as_it_is,
+        opening: bytes = b"",
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
@@ -101,12 +129,15 @@ class EventStream(Response):
         self._place = place
         self._heartbeat_s = heartbeat_s
         self._is_welcome = is_welcome
+        self._write = write
+        self._opening = opening
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         gone = asyncio.ensure_future(_gone(receive))
         stopping = asyncio.ensure_future(self._place.stopping.wait())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await _write(send, self._opening)
             await self._send_all(send, gone, stopping)
             await send({"type": "http.response.body", "body": b""})
         finally:
@@ -136,14 +167,15 @@ class EventStream(Response):
             if reading.done():
                 try:
                     event = reading.result()
+                    written = None if event is None else await self._write(event)
                 except BrainqError as away:
                     log.warning("a stream is cut off", failure=away)
                     await _write(send, FAREWELL)
                     return
-                if event is None:
+                if written is None:
                     return
-                await _write(send, frame(event))
-                if event.is_final:
+                await _write(send, written.body)
+                if written.is_last:
                     return
                 self._reading.advance()
             else:
@@ -157,6 +189,37 @@ class EventStream(Response):
             return False
 
 
+async def stream(
+    request: Request,
+    here: Gateway,
+    by: Asker,
+    begin_reading: Callable[[], Awaitable[Reading | None]],
+    write: Write = as_it_is,
+    opening: bytes = b"",
+) -> EventStream | None:
+    """What `begin_reading` reads as a stream in a place of the caller's; None where there is nothing to read.
+
+    Raises Refused where there is no place, and whatever `begin_reading` raises.
+    """
+
+    async def is_welcome() -> bool:
+        """A token may be revoked, or expire, while its streams go on."""
+        return await here.who.authenticate(dict(request.headers.items())) == by.caller
+
+    place = here.streams.enter(by.caller.counted_as)
+    try:
+        reading = await begin_reading()
+        if reading is not None:
+            return EventStream(
+                reading, place, here.settings.http_heartbeat_s, is_welcome, write=write, opening=opening
+            )
+    except BaseException:
+        place.leave()
+        raise
+    place.leave()
+    return None
+
+
 async def _gone(receive: Receive) -> None:
     """Ends when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
@@ -164,4 +227,6 @@ async def _gone(receive: Receive) -> None:
 
 
 async def _write(send: Send, body: bytes) -> None:
+    if not body:
+        return
     await send({"type": "http.response.body", "body": body, "more_body": True})

@@ -14,7 +14,7 @@ from brainq.contracts.ids import DERIVED, new_turn_id
 from brainq.contracts.turn import TurnResult
 from brainq.errors import InvalidInput, TurnRejected, Unreachable
 from brainq.http.bodies import Calls, Explained, SubmitBody, Submitted, Transcript, TurnSeen
-from brainq.http.event_stream import EventStream, begin
+from brainq.http.event_stream import begin, stream
 from brainq.http.gateway import CALL_ID, ID, Asker, By, Gateway, Here, Turn
 from brainq.http.problems import Refused, documented
 from brainq.http.waiting import result_within, wished
@@ -160,21 +160,9 @@ async def events(
     ] = None,
 ) -> Response:
     """Follow a turn's events from any number on, to the final one."""
-
-    async def is_welcome() -> bool:
-        """A token may be revoked, or expire, while its streams go on."""
-        return await here.who.authenticate(dict(request.headers.items())) == by.caller
-
-    place = here.streams.enter(by.caller.counted_as)
-    try:
-        reading = await begin(handle, after if last_event_id is None else last_event_id)
-        if reading is not None:
-            return EventStream(reading, place, here.settings.http_heartbeat_s, is_welcome)
-    except BaseException:
-        place.leave()
-        raise
-    place.leave()
-    return Response(status_code=204)
+    behind = after if last_event_id is None else last_event_id
+    found = await stream(request, here, by, lambda: begin(handle, behind))
+    return Response(status_code=204) if found is None else found
 
 
 def _checked_key(idempotency_key: str | None) -> str:

@@ -358,6 +358,7 @@ def test_an_event_loop_does_it_all(pump: Pump) -> None:
             flag = await session.readiness("not yet")
             handle = await client.submit("s1", "save")
             assert await session.live() == handle.turn_id
+            assert [event.seq for event in await handle.events_so_far()] == [1, 2]  # active, and held
             async with await handle.hold("looking"):
                 assert len(await handle.holds()) == 2
             assert await flag.release()
@@ -368,6 +369,7 @@ def test_an_event_loop_does_it_all(pump: Pump) -> None:
             assert (await client.approve(asked.id)).state == "approved"
             await asyncio.to_thread(pump.drain)
             assert "and this" in (await handle.result(timeout_s=60)).text
+            assert await handle.events_so_far() == tuple([event async for event in handle.events()])
             assert await session.pause()
             assert await session.is_paused()
             assert await session.resume() is None

@@ -10,7 +10,7 @@ import pytest
 
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.errors import ResultTimeout, Unreachable
-from brainq.http.event_stream import EventStream, Reading, begin
+from brainq.http.event_stream import EventStream, Reading, Written, begin
 from brainq.http.frames import FAREWELL, frame
 from brainq.http.problems import Refused
 from brainq.http.streams import Place, Streams
@@ -60,7 +60,7 @@ async def welcome() -> bool:
     return True
 
 
-async def stream(handle: Any, do: Does) -> tuple[bytes, Streams]:
+async def stream(handle: Any, do: Does, **wire: Any) -> tuple[bytes, Streams]:
     """What is sent of a handle's stream; `do(place, leave)` is called after the first event."""
     streams = Streams(2, 2)
     place = streams.enter("a")
@@ -77,7 +77,7 @@ async def stream(handle: Any, do: Does) -> tuple[bytes, Streams]:
             if len(sent) == 1:
                 do(place, left.set)
 
-    await EventStream(Reading(handle.events()), place, heartbeat_s=60, is_welcome=welcome)(
+    await EventStream(Reading(handle.events()), place, heartbeat_s=60, is_welcome=welcome, **wire)(
         {"type": "http"}, receive, send
     )
     return b"".join(sent), streams
@@ -123,6 +123,20 @@ def test_a_stream_that_is_not_over_is_closed_with_a_word(
     assert sent == frame(FIRST) + rest
     assert [event["seq"] for event in read(sent)] == [1]
     assert (len(streams), handle.is_closed) == (0, True)
+
+
+def test_another_wire_opens_its_streams_writes_nothing_of_some_events_and_ends_where_it_likes() -> None:
+    """What it writes nothing of is still the last event where it says so."""
+    more = TurnEvent(seq=2, kind=EventKind.TURN_PARKED, at_ms=2, data={})
+    asked: list[int] = []
+
+    async def write(event: TurnEvent) -> Written:
+        asked.append(event.seq)
+        return Written(b"first" if event is FIRST else b"", event is more)
+
+    sent, streams = run(stream(FakeHandle(FIRST, more, LAST), nothing, write=write, opening=b"open "))
+    assert (sent, asked) == (b"open first", [1, 2])
+    assert len(streams) == 0
 
 
 async def _begun(handle: Any, seen: int) -> int | None:
