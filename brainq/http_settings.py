@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 
 from pydantic import Field, field_validator
@@ -15,7 +16,7 @@ class HttpSettings(BaseSettings):
     """Each limit is one gateway's own: two gateways let through twice as much."""
 
     http_host: str = Field(default="127.0.0.1", min_length=1)
-    """Where it listens. Others than loopback need tokens, or a hook that says who asks."""
+    """Where it listens. Elsewhere than on loopback callers need tokens, or a hook says who asks."""
 
     http_port: int = Field(default=8321, ge=1, le=65535)
 
@@ -27,6 +28,9 @@ class HttpSettings(BaseSettings):
 
     http_cors: str = ""
     """Origins whose pages may ask, with commas, such as `https://shop.example`. Empty: none but its own."""
+
+    http_proxies: str = ""
+    """Addresses or networks of proxies, with commas, that are believed whom they ask for (`X-Forwarded-For`)."""
 
     http_body_bytes: int = Field(default=4_000_000, ge=1_000, le=100_000_000)
     http_slow_s: float = Field(default=20.0, gt=0, le=600)
@@ -59,6 +63,18 @@ class HttpSettings(BaseSettings):
             raise ValueError(
                 "must be origins with commas, such as `https://shop.example,http://localhost:3000`"
             )
+        return value
+
+    @field_validator("http_proxies")
+    @classmethod
+    def _proxies_are_addresses(cls, value: str) -> str:
+        for proxy in listed(value):
+            try:
+                ipaddress.ip_network(proxy)
+            except ValueError:
+                raise ValueError(
+                    "must be addresses or networks with commas, such as `10.0.0.7,10.1.0.0/16`"
+                ) from None
         return value
 
 

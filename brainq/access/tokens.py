@@ -121,12 +121,24 @@ class Tokens:
             return None
         return seen.caller
 
+    def is_known(self, text: str) -> bool:
+        """Whether it let somebody in when it was checked last. Asks nobody, so it may have been revoked since."""
+        token = TokenText.read(text)
+        if token is None:
+            return False
+        with self._lock:
+            seen = self._seen.get(token.token_id)
+        return seen is not None and hmac.compare_digest(seen.secret_hash, token.hashed())
+
     def _look(self, token: TokenText) -> _Seen | None:
         asked_at = time.monotonic()
         with _told_as_ours():
             row = self._rows.get(token.token_id)
-            genuine = row is not None and hmac.compare_digest(row.secret_hash, token.hashed())
-            if row is None or not genuine or row.state != "live":
+            if row is None or not hmac.compare_digest(row.secret_hash, token.hashed()):
+                return (
+                    None  # whoever has the id alone makes nothing be forgotten of the one who has the secret
+                )
+            if row.state != "live":
                 with self._lock:
                     self._seen.pop(token.token_id, None)
                 return None
@@ -138,6 +150,7 @@ class Tokens:
         seen = _Seen(row.secret_hash, caller, asked_at + kept_s)
         with self._lock:
             self._seen[token.token_id] = seen
+            self._seen.move_to_end(token.token_id)
             while len(self._seen) > MOST_KEPT:
                 self._seen.popitem(last=False)
         return seen

@@ -20,7 +20,7 @@ def serve(
         str,
         typer.Option(
             "--host",
-            help="On which address (BRAINQ_HTTP_HOST); others than loopback need tokens, or BRAINQ_HTTP_AUTH.",
+            help="On which address (BRAINQ_HTTP_HOST); but for loopback callers need tokens, or BRAINQ_HTTP_AUTH.",
             show_default=LOOPBACK,
         ),
     ] = "",
@@ -34,9 +34,9 @@ def serve(
     """Run the gateway: programs in any language submit turns, follow and steer them over HTTP.
 
     On 127.0.0.1 nobody is asked who he is until a token is made. `brainq token create` makes one; from then on
-    every request brings one, and --host may be any. An app with users of its own says who asks:
-    BRAINQ_HTTP_AUTH=module:function. SIGTERM tells open streams to come again, at this or another gateway, and
-    they go on where they were. GET /v1/openapi.json describes all routes; docs/http.md shows them.
+    every request brings one. On any other --host nobody is let in before. An app with users of its own says who
+    asks: BRAINQ_HTTP_AUTH=module:function. SIGTERM tells open streams to come again, at this or another gateway,
+    and they go on where they were. GET /v1/openapi.json describes all routes; docs/http.md shows them.
 
     \b
     Examples:

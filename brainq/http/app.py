@@ -27,13 +27,14 @@ COMMON = documented(400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 
 
 
 def make_app(gateway: Gateway) -> FastAPI:
-    """The routes behind the door. Closes the gateway's client when it ends."""
+    """The routes behind the door. Closes the gateway's client when it ends, and begins no more long work."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         try:
             yield
         finally:
+            gateway.long_work.shutdown(wait=False, cancel_futures=True)
             await gateway.client.close()
 
     app = FastAPI(

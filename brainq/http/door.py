@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from brainq.access import Caller
 from brainq.contracts.ids import new_turn_id
 from brainq.errors import BrainqError
 from brainq.http.gateway import Gateway
 from brainq.http.problems import Refused, answer_of, bug
+from brainq.http.rate import Rate, counted_address
 from brainq.http.verbs import OPEN
 from brainq.http.who import is_loopback
 from brainq.http_settings import listed
@@ -47,20 +50,35 @@ class Door:
             return
         self._check_host(scope, headers.get("host", ""))
         self._check_origin(headers)
-        caller = await self._gateway.who.authenticate(dict(headers.items()))
         address = (scope.get("client") or ("",))[0]
-        wait_s = self._gateway.rate.take(f"caller {caller.counted_as}" if caller else f"address {address}")
-        if wait_s:
+        scope.setdefault("state", {})["caller"] = await self._caller(address, dict(headers.items()))
+
+    async def _caller(self, address: str, headers: Mapping[str, str]) -> Caller:
+        """Who asks. A stranger's request is counted for his address before anybody is asked who he is: an invented
+        token costs a question to SQL. Who was let in before is not kept out by the strangers of his address."""
+        gateway, place = self._gateway, counted_address(address)
+        is_known = gateway.who.is_known(headers)
+        if not is_known:
+            self._count(gateway.strangers, place)
+        caller = await gateway.who.authenticate(headers)
+        if caller is None:
+            if is_known:
+                self._count(gateway.strangers, place)
+            raise Refused(
+                "unauthorized", "send `Authorization: Bearer TOKEN` with a token that is still good"
+            )
+        if not is_known:
+            gateway.strangers.give_back(place)
+        self._count(gateway.callers, caller.counted_as)
+        return caller
+
+    def _count(self, rate: Rate, name: str) -> None:
+        if wait_s := rate.take(name):
             raise Refused(
                 "too-many-requests",
                 f"{self._gateway.settings.http_requests_s:g} requests a second are granted; ask again later",
                 retry_after_s=math.ceil(wait_s),
             )
-        if caller is None:
-            raise Refused(
-                "unauthorized", "send `Authorization: Bearer TOKEN` with a token that is still good"
-            )
-        scope.setdefault("state", {})["caller"] = caller
 
     def _check_host(self, scope: Scope, host: str) -> None:
         """A page elsewhere can make its own name point to this machine: then the name it asks for tells."""

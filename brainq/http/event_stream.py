@@ -18,6 +18,7 @@ from brainq.http.frames import FAREWELL, HEARTBEAT, frame
 from brainq.http.gateway import Asker, Gateway
 from brainq.http.problems import Refused
 from brainq.http.streams import Place
+from brainq.http.waiting import until_gone
 from brainq.observe.logs import logger
 
 log = logger("brainq.http")
@@ -133,7 +134,7 @@ class EventStream(Response):
         self._opening = opening
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        gone = asyncio.ensure_future(_gone(receive))
+        gone = asyncio.ensure_future(until_gone(receive))
         stopping = asyncio.ensure_future(self._place.stopping.wait())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -218,12 +219,6 @@ async def stream(
         raise
     place.leave()
     return None
-
-
-async def _gone(receive: Receive) -> None:
-    """Ends when the client has gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _write(send: Send, body: bytes) -> None:

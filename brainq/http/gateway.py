@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Annotated, cast
 
@@ -14,6 +15,7 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.errors import TurnNotFound
 from brainq.http.problems import Refused
 from brainq.http.rate import Rate
+from brainq.http.readiness import Readiness
 from brainq.http.streams import Streams
 from brainq.http.verbs import VERBS
 from brainq.http.who import Who
@@ -27,14 +29,21 @@ CALL_ID = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.]c[0-9]{1,9}-[0-9]{1,9}$"
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """One gateway of one brain."""
+    """One gateway of one brain.
+
+    callers, strangers   how often each caller may ask, and each address that nobody is known of
+    long_work            threads for what takes long, which keep nothing else waiting
+    """
 
     settings: Settings
     brain: Brain
     client: AsyncClient
     who: Who
-    rate: Rate
+    callers: Rate
+    strangers: Rate
     streams: Streams
+    readiness: Readiness
+    long_work: Executor
 
 
 @dataclass(frozen=True, slots=True)

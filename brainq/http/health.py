@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from brainq.errors import TurnNotFound
 from brainq.http.bodies import Health
 from brainq.http.gateway import Here
 
@@ -19,11 +18,7 @@ async def healthz() -> Health:
 
 @router.get("/readyz")
 async def readyz(here: Here) -> Health:
-    """Redis and SQL answer, too; 503 when one does not, or the gateway stops."""
+    """Redis and SQL answer, too, and there is a token; 503 when not, or the gateway stops. Looked up once a second."""
     here.streams.require_running()
-    await here.client.ping()
-    try:
-        await here.client.handle("readyz")
-    except TurnNotFound:  # which SQL had to be asked for
-        pass
+    await here.readiness.require()
     return Health()

@@ -1,7 +1,8 @@
-"""How often each caller may ask: a bucket that fills again as time goes by."""
+"""How often each may ask: a bucket that fills again as time goes by."""
 
 from __future__ import annotations
 
+import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -32,3 +33,21 @@ class Rate:
         if len(self._left) > MOST_KEPT:
             self._left.popitem(last=False)
         return 0.0 if granted else (1.0 - left) / self._a_second
+
+    def give_back(self, name: str) -> None:
+        """The last request of this name is not to be counted."""
+        if name in self._left:
+            left, at = self._left[name]
+            self._left[name] = (min(self._most, left + 1.0), at)
+
+
+def counted_address(address: str) -> str:
+    """Under what requests of an address are counted: one that has IPv6 has a whole network of them, its /64."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(found, ipaddress.IPv6Address):
+        of_v4 = found.ipv4_mapped
+        return str(of_v4 or ipaddress.ip_network((found, 64), strict=False))
+    return str(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 
 import uvicorn
@@ -16,34 +17,37 @@ from brainq.http.app import make_app
 from brainq.http.connection import connection_of
 from brainq.http.gateway import Gateway
 from brainq.http.rate import Rate
+from brainq.http.readiness import readiness_of
 from brainq.http.streams import Streams
-from brainq.http.who import Who, require_loopback, who_asks
+from brainq.http.who import Who, who_asks
+from brainq.http_settings import listed
 from brainq.settings import Settings
 from brainq.store.store import Store
 
 BACKLOG = 2048
+LONG_AT_ONCE = 4
 
 
 def serve(settings: Settings, brain: Brain, ready: Callable[[Who], None]) -> None:
-    """Serve until SIGTERM or Ctrl+C. `ready` is called once it listens. `settings` name a Redis.
-
-    Raises SetupError where others than this machine could reach it and nobody would be asked who he is.
-    """
+    """Serve until SIGTERM or Ctrl+C. `ready` is called once it listens. `settings` name a Redis."""
     with Store.open(settings.sql_url.get_secret_value()) as store:
         who = who_asks(settings, Tokens(store))
-        require_loopback(who, settings.http_host)
         gateway = make_gateway(settings, brain, who)
         Server(gateway, lambda: ready(who)).run()
 
 
 def make_gateway(settings: Settings, brain: Brain, who: Who) -> Gateway:
+    client = AsyncClient(settings, brain)
     return Gateway(
         settings=settings,
         brain=brain,
-        client=AsyncClient(settings, brain),
+        client=client,
         who=who,
-        rate=Rate(settings.http_requests_s),
+        callers=Rate(settings.http_requests_s),
+        strangers=Rate(settings.http_requests_s),
         streams=Streams(settings.http_streams, settings.http_streams_a_caller),
+        readiness=readiness_of(client, who),
+        long_work=ThreadPoolExecutor(LONG_AT_ONCE, "brainq-long"),
     )
 
 
@@ -65,7 +69,8 @@ class Server(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=False,
+                proxy_headers=bool(settings.http_proxies),
+                forwarded_allow_ips=listed(settings.http_proxies),
                 backlog=BACKLOG,
                 timeout_graceful_shutdown=max(1, round(settings.http_grace_s)),
             )

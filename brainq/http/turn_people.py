@@ -85,10 +85,12 @@ async def approvals(handle: Turn) -> Approvals:
 
 
 @router.post("/finalizer/retry", responses=documented(410))
-async def retry(handle: Turn, here: Here, body: RetryBody | None = None) -> RetryAnswer:
+async def retry(handle: Turn, here: Here, by: By, body: RetryBody | None = None) -> RetryAnswer:
     """Run again what the finalizer gave up, in this process; the answer says how each step ended."""
     wanted = body.step if body else ""
-    steps = await asyncio.to_thread(_retried, here, handle.turn_id, wanted)
+    loop = asyncio.get_running_loop()
+    with here.streams.enter(by.caller.counted_as):
+        steps = await loop.run_in_executor(here.long_work, _retried, here, handle.turn_id, wanted)
     return RetryAnswer(turn_id=handle.turn_id, steps=steps)
 
 

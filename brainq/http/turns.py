@@ -17,7 +17,7 @@ from brainq.http.bodies import Calls, Explained, SubmitBody, Submitted, Transcri
 from brainq.http.event_stream import begin, stream
 from brainq.http.gateway import CALL_ID, ID, Asker, By, Gateway, Here, Turn
 from brainq.http.problems import Refused, documented
-from brainq.http.waiting import result_within, wished
+from brainq.http.waiting import known_result, result_within, wished
 
 router = APIRouter(tags=["turns"])
 
@@ -69,7 +69,12 @@ STREAM: dict[int | str, dict[str, Any]] = {
 
 @router.post("/v1/turns", status_code=202, response_model=None, responses={**SUBMITTED, **documented(409)})
 async def submit(
-    body: SubmitBody, here: Here, by: By, idempotency_key: Key = None, prefer: Prefer = ""
+    body: SubmitBody,
+    here: Here,
+    by: By,
+    request: Request,
+    idempotency_key: Key = None,
+    prefer: Prefer = "",
 ) -> Response:
     """Submit a turn. With `Prefer: wait=n` the answer is its result, if that is out in time.
 
@@ -93,7 +98,7 @@ async def submit(
         receipt=handle.joined,
     )
     try:
-        return await _result_or(told, 202, handle, here, by, prefer)
+        return await _result_or(told, 202, handle, here, by, request, prefer)
     except (Refused, Unreachable):
         # Nobody can wait just now. The turn is accepted all the same, which its producer must hear.
         return _json(told, 202, _where(handle))
@@ -116,12 +121,12 @@ async def explain(handle: Turn) -> Explained:
     response_model=None,
     responses={**LATER, 200: {"model": TurnResult, "description": "How it ended."}, **documented(409)},
 )
-async def result(handle: Turn, here: Here, by: By, prefer: Prefer = "") -> Response:
+async def result(handle: Turn, here: Here, by: By, request: Request, prefer: Prefer = "") -> Response:
     """The result, for every ending. 202 while there is none; `Prefer: wait=n` waits for it."""
-    found = await result_within(handle, 0, None)
+    found = await known_result(handle)
     if found is not None:
         return _json(found)
-    return await _result_or(await seen(handle), 202, handle, here, by, prefer)
+    return await _result_or(await seen(handle), 202, handle, here, by, request, prefer)
 
 
 @router.get("/v1/turns/{turn_id}/transcript", responses=documented(410))
@@ -183,7 +188,7 @@ async def seen(handle: AsyncTurnHandle) -> TurnSeen:
         state = snapshot.state.value
     else:
         try:
-            found = await result_within(handle, 0, None)
+            found = await known_result(handle)
             state = "accepted" if found is None else found.ending.value
         except TurnRejected:
             state = "rejected"
@@ -191,7 +196,13 @@ async def seen(handle: AsyncTurnHandle) -> TurnSeen:
 
 
 async def _result_or(
-    told: Submitted | TurnSeen, status: int, handle: AsyncTurnHandle, here: Gateway, by: Asker, prefer: str
+    told: Submitted | TurnSeen,
+    status: int,
+    handle: AsyncTurnHandle,
+    here: Gateway,
+    by: Asker,
+    request: Request,
+    prefer: str,
 ) -> Response:
     """The result if it is out as soon as the caller wishes; else what is told meanwhile, and where to look."""
     headers = _where(handle)
@@ -199,7 +210,7 @@ async def _result_or(
     if wait_s:
         headers["Preference-Applied"] = f"wait={wait_s:g}"
         with here.streams.enter(by.caller.counted_as) as place:
-            found = await result_within(handle, wait_s, place)
+            found = await result_within(handle, wait_s, place, request.receive)
         if found is not None:
             return _json(found, headers=headers)
     return _json(told, status, headers)

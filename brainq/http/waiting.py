@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 
+from starlette.types import Receive
+
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.turn import TurnResult
 from brainq.errors import ResultTimeout
@@ -22,21 +24,28 @@ def wished(prefer: str, most_s: float) -> float:
     return 0.0
 
 
-async def result_within(handle: AsyncTurnHandle, wait_s: float, place: Place | None) -> TurnResult | None:
-    """The result when it is out within `wait_s`; None when it is not, or the gateway stops."""
-    waiting = asyncio.ensure_future(_result(handle, wait_s))
-    if place is None:
-        return await waiting
-    stopping = asyncio.ensure_future(place.stopping.wait())
+async def result_within(
+    handle: AsyncTurnHandle, wait_s: float, place: Place, receive: Receive
+) -> TurnResult | None:
+    """The result when it is out within `wait_s`; None when it is not, the gateway stops, or who waits has gone."""
+    waiting = asyncio.ensure_future(known_result(handle, wait_s))
+    over = [asyncio.ensure_future(place.stopping.wait()), asyncio.ensure_future(until_gone(receive))]
     try:
-        await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({waiting, *over}, return_when=asyncio.FIRST_COMPLETED)
         return await waiting if waiting.done() else None
     finally:
-        waiting.cancel()
-        stopping.cancel()
+        for each in (waiting, *over):
+            each.cancel()
 
 
-async def _result(handle: AsyncTurnHandle, wait_s: float) -> TurnResult | None:
+async def until_gone(receive: Receive) -> None:
+    """Ends when the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def known_result(handle: AsyncTurnHandle, wait_s: float = 0) -> TurnResult | None:
+    """The result where it is out, or comes within `wait_s`; else None."""
     try:
         return await handle.result(timeout_s=wait_s)
     except ResultTimeout:

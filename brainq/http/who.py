@@ -10,13 +10,20 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
 from brainq.access import EVERYTHING, Caller, Tokens
 from brainq.access.tokens import KEPT_S
 from brainq.errors import SetupError
 from brainq.settings import Settings
+
+P = ParamSpec("P")
+R = TypeVar("R")
+CHECKS_AT_ONCE = 8
+NOBODY_YET = "nobody is let in until there is a token: brainq token create NAME --sessions PREFIX --verb VERB"
 
 Authenticate = Callable[[Mapping[str, str]], Awaitable[Caller | None]]
 """From a request's headers, their names in lower case, to who asks; None: nobody that is known."""
@@ -27,41 +34,55 @@ LOCAL = Caller("local", ("*",), EVERYTHING)
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """How callers are known. `is_open`: nobody is asked, so nobody but this machine may reach the gateway."""
+    """How callers are known.
+
+    is_open      nobody is asked, so nobody but this machine may reach the gateway
+    how          the same in words
+    is_known     whether who sends these headers was let in before; asks nobody
+    is_anybody   whether anybody could be let in yet
+    """
 
     authenticate: Authenticate
     is_open: bool
     how: str
+    is_known: Callable[[Mapping[str, str]], bool]
+    is_anybody: Callable[[], Awaitable[bool]]
 
 
 def who_asks(settings: Settings, tokens: Tokens) -> Who:
-    """The hook of BRAINQ_HTTP_AUTH; else tokens, once any was made; else nobody is asked.
+    """The hook of BRAINQ_HTTP_AUTH; else tokens. While there is none yet, on loopback nobody is asked, and elsewhere
+    nobody is let in.
 
     Raises SetupError for a hook that cannot be loaded.
     """
+    checks = ThreadPoolExecutor(CHECKS_AT_ONCE, "brainq-who")
     if settings.http_auth:
-        return Who(_by_hook(settings.http_auth), False, f"{settings.http_auth} says who asks")
-    by_token = _by_token(tokens)
-    if tokens.list():
-        return Who(by_token, False, "callers bring a token")
+        return Who(
+            _by_hook(settings.http_auth, checks),
+            False,
+            f"{settings.http_auth} says who asks",
+            is_known=lambda _: True,  # what it costs to ask an app's own function is the app's to bound
+            is_anybody=_yes,
+        )
+    first, by_token = _FirstToken(tokens, checks), _by_token(tokens, checks)
 
-    first = _FirstToken(tokens)
+    def is_known(headers: Mapping[str, str]) -> bool:
+        return tokens.is_known(_token_of(headers))
+
+    if tokens.list() or not is_loopback(settings.http_host):
+        how = "callers bring a token" if tokens.list() else NOBODY_YET
+        return Who(by_token, False, how, is_known, first.is_made)
 
     async def by_token_or_local(headers: Mapping[str, str]) -> Caller | None:
         if "authorization" in headers or await first.is_made():
             return await by_token(headers)
         return LOCAL
 
-    return Who(by_token_or_local, True, "whoever is on this machine may do everything")
+    return Who(by_token_or_local, True, "whoever is on this machine may do everything", is_known, _yes)
 
 
-def require_loopback(who: Who, host: str) -> None:
-    """Raise SetupError where others could reach a gateway that asks nobody who he is."""
-    if who.is_open and not is_loopback(host):
-        raise SetupError(
-            f"--host {host}: others could reach it, and there is no token yet and no BRAINQ_HTTP_AUTH, so nobody "
-            "would be asked who he is; make a token first (`brainq token create`), or leave it on 127.0.0.1"
-        )
+async def _yes() -> bool:
+    return True
 
 
 def is_loopback(host: str) -> bool:
@@ -74,42 +95,51 @@ def is_loopback(host: str) -> bool:
 class _FirstToken:
     """Whether any token was made yet; a no is believed for KEPT_S."""
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: Tokens, checks: Executor) -> None:
         self._tokens = tokens
+        self._checks = checks
         self._is_made = False
         self._until = 0.0
 
     async def is_made(self) -> bool:
         """Raises Unreachable while SQL is away."""
         if not self._is_made and time.monotonic() >= self._until:
-            self._is_made = bool(await asyncio.to_thread(self._tokens.list))
+            self._is_made = bool(await _in_thread(self._checks, self._tokens.list))
             self._until = time.monotonic() + KEPT_S
         return self._is_made
 
 
-def _by_token(tokens: Tokens) -> Authenticate:
+def _by_token(tokens: Tokens, checks: Executor) -> Authenticate:
     async def by_token(headers: Mapping[str, str]) -> Caller | None:
-        scheme, _, text = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not text.strip():
-            return None
-        return await asyncio.to_thread(tokens.check, text.strip())
+        text = _token_of(headers)
+        return await _in_thread(checks, tokens.check, text) if text else None
 
     return by_token
 
 
-def _by_hook(reference: str) -> Authenticate:
+def _token_of(headers: Mapping[str, str]) -> str:
+    """The bearer token; "" where there is none."""
+    scheme, _, text = headers.get("authorization", "").partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else ""
+
+
+def _by_hook(reference: str, checks: Executor) -> Authenticate:
     hook = _load(reference)
 
     async def by_hook(headers: Mapping[str, str]) -> Caller | None:
         if inspect.iscoroutinefunction(hook):
             found = await hook(headers)
         else:
-            found = await asyncio.to_thread(hook, headers)
+            found = await _in_thread(checks, hook, headers)
         if found is not None and not isinstance(found, Caller):
             raise TypeError(f"{reference} gave {type(found).__name__}, not a brainq.access.Caller or None")
         return found
 
     return by_hook
+
+
+async def _in_thread(checks: Executor, asked: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+    return await asyncio.get_running_loop().run_in_executor(checks, partial(asked, *args, **named))
 
 
 def _load(reference: str) -> Any:

@@ -123,7 +123,8 @@ def unread_from(messages: Sequence[Message]) -> int:
 
 
 def _cuts(messages: Sequence[Message]) -> list[int]:
-    """Places before which a cut parts no call from its result, and no input from others of its step; the end included.
+    """Places before which a cut parts no call from its result, and no input, nor note,
+    from others of its step; the end included.
 
     A result belongs to the newest call of its id: ids are unique in a turn only, and providers read them the same way.
     """
@@ -134,7 +135,7 @@ def _cuts(messages: Sequence[Message]) -> list[int]:
             asked.update((call.id, i) for call in message.calls)
         elif message.role == "tool" and message.call_id in asked:
             last[asked[message.call_id]] = i
-        elif i and _are_one_drain(messages[i - 1], message):
+        elif i and _keep_their_order_together(messages[i - 1], message):
             last[i - 1] = i
     cuts: list[int] = []
     end = -1
@@ -145,8 +146,13 @@ def _cuts(messages: Sequence[Message]) -> list[int]:
     return [*cuts, len(messages)]
 
 
-def _are_one_drain(first: Message, second: Message) -> bool:
-    """Whether both are input that one step read. What is archived in two parts keeps no order within a step."""
-    return (first.turn, first.step) == (second.turn, second.step) and all(
-        "input" in (message.extra or {}) for message in (first, second)
+def _keep_their_order_together(first: Message, second: Message) -> bool:
+    """Whether both are input that one step read, or both notes on one step: of what is archived in two parts neither
+    keeps its order within the step."""
+    read = ["input" in (message.extra or {}) for message in (first, second)]
+    return (
+        bool(first.turn)
+        and (first.turn, first.step) == (second.turn, second.step)
+        and first.role == second.role == "user"
+        and read[0] == read[1]
     )

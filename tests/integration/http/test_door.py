@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import secrets
 import socket
 import sys
+import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +19,11 @@ import pytest
 
 from brainq.access import Caller, Tokens, Verb
 from brainq.errors import SetupError
+from brainq.http.serving import LONG_AT_ONCE
 from brainq.http.verbs import VERBS
 from brainq.http.who import LOCAL, who_asks
 from brainq.settings import load_settings
+from brainq.store.repositories.tokens import Tokens as TokenRows
 from tests.integration.http.conftest import given
 from tests.integration.http.test_turns import problem, submit
 from tests.support.gateways import GatewayThread
@@ -350,6 +357,103 @@ def test_a_caller_that_asks_too_often_waits(gateways: Gateways, pump: Pump) -> N
     guesses = [gateway.http.get("/v1/approvals").status_code for _ in range(6)]
     assert guesses == [401] * 5 + [429], "guessing is bounded by address"
     assert gateway.http.get("/healthz").status_code == 200
+
+
+def invented() -> dict[str, str]:
+    return {"Authorization": f"Bearer bq_{secrets.token_hex(6)}_{secrets.token_urlsafe(32)}"}
+
+
+def test_invented_tokens_are_bounded_before_sql_is_asked_and_keep_no_known_caller_out(
+    gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tokens.__init__, "__defaults__", (0.0,))  # a check is believed for no time
+    known, new = token(pump, "known", "*"), token(pump, "new", "*")
+    gateway = gateways(requests_s=0.5, proxies="127.0.0.0/8")  # five at once
+    assert gateway.http.get("/v1/approvals", headers=known).status_code == 200
+    asked: list[str] = []
+    get = TokenRows.get
+
+    def counted(rows: TokenRows, token_id: str) -> Any:
+        asked.append(token_id)
+        return get(rows, token_id)
+
+    monkeypatch.setattr(TokenRows, "get", counted)
+    statuses = [gateway.http.get("/v1/approvals", headers=invented()).status_code for _ in range(8)]
+    assert statuses == [401] * 5 + [429] * 3
+    assert len(asked) == 5
+    assert gateway.http.get("/v1/approvals", headers=known).status_code == 200
+    wrong = {"Authorization": known["Authorization"][:-43] + "A" * 43}
+    problem(gateway.http.get("/v1/approvals", headers=wrong), 429, "too-many-requests")
+    assert gateway.http.get("/v1/approvals", headers=known).status_code == 200, "nor by its id"
+    problem(gateway.http.get("/v1/approvals", headers=new), 429, "too-many-requests")
+    elsewhere = {**new, "X-Forwarded-For": "10.9.9.9, 10.0.0.1"}
+    assert gateway.http.get("/v1/approvals", headers=elsewhere).status_code == 200, "the proxy says who it is"
+
+
+def test_whether_it_is_ready_is_not_asked_of_redis_and_sql_each_time(
+    gateway: GatewayThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pings: list[int] = []
+    ping = gateway.gateway.client.ping
+
+    async def counted() -> None:
+        pings.append(1)
+        await ping()
+
+    monkeypatch.setattr(gateway.gateway.client, "ping", counted)
+    with httpx.Client(base_url=gateway.url, verify=False) as another:
+        began = time.monotonic()
+        while time.monotonic() - began < 0.2:
+            assert gateway.http.get("/readyz").status_code == another.get("/readyz").status_code == 200
+    assert len(pings) <= 1 + (time.monotonic() - began)
+
+
+def test_elsewhere_than_on_loopback_nobody_is_let_in_before_there_is_a_token(
+    gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("brainq.http.who.KEPT_S", 0.0)
+    monkeypatch.setattr("brainq.http.readiness.KEPT_S", 0.0)
+    gateway = gateways(host="0.0.0.0")
+    assert "brainq token create" in gateway.gateway.who.how
+    assert gateway.http.get("/healthz").status_code == 200
+    problem(gateway.http.get("/readyz"), 503, "setup")
+    problem(gateway.http.get("/v1/approvals"), 401, "unauthorized")
+    headers = token(pump, "web", "*")
+    assert gateway.http.get("/readyz").status_code == 200
+    assert gateway.http.get("/v1/approvals", headers=headers).status_code == 200
+    problem(gateway.http.get("/v1/approvals"), 401, "unauthorized")
+
+
+def test_long_work_keeps_nobody_out(gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle = pump.submit("s1", "hello")
+    headers, late = token(pump, "ops", "*"), token(pump, "late", "*")
+    gateway = gateways(streams_a_caller=12)
+    may_end, begun = threading.Event(), Counter[str]()
+
+    def long(*_: Any) -> tuple[()]:
+        begun["all"] += 1
+        assert may_end.wait(60)
+        return ()
+
+    monkeypatch.setattr("brainq.http.turn_people._retried", long)
+
+    def retry() -> int:
+        path = f"/v1/turns/{handle.turn_id}/finalizer/retry"
+        return gateway.http.post(path, headers=headers).status_code
+
+    with ThreadPoolExecutor(12) as clients:
+        asked = [clients.submit(retry) for _ in range(12)]
+        wait_until(lambda: len(gateway.gateway.streams) == 12, "all of them wait")
+        try:
+            assert gateway.http.get("/v1/approvals", headers=late).status_code == 200
+            assert (
+                gateway.http.post(f"/v1/turns/{handle.turn_id}/finalizer/retry", headers=headers).status_code
+                == 429
+            )
+            assert begun["all"] == LONG_AT_ONCE
+        finally:
+            may_end.set()
+        assert {each.result() for each in asked} == {200}
 
 
 def test_open_streams_are_bounded_for_each_and_for_all(gateways: Gateways, pump: Pump) -> None:

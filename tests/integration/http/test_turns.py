@@ -236,3 +236,16 @@ def test_what_happens_next_is_said_in_one_sentence(gateway: GatewayThread, pump:
         "ended as completed; nothing more happens, Redis has let it go and SQL keeps what was said"
     )
     problem(gateway.http.get("/v1/turns/nobodys-turn/explain"), 404, "not-found")
+
+
+def test_who_leaves_while_he_waits_makes_room(gateways: Callable[..., GatewayThread], pump: Pump) -> None:
+    gateway = gateways(streams=1, wait_s=600)
+    turn_id = submit(gateway)  # nobody runs it: it would be waited for ten minutes
+    wait = {"Prefer": "wait=600"}
+    for method, path, body in (
+        ("GET", f"/v1/turns/{turn_id}/result", None),
+        ("POST", "/v1/turns", {"session_id": "s2", "user_message": "look"}),
+    ):
+        with pytest.raises(httpx.ReadTimeout):
+            gateway.http.request(method, path, json=body, headers=wait, timeout=httpx.Timeout(5, read=0.2))
+        wait_until(lambda: len(gateway.gateway.streams) == 0, "its place is free")

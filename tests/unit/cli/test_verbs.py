@@ -43,6 +43,7 @@ VERBS: dict[str, str] = {
     "TurnHandle.events": "tail",
     "TurnHandle.next_events": "tail",
     "TurnHandle.snapshot": "show",
+    "TurnHandle.explain": "show",
     "TurnHandle.transcript": "show",
     "TurnHandle.calls": "show",
     "TurnHandle.cancel": "cancel",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, get_type_hints
+import asyncio
+from typing import get_type_hints
 
 import pytest
 from fastapi.routing import APIRoute
@@ -18,11 +19,12 @@ from brainq.http.approvals import decider
 from brainq.http.bodies import SubmitBody, TurnLimits
 from brainq.http.gateway import Asker
 from brainq.http.problems import REFUSALS, Refused, answer_of, problem_of
-from brainq.http.rate import BURST_S, MOST_KEPT, Rate
+from brainq.http.rate import BURST_S, MOST_KEPT, Rate, counted_address
+from brainq.http.readiness import KEPT_S, Readiness
 from brainq.http.streams import Streams
 from brainq.http.verbs import VERBS
 from brainq.http.waiting import wished
-from brainq.http.who import LOCAL, Who, is_loopback, require_loopback
+from brainq.http.who import LOCAL, is_loopback
 
 
 def routes() -> set[str]:
@@ -177,15 +179,51 @@ def test_nothing_else_is_loopback(host: str) -> None:
     assert not is_loopback(host)
 
 
-async def _nobody(headers: Any) -> None:
-    return None
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("x" * 9000, ""),
+    ],
+)
+def test_an_address_is_counted_with_all_that_its_owner_has(address: str, counted: str) -> None:
+    assert counted_address(address) == counted
 
 
-def test_a_gateway_that_asks_nobody_listens_on_loopback_alone() -> None:
-    require_loopback(Who(_nobody, True, ""), "127.0.0.1")
-    require_loopback(Who(_nobody, False, ""), "0.0.0.0")
-    with pytest.raises(SetupError, match="brainq token create"):
-        require_loopback(Who(_nobody, True, ""), "0.0.0.0")
+def test_what_is_given_back_is_not_counted() -> None:
+    rate = Rate(0.1, lambda: 0.0)
+    for _ in range(9):
+        assert rate.take("a") == 0.0
+        rate.give_back("a")
+    assert (rate.take("a"), bool(rate.take("a"))) == (0.0, True)
+    rate.give_back("nobody")
+
+
+def test_who_asks_whether_it_is_ready_at_once_is_answered_by_one_look_that_is_believed_for_a_second() -> None:
+    looks: list[int] = []
+    now = [0.0]
+
+    async def look() -> None:
+        looks.append(len(looks))
+        await asyncio.sleep(0)
+        if len(looks) > 1:
+            raise Unreachable("Redis is away")
+
+    async def asked() -> None:
+        readiness = Readiness(look, lambda: now[0])
+        await asyncio.gather(*(readiness.require() for _ in range(50)))
+        now[0] += KEPT_S / 2
+        await readiness.require()
+        assert looks == [0]
+        now[0] += KEPT_S
+        failed = await asyncio.gather(*(readiness.require() for _ in range(50)), return_exceptions=True)
+        assert {type(failure) for failure in failed} == {Unreachable}
+        assert looks == [0, 1], "a failure is believed as long"
+
+    asyncio.run(asked())
 
 
 def test_the_record_says_which_caller_decided() -> None:

@@ -42,6 +42,19 @@ def test_results_that_nobody_has_read_stay_whatever_their_size() -> None:
     assert split([QUESTION, *old, *new, review], 10) == Split(3, (QUESTION,), tuple(old), (*new, review))
 
 
+def test_notes_on_one_step_are_not_parted_nor_is_input_that_one_step_read() -> None:
+    def noted(content: str, **extra: str) -> Message:
+        return Message(role="user", content=content * 100, turn=TURN, step=1, extra={**extra})
+
+    together = [noted("a", input="m1"), noted("b", input="m2")], [noted("c", note="n"), noted("d", note="n")]
+    history = [QUESTION, *together[0], *steps(1, 400), *together[1], *steps(2, 400, first=2)]
+    for keep in range(0, estimate_messages(history), 10):
+        found = split(history, keep)
+        assert found is not None
+        for first, second in together:
+            assert (first in found.tail) == (second in found.tail)
+
+
 def test_an_earlier_summary_is_folded() -> None:
     old, new = steps(1, 40), steps(1, 40, first=2)
     found = split([SUMMARY, QUESTION, *old, *new], estimate_messages([QUESTION, *new]))
