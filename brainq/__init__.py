@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         UsageInfo,
     )
     from brainq.contracts.child_turn import ChildTurn
+    from brainq.contracts.client_tool import ClientTool
     from brainq.contracts.decision import RuntimeDecisionRecord
     from brainq.contracts.effect import Effect
     from brainq.contracts.event import EventKind, TurnEvent
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
         MailboxFull,
         NoParsedOutput,
         ProviderError,
+        ResultRefused,
         ResultTimeout,
         SessionBusy,
         SetupError,
@@ -136,6 +138,7 @@ _NAMES = {
         "Callbacks Deny PostToolUse PreToolUse StreamChunk TurnEnd TurnInfo UsageInfo"
     ),
     "brainq.contracts.child_turn": "ChildTurn",
+    "brainq.contracts.client_tool": "ClientTool",
     "brainq.contracts.decision": "RuntimeDecisionRecord",
     "brainq.contracts.effect": "Effect",
     "brainq.contracts.event": "EventKind TurnEvent",
@@ -163,7 +166,7 @@ _NAMES = {
     "brainq.contracts.usage": "Spend TokenUsage",
     "brainq.errors": (
         "ApprovalDecided BrainqError ContentNotKept InvalidInput MailboxFull NoParsedOutput "
-        "ProviderError ResultTimeout SessionBusy SetupError StaleTurn SubmitConflict TokenRefused "
+        "ProviderError ResultRefused ResultTimeout SessionBusy SetupError StaleTurn SubmitConflict TokenRefused "
         "ToolSchemaError TurnNotFound TurnRejected Unreachable"
     ),
     "brainq.finalize.finalizer": "TurnFinalizer",
@@ -213,6 +216,7 @@ __all__ = [
     "Citation",
     "CitationAccumulator",
     "Client",
+    "ClientTool",
     "ContentNotKept",
     "Context",
     "ContextCompactor",
@@ -256,6 +260,7 @@ __all__ = [
     "RecordedTurn",
     "ReflectionEngine",
     "ReplayControl",
+    "ResultRefused",
     "ResultTimeout",
     "RetrievedMemory",
     "RunContext",

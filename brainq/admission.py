@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from brainq.contracts.brought import check_history
+from brainq.contracts.client_tool import check_client_tools
 from brainq.contracts.hold import readiness_id
 from brainq.contracts.ids import DERIVED, new_turn_id
 from brainq.contracts.kept import NOTHING_KEPT, Kept
@@ -31,7 +33,7 @@ def read_request(fields: dict[str, Any]) -> TurnRequest:
     if "output_schema" in given:
         given["output_schema"] = checked_schema("output_schema", given["output_schema"])
     try:
-        return TurnRequest.model_validate(given)
+        request = TurnRequest.model_validate(given)
     except ValidationError as failure:
         first = failure.errors(include_url=False, include_context=True)[0]
         cause = first.get("ctx", {}).get("error")
@@ -43,6 +45,11 @@ def read_request(fields: dict[str, Any]) -> TurnRequest:
             f"; the fields are {', '.join(model.model_fields)}" if first["type"] == "extra_forbidden" else ""
         )
         raise InvalidInput(field, f"{first['msg']}{known}") from None
+    if request.greeting and request.history:
+        raise InvalidInput("greeting", "with a history it is the history's first message; put it there")
+    check_history(request.history)
+    check_client_tools(request.client_tools)
+    return request
 
 
 def read_foreign(args: tuple[Any, ...], fields: dict[str, Any]) -> TurnRequest:

@@ -15,6 +15,7 @@ from brainq.errors import (
     MailboxFull,
     NoParsedOutput,
     ProviderError,
+    ResultRefused,
     ResultTimeout,
     ScriptError,
     SessionBusy,
@@ -75,6 +76,7 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     StaleTurn: ErrorKind("stale-turn", "Another turn is live", Exit.REFUSED, 409),
     ApprovalDecided: ErrorKind("approval-decided", "The approval is decided otherwise", Exit.REFUSED, 409),
     TokenRefused: ErrorKind("token-refused", "No call waits for this token", Exit.REFUSED, 404),
+    ResultRefused: ErrorKind("result-refused", "The call takes no result", Exit.REFUSED, 409),
     SubmitConflict: ErrorKind(
         "submit-conflict", "This key was used before with other content", Exit.USAGE, 409
     ),

@@ -110,6 +110,10 @@ class TokenRefused(BrainqError, LookupError):
     """No call waits for this token (any more). The message says why, and never shows the token."""
 
 
+class ResultRefused(BrainqError):
+    """A call takes no result of its client: it waits for none, or has had one. The message says which."""
+
+
 class ToolSchemaError(BrainqError, TypeError):
     """A tool's signature cannot be turned into a JSON schema."""
 

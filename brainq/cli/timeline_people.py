@@ -14,7 +14,7 @@ Line = tuple[str, Text, Details]
 """The subject, the word, and what else there is to say."""
 
 NAME_WIDTH = 40
-_AWAITED = {"people": "for people", "outside": "for a result from outside"}
+_AWAITED = {"people": "for people", "outside": "for a result from outside", "client": "for its client"}
 
 
 def describe(kind: EventKind, data: dict[str, Any]) -> Line | None:
@@ -64,6 +64,7 @@ def call_details(kind: EventKind, data: dict[str, Any]) -> tuple[Text, Details] 
                 "hold": "until the turn is released",
                 "outside": "until its result comes from outside",
                 "child": "until its child turn has ended",
+                "client": "until the client gives its result",
             }.get(why, why)
             return styled("parked", STATUS_STYLES), [waits]
         case EventKind.APPROVAL_REQUESTED:

@@ -134,6 +134,7 @@ PARKED_FOR = {
     "hold": "waits for a hold to be released",
     "outside": "waits for a result from outside",
     "child": "waits for its child turn",
+    "client": "waits for the client's result",
 }
 
 

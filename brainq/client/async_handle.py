@@ -55,8 +55,8 @@ class AsyncTurnHandle:
     """A TurnHandle on an event loop. Make it with `await client.submit(...)` or `await client.handle(turn_id)`.
 
     The verbs are TurnHandle's, awaited: `result`, `events`, `events_so_far`, `snapshot`, `explain`, `transcript`,
-    `calls`, `cancel`, `steer`, `receipt`, `hold`, `holds`, `release`, `approvals`. `result` and `events` take no
-    thread, however many wait.
+    `calls`, `give_result`, `give_error`, `cancel`, `steer`, `receipt`, `hold`, `holds`, `release`, `approvals`.
+    `result` and `events` take no thread, however many wait.
     """
 
     def __init__(self, client: Client, threads: Threads, handle: TurnHandle) -> None:
@@ -118,6 +118,8 @@ class AsyncTurnHandle:
     explain = looked_up(TurnHandle.explain)
     transcript = looked_up(TurnHandle.transcript)
     calls = looked_up(TurnHandle.calls)
+    give_result = awaited(TurnHandle.give_result)
+    give_error = awaited(TurnHandle.give_error)
     cancel = awaited(TurnHandle.cancel)
     steer = awaited(TurnHandle.steer)
     receipt = looked_up(TurnHandle.receipt)

@@ -11,6 +11,7 @@ from brainq.contracts.ids import (
     check_id,
     check_turn_id,
     full_call_id,
+    is_call_id,
     new_turn_id,
     split_call_id,
 )
@@ -99,6 +100,16 @@ def approval(approval_id: object) -> str:
     """An approval's id: its call's, as it is written."""
     turn_id, call_id = split_call_id(approval_id)
     return full_call_id(check_turn_id("id", turn_id), call_id)
+
+
+def call_of(turn_id: str, given: object) -> str:
+    """The id in the turn of one of its calls, given as such or as the full one."""
+    if isinstance(given, str) and is_call_id(given):
+        return given
+    of_turn, call = split_call_id(given)
+    if of_turn != turn_id:
+        raise InvalidInput("call_id", f"{given!r} is a call of another turn than {turn_id!r}")
+    return call
 
 
 def after_call(turn_id: str, call_id: object) -> str | None:

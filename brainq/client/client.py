@@ -17,8 +17,10 @@ from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.client.runtime_state import TurnRuntimeState
 from brainq.client.session import Session
 from brainq.contracts.approval import Approval
+from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.ids import check_id
 from brainq.contracts.limits import Limits
+from brainq.contracts.message import Message
 from brainq.contracts.session_prefix import check_prefixes
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
 from brainq.errors import InvalidInput, SessionBusy, TurnNotFound
@@ -70,6 +72,8 @@ class Client:
         seed: Literal["session", "empty"] = "session",
         readiness: bool | None = None,
         greeting: str | None = None,
+        history: Sequence[Message | Mapping[str, Any]] = (),
+        client_tools: Sequence[ClientTool | Mapping[str, Any]] = (),
     ) -> TurnHandle:
         """Accept a turn; returns once SQL has it.
 
@@ -90,6 +94,10 @@ class Client:
                       that the message goes into it lifts or sets that turn's readiness hold
         greeting      what the assistant said before the user did, such as a chat page's first line; only the first
                       turn of a session takes it
+        history       a conversation that was had elsewhere, before this message: messages of user, assistant (with the
+                      `calls` it made) and tool, up to 1,000; only the first turn of a session takes it
+        client_tools  tools that you run yourself, beside the brain's: a call of one waits, and holds no worker, until
+                      `handle.give_result(call_id, ...)`
         The other arguments override the brain for this turn.
 
         Raises InvalidInput naming the field, before anything is stored; SubmitConflict when the
@@ -119,6 +127,8 @@ class Client:
                 "seed": seed,
                 "readiness": readiness,
                 "greeting": greeting,
+                "history": history,
+                "client_tools": client_tools,
             }
         )
         with told_as_ours(request_key=request.key):

@@ -14,6 +14,7 @@ from brainq.client.hold import Hold
 from brainq.client.options import Cancelled
 from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.contracts.approval import Approval
+from brainq.contracts.claim import CallRef
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.history import TurnCall
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
@@ -23,6 +24,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.turn import TurnResult
 from brainq.errors import InvalidInput, ResultTimeout, TurnNotFound
+from brainq.people.outside import Taken
+from brainq.tools.errors import OutcomeUnknown, ToolError
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
@@ -161,6 +164,28 @@ class TurnHandle:
         return history_of(self._client.wiring).calls(
             self.session_id, self.turn_id, checks.limit(limit), checks.after_call(self.turn_id, after)
         )
+
+    def give_result(self, call_id: str, result: object, *, partial: bool = False) -> Taken:
+        """Give a call of one of your `client_tools` its result, once: JSON, of at most 256,000 characters.
+
+        call_id   as `calls()` and the event `call.parked` have it; the full one is taken, too
+        partial   it is not the whole result; the model is told so
+
+        Returns `settled`, or `late` when nobody waits any more: the model is told of it at its next step or turn.
+        Raises ResultRefused for a call that was given one before, or waits for none; TurnNotFound; InvalidInput.
+        """
+        return self._client.wiring.people.outside.give_result(self._call(call_id), result, partial=partial)
+
+    def give_error(self, call_id: str, error: str | ToolError | OutcomeUnknown) -> Taken:
+        """Tell a call of one of your `client_tools` that there is no result. As `give_result`.
+
+        error   one line for the model; or ToolError for longer words of your own, OutcomeUnknown for a change that may
+                or may not have been made
+        """
+        return self._client.wiring.people.outside.give_error(self._call(call_id), error)
+
+    def _call(self, call_id: str) -> CallRef:
+        return CallRef(self.session_id, self.turn_id, checks.call_of(self.turn_id, call_id))
 
     def cancel(self, reason: str = "") -> Cancelled:
         """Ask for the turn to be cancelled; outlives this process and every worker.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
+from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.limits import Limits
+from brainq.contracts.message import Message
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
 from brainq.tools.output import OutputSchema
 
@@ -34,3 +37,5 @@ class SubmitOptions(TypedDict, total=False):
     seed: Literal["session", "empty"]
     readiness: bool | None
     greeting: str | None
+    history: Sequence[Message | Mapping[str, Any]]
+    client_tools: Sequence[ClientTool | Mapping[str, Any]]

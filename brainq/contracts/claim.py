@@ -205,7 +205,8 @@ class CallRef:
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """A call as its turn knows it. `attempt` is the newest."""
+    """A call as its turn knows it. `attempt` is the newest; `client_arguments`: where the client runs
+    it, the beginning of its arguments."""
 
     status: TraceStatus
     tool: str
@@ -213,6 +214,15 @@ class CallFacts:
     attempt: int
     idempotent: bool
     step: int
+    client_arguments: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCall:
+    """How a call of a client's tool parks: `arguments_json` is what readers are told, a text of JSON."""
+
+    arguments_json: str
+    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +243,7 @@ class PlannedCall:
     denied: str = ""
     message_json: str = ""
     ask: ApprovalAsk | None = None
+    client: ClientCall | None = None
 
 
 CancelWord = Literal["CANCELLED", "REQUESTED", "LIVE", "ENDED", "GONE"]

@@ -54,7 +54,7 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     EventKind.CALL_WAITING: ("call",),
     EventKind.CALL_DISPATCHED: ("call", "attempt"),
     EventKind.CALL_RUNNING: ("call", "tool", "attempt"),
-    EventKind.CALL_PARKED: ("call", "why"),
+    EventKind.CALL_PARKED: ("call", "why", "tool", "arguments"),
     EventKind.CALL_ENDED: ("call", "tool", "status", "latency_ms", "detail"),
     EventKind.APPROVAL_REQUESTED: ("call", "tool", "effect", "reason", "expires_in_ms"),
     EventKind.APPROVAL_DECIDED: ("call", "decision", "edited"),
@@ -78,8 +78,8 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
 
 
 class TurnEvent(Wire):
-    """One event. `data` never holds prompts, arguments or results; text deltas are the model's words, and
-    a turn's diff is what its tools changed."""
+    """One event. `data` never holds prompts, arguments or results, but for the arguments of a call that the reader is
+    to run itself; text deltas are the model's words, and a turn's diff is what its tools changed."""
 
     seq: int
     kind: EventKind

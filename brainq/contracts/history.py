@@ -46,7 +46,7 @@ class TurnCall(Wire):
     is_error   what the model is told of it
     repairs    mends of the arguments that were tried
     detail     why it ended so, in a word or two
-    park       what a parked call waits for: approval, hold, outside or child; empty for any other
+    park       what a parked call waits for: approval, hold, outside, child or client; empty for any other
     is_kept    False: `arguments` and `result` are kept no more (`redact_logs`), or never were (step 0)
     """
 

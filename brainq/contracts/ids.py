@@ -52,6 +52,11 @@ def call_place(call_id: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+def is_call_id(text: str) -> bool:
+    """Whether `call_id` may have made it."""
+    return _CALL_ID.fullmatch(text) is not None
+
+
 def full_call_id(turn_id: str, call_id: str) -> str:
     """The id of a call wherever calls of several turns meet: `TURN-CALL`, such as `01k7x2-c2-0`.
 

@@ -40,3 +40,9 @@ def ref_of_token(token: str) -> CallRef | None:
     except (InvalidInput, ValueError, binascii.Error):
         return None
     return CallRef(session_id, turn_id, call_id) if _NONCE.fullmatch(nonce) else None
+
+
+def client_token(call_id: str) -> str:
+    """What stands in the place of a token where the client's own call waits. It is no secret, and completes nothing
+    but through `TurnHandle.give_result`."""
+    return f"client {call_id}"

@@ -34,6 +34,7 @@ class Awaits(StrEnum):
     CALLS = "calls"
     PEOPLE = "people"  # parked
     OUTSIDE = "outside"  # parked
+    CLIENT = "client"  # parked, for whoever runs the client's tools
     FINALIZER = "finalizer"
     NOBODY = "nobody"
 

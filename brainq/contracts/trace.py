@@ -12,7 +12,7 @@ class ToolTraceEntry(Wire):
 
     repairs     mends of the arguments that were tried, also of a call that was denied
     retryable   its tool, or how it ended, says that it may be tried again
-    park   what a parked call waits for: approval, hold, outside or child; empty for any other
+    park   what a parked call waits for: approval, hold, outside, child or client; empty for any other
     """
 
     call_id: str

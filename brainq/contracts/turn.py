@@ -7,8 +7,10 @@ from typing import Any, Literal, TypedDict, TypeVar
 from pydantic import BaseModel, Field, JsonValue, ValidationInfo, field_validator
 
 from brainq.contracts.base import Wire
+from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.ids import check_id, check_turn_id
 from brainq.contracts.limits import Limits
+from brainq.contracts.message import Message
 from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Spend
@@ -93,6 +95,8 @@ class TurnRequest(Wire):
     readiness      False: a readiness hold stands on the turn from its beginning; True: it is ready, and takes no flag
                    of its session; None: it takes the oldest flag. As input of another turn: see `TurnInput`
     greeting       what the assistant said before the user did; only the first turn of a session takes it
+    history        a conversation that was had elsewhere, before the user's message; as the greeting, and in its place
+    client_tools   tools that the caller runs itself, beside the brain's
     """
 
     turn_id: str
@@ -117,6 +121,8 @@ class TurnRequest(Wire):
     parent: ParentCall | None = None
     readiness: bool | None = None
     greeting: str | None = Field(default=None, min_length=1, max_length=MAX_MESSAGE_CHARS)
+    history: tuple[Message, ...] = ()
+    client_tools: tuple[ClientTool, ...] = ()
 
     @field_validator("user_message", mode="before")
     @classmethod

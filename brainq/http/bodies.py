@@ -11,6 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_HOLD_S, MAX_REASON_CHARS
 from brainq.client.options import Cancelled
 from brainq.contracts.approval import Approval
+from brainq.contracts.brought import MAX_BROUGHT
+from brainq.contracts.client_tool import (
+    DEFAULT_CLIENT_S,
+    MAX_CLIENT_S,
+    MAX_CLIENT_TOOLS,
+    MAX_DESCRIPTION_CHARS,
+)
 from brainq.contracts.history import HistoryTurn, TurnCall
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
 from brainq.contracts.mailbox import Receipt
@@ -40,6 +47,34 @@ class TurnLimits(LimitsOverride):
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
 
+class BroughtCall(Body):
+    """A call that the assistant made. `id` tells it from the others of its message."""
+
+    id: str = Field(min_length=1, max_length=200)
+    name: str = Field(min_length=1, max_length=200)
+    arguments: dict[str, JsonValue]
+
+
+class BroughtMessage(Body):
+    """A message of a conversation that was had elsewhere. `calls` are the assistant's; a `tool` message names one."""
+
+    role: Literal["user", "assistant", "tool"]
+    content: str = Field(default="", max_length=MAX_MESSAGE_CHARS)
+    calls: list[BroughtCall] = []
+    call_id: str = Field(default="", max_length=200)
+    name: str = Field(default="", max_length=200)
+    is_error: bool = False
+
+
+class ClientToolBody(Body):
+    """A tool that the caller runs itself; `parameters` is the JSON schema, of an object, of its arguments."""
+
+    name: str = Field(pattern="^[A-Za-z_][A-Za-z0-9_-]{0,63}$")
+    description: str = Field(default="", max_length=MAX_DESCRIPTION_CHARS)
+    parameters: dict[str, JsonValue] = {"type": "object", "properties": {}}
+    timeout_s: float = Field(default=DEFAULT_CLIENT_S, gt=0, le=MAX_CLIENT_S, allow_inf_nan=False)
+
+
 class SubmitBody(Body):
     """One user message to one session, and how its turn differs from others; see `Client.submit`."""
 
@@ -62,6 +97,8 @@ class SubmitBody(Body):
     seed: Literal["session", "empty"] = "session"
     readiness: bool | None = None
     greeting: str | None = Field(default=None, min_length=1, max_length=MAX_MESSAGE_CHARS)
+    history: list[BroughtMessage] = Field(default=[], max_length=MAX_BROUGHT)
+    client_tools: list[ClientToolBody] = Field(default=[], max_length=MAX_CLIENT_TOOLS)
 
 
 class Submitted(Answer):

@@ -15,12 +15,15 @@ from brainq.http.bodies import (
     HoldBody,
     Holds,
     InputBody,
+    OutsideError,
+    OutsideResult,
     Placed,
     ReasonBody,
     Released,
     RetriedStep,
     RetryAnswer,
     RetryBody,
+    TakenAnswer,
 )
 from brainq.http.gateway import ID, By, Gateway, Here, Turn
 from brainq.http.problems import documented
@@ -29,6 +32,13 @@ from brainq.operator.operator import Operator
 router = APIRouter(prefix="/v1/turns/{turn_id}", tags=["turns"])
 
 Id = Annotated[str, Path(pattern=ID)]
+OwnCall = Annotated[
+    str,
+    Path(
+        pattern="^([A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.])?c[0-9]{1,9}-[0-9]{1,9}$",
+        description="As the turn's events have it, or its `id` over all turns.",
+    ),
+]
 
 
 @router.post("/input", responses=documented(409))
@@ -50,6 +60,14 @@ async def steer(handle: Turn, by: By, body: InputBody) -> Receipt:
 async def receipt(handle: Turn, client_message_id: Id) -> Receipt:
     """What became of an input of the turn's session: consumed by which step, or bounced to which turn."""
     return await handle.receipt(client_message_id)
+
+
+@router.post("/calls/{call_id}/result", responses=documented(409))
+async def call_result(handle: Turn, call_id: OwnCall, body: OutsideResult | OutsideError) -> TakenAnswer:
+    """Give a call of one of the turn's `client_tools` its result, or say that there is none. It is taken once."""
+    if isinstance(body, OutsideResult):
+        return TakenAnswer(taken=await handle.give_result(call_id, body.result, partial=body.partial))
+    return TakenAnswer(taken=await handle.give_error(call_id, body.error))
 
 
 @router.post("/cancel")

@@ -232,4 +232,7 @@ def _options(body: SubmitBody) -> SubmitOptions:
     }
     if body.limits is not None:
         given["limits"] = body.limits.model_dump(exclude_unset=True)
+    for name in ("history", "client_tools"):
+        if name in given:
+            given[name] = [item.model_dump(exclude_unset=True) for item in given[name]]
     return given

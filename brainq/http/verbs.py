@@ -17,6 +17,7 @@ VERBS: dict[str, Verb] = {
     "GET /v1/turns/{turn_id}/events": Verb.READ,
     "POST /v1/turns/{turn_id}/input": Verb.STEER,
     "GET /v1/turns/{turn_id}/input/{client_message_id}": Verb.READ,
+    "POST /v1/turns/{turn_id}/calls/{call_id}/result": Verb.STEER,
     "POST /v1/turns/{turn_id}/cancel": Verb.STEER,
     "GET /v1/turns/{turn_id}/holds": Verb.READ,
     "POST /v1/turns/{turn_id}/holds": Verb.STEER,

@@ -49,6 +49,7 @@ def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
             "output_schema",
             "readiness",
             "greeting",
+            "history",
         }
     )
     turn_id = bounced_turn_id(sent_to.session_id, item.client_message_id)

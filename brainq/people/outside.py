@@ -6,14 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from brainq.contracts.claim import CallRef
+from brainq.contracts.claim import CallRef, SettleWord
 from brainq.contracts.effect import Effect
+from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolUnknown
-from brainq.contracts.outside_token import ref_of_token
+from brainq.contracts.outside_token import client_token, ref_of_token
 from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import TraceStatus
-from brainq.errors import InvalidInput, TokenRefused
+from brainq.errors import InvalidInput, ResultRefused, TokenRefused, TurnNotFound
 from brainq.observe.logs import logger
 from brainq.people.posthook import Hook, no_hook
 from brainq.ports.approvals import Approvals
@@ -45,15 +46,24 @@ _REFUSALS = {
 }
 
 
+_NOT_GIVEN = {
+    "USED": "it was given one before",
+    "BAD": "it does not wait for one, or not yet; `handle.calls()` says which calls do (park `client`)",
+    "GONE": "it is not known any more; its turn ended some time ago",
+}
+_TAKEN = ("SETTLED", "EARLY", "LATE")
+
+
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """The call a token stands for."""
+    """The call a token stands for, or that its client ran: then the arguments are known, and no intent has them."""
 
     ref: CallRef
     tool: str
     effect: Effect
     attempt: int
     step: int
+    arguments: str | None = None
 
 
 @dataclass(eq=False, kw_only=True)
@@ -80,20 +90,43 @@ class OutsideDesk:
 
         error   one line for the model; a ToolError or OutcomeUnknown means what it means when a tool raises it
         """
-        if isinstance(error, ToolError):
-            failure = ToolFailure(
-                error=_plain_words(error.text),
-                error_type="OutsideFailure",
-                retryable=error.retryable,
-                own_words=True,
-            )
-            return self._end(token, failure)
-        if isinstance(error, OutcomeUnknown):
-            return self._end(token, ToolUnknown(message=_plain_words(error.text), why="OutcomeUnknown"))
-        return self._end(token, ToolFailure(error=_plain_error(error), error_type="OutsideFailure"))
+        return self._end(token, _failure(error))
+
+    def give_result(self, ref: CallRef, result: object, *, partial: bool = False) -> Taken:
+        """As `complete`, for a call of the client's own tool. Raises InvalidInput, TurnNotFound, ResultRefused."""
+        return self._give(ref, ToolSuccess(value=_plain_result(result), partial=partial))
+
+    def give_error(self, ref: CallRef, error: str | ToolError | OutcomeUnknown) -> Taken:
+        """As `fail`, for a call of the client's own tool. Raises as `give_result`."""
+        return self._give(ref, _failure(error))
+
+    def _give(self, ref: CallRef, outcome: ToolSuccess | ToolFailure | ToolUnknown) -> Taken:
+        facts = self.calls.facts(ref)
+        name = full_call_id(ref.turn_id, ref.call_id)
+        if facts is None:
+            raise TurnNotFound(f"no call {name!r}; its turn ended some time ago, or never made it")
+        if facts.client_arguments is None:
+            raise ResultRefused(f"call {name!r} is of the brain's own tool {facts.tool!r}; a worker runs it")
+        call = _Waiting(
+            ref, facts.tool, facts.effect, facts.attempt, facts.step, arguments=facts.client_arguments
+        )
+        word = self._complete(client_token(ref.call_id), call, outcome)
+        if word not in _TAKEN:
+            raise ResultRefused(f"call {name!r} takes no result: {_NOT_GIVEN.get(word, word.lower())}")
+        return cast("Taken", word.lower())
 
     def _end(self, token: str, outcome: ToolSuccess | ToolFailure | ToolUnknown) -> Taken:
         call = self._waiting(token)
+        word = self._complete(token, call, outcome)
+        if word not in _TAKEN:
+            raise TokenRefused(f"this token is refused: {_REFUSALS.get(word, word.lower())}")
+        # One that is early is recorded now, too: nobody else will, and it is what a rescue finds.
+        self._record(call, outcome, late=word == "LATE")
+        return cast("Taken", word.lower())
+
+    def _complete(
+        self, token: str, call: _Waiting, outcome: ToolSuccess | ToolFailure | ToolUnknown
+    ) -> SettleWord:
         if isinstance(outcome, ToolUnknown):
             outcome = doubt_of(outcome, is_read=call.effect.is_read)
         text, is_error = outcome_text(outcome)
@@ -115,12 +148,9 @@ class OutsideDesk:
             retryable=outcome.retryable,
             notice=None if call.effect.is_read else self._notice(call, text, is_error=is_error),
         )
-        if reply.word not in ("SETTLED", "EARLY", "LATE"):
-            raise TokenRefused(f"this token is refused: {_REFUSALS.get(reply.word, reply.word.lower())}")
-        tell(reply.word, outcome)
-        # One that is early is recorded now, too: nobody else will, and it is what a rescue finds.
-        self._record(call, outcome, late=reply.word == "LATE")
-        return cast("Taken", reply.word.lower())
+        if reply.word in _TAKEN:
+            tell(reply.word, outcome)
+        return reply.word
 
     def _waiting(self, token: str) -> _Waiting:
         if not isinstance(cast("object", token), str) or not 0 < len(token) <= MAX_TOKEN_CHARS:
@@ -158,6 +188,8 @@ class OutsideDesk:
         )
 
     def _arguments(self, call: _Waiting) -> str:
+        if call.arguments is not None:
+            return call.arguments
         for row in self.intents.of(call.ref.turn_id):
             if (row.call_id, row.attempt) == (call.ref.call_id, call.attempt):
                 kept: Any = None if row.args_json is None else json.loads(row.args_json)
@@ -184,6 +216,19 @@ _STATUSES: dict[type[object], TraceStatus] = {
     ToolFailure: TraceStatus.FAILED,
     ToolUnknown: TraceStatus.UNKNOWN,
 }
+
+
+def _failure(error: str | ToolError | OutcomeUnknown) -> ToolFailure | ToolUnknown:
+    if isinstance(error, ToolError):
+        return ToolFailure(
+            error=_plain_words(error.text),
+            error_type="OutsideFailure",
+            retryable=error.retryable,
+            own_words=True,
+        )
+    if isinstance(error, OutcomeUnknown):
+        return ToolUnknown(message=_plain_words(error.text), why="OutcomeUnknown")
+    return ToolFailure(error=_plain_error(error), error_type="OutsideFailure")
 
 
 def _detail(outcome: ToolSuccess | ToolFailure | ToolUnknown) -> str:

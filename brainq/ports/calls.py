@@ -18,7 +18,8 @@ class Calls(Protocol):
     settle     with it the call leaves its lanes, unless its function `still_runs`: then with the one that says it ended
     park       `PARKED`, `SETTLED` (the outside result was there before), `LATE` or `LOST`
     give_token   notes that the call gives a token away: that one, or the one an earlier attempt gave. Returns it
-    facts      (status, tool, effect, attempt, idempotent, step), or None when Redis no longer knows the call
+    facts      (status, tool, effect, attempt, idempotent, step, client_arguments), or None when Redis no longer
+               knows the call
     """
 
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallDropped: ...

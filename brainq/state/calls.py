@@ -257,8 +257,9 @@ class RedisCalls:
     def facts(self, ref: CallRef) -> CallFacts | None:
         """What is known of a call; None when it is gone."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
-        fields = [f"{ref.call_id}:{part}" for part in ("status", "tool", "effect", "attempt", "again")]
-        status, tool, effect, attempt, again = cast(list[str], self._run.client.hmget(key, fields))
+        parts = ("status", "tool", "effect", "attempt", "again", "client_said")
+        fields = [f"{ref.call_id}:{part}" for part in parts]
+        status, tool, effect, attempt, again, client = cast(list[Any], self._run.client.hmget(key, fields))
         if not status:
             return None
         return CallFacts(
@@ -268,6 +269,7 @@ class RedisCalls:
             attempt=int(attempt),
             idempotent=again == "1",
             step=int(ref.call_id[1:].split("-")[0]),
+            client_arguments=client,
         )
 
     def rung_again_ms(self, ref: CallRef) -> int | None:

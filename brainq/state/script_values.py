@@ -13,6 +13,8 @@ from brainq.contracts.hold import HoldSpec, readiness_id
 from brainq.contracts.kept import Kept
 from brainq.contracts.usage import Spend
 
+MAX_SAID_CHARS = 500  # of a client call's arguments: kept for as long as its result may come late
+
 
 def as_json(value: BaseModel) -> str:
     """As it is kept: without what it has by default."""
@@ -73,6 +75,15 @@ def _planned(call: PlannedCall) -> dict[str, Any]:
             {}
             if call.ask is None
             else {"ask_ms": int(call.ask.timeout_s * 1000), "ask_reason": call.ask.reason}
+        ),
+        **(
+            {}
+            if call.client is None
+            else {
+                "client_ms": int(call.client.timeout_s * 1000),
+                "client_args": call.client.arguments_json,
+                "client_said": call.client.arguments_json[:MAX_SAID_CHARS],
+            }
         ),
     }
 

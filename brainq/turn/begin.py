@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from brainq.brain import Brain
+from brainq.contracts.brought import EARLIER, opening_of
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import TurnClaim, TurnStart
 from brainq.contracts.conversation import EMPTY
@@ -26,11 +27,9 @@ from brainq.turn.patience import Trying
 
 log = logger("brainq.turn")
 
-EARLIER = "earlier-"  # begins the turn ids of messages that were read back from SQL
 READY_SAID_EVERY_S = (
     60.0  # that turns begin ready for want of flags; a busy process would say it all the time
 )
-OPENED = "[The user opened the conversation and has not said anything yet.]"
 TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its history go
 
 
@@ -118,10 +117,11 @@ class Beginner:
             log.error("on_turn_start raised", failure=failure, turn_id=info.turn_id)
 
     def _before(self, claim: TurnClaim, request: TurnRequest, earlier: int, trying: Trying) -> list[Message]:
-        """A session that Redis no longer holds goes on from what SQL kept of it; a new one begins with its greeting."""
+        """A session that Redis no longer holds goes on from what SQL kept of it; a new one begins with what its first
+        turn brings along."""
         if earlier:
             return trying(lambda: self._from_sql(claim, request))
-        return [*_greeted(request.greeting)] if request.greeting else []
+        return opening_of(request.greeting, request.history)
 
     def _from_sql(self, claim: TurnClaim, request: TurnRequest) -> list[Message]:
         pairs = self._remembered.history(claim.session_id, claim.turn_id, TURNS_FROM_SQL)
@@ -133,17 +133,8 @@ class Beginner:
         ]
         if len(pairs) >= TURNS_FROM_SQL:
             return said
-        greeting = self._remembered.greeting(claim.session_id) if pairs else request.greeting
-        return [*_greeted(greeting), *said] if greeting else said
-
-
-def _greeted(greeting: str) -> tuple[Message, Message]:
-    """An answer to nobody: services and templates want a user's message before each of the assistant's."""
-    turn = f"{EARLIER}greeting"
-    return (
-        Message(role="user", content=OPENED, turn=turn, extra={"note": "greeting"}),
-        Message(role="assistant", content=greeting, turn=turn),
-    )
+        first = self._remembered.first(claim.session_id) if pairs else request
+        return [*([] if first is None else opening_of(first.greeting, first.history)), *said]
 
 
 def system_prompt_of(brain: Brain, info: TurnInfo) -> str:

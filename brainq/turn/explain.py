@@ -61,7 +61,7 @@ def _who(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
 
 
 def _waits(snapshot: TurnSnapshot) -> str:
-    if snapshot.awaits not in (Awaits.CALLS, Awaits.PEOPLE, Awaits.OUTSIDE):
+    if snapshot.awaits not in (Awaits.CALLS, Awaits.PEOPLE, Awaits.OUTSIDE, Awaits.CLIENT):
         return f"waits for {snapshot.awaits}"
     open_calls = [
         entry for entry in snapshot.trace if not entry.status.is_settled and entry.step == snapshot.step
@@ -77,6 +77,7 @@ _PARKED = {
     "hold": "a hold to be released, before",
     "outside": "the outside result of",
     "child": "the child turn of",
+    "client": "the client's result of",
 }
 
 

@@ -32,11 +32,11 @@ def step_request(
         estimate=step.estimate,
         most_tokens=worst.total,
         most_usd=price(setting.provider.name, setting.model, worst),
-        shown=() if len(step.specs) == all_tools else tuple(spec.name for spec in step.specs),
+        shown=() if len(step.chosen) == all_tools else tuple(spec.name for spec in step.chosen),
         drained=len(view.inputs),
         inputs=step.inputs,
         readiness=readiness_word(step.drain),
         full=step.tracker.warns(step.estimate),
         turn=start,
     )
-    return StepRequest(setting, step.preparation.messages, step.specs, begin)
+    return StepRequest(setting, step.preparation.messages, (*step.chosen, *step.added), begin)

@@ -13,6 +13,7 @@ from brainq.contracts.view import TurnView
 from brainq.text.estimate import estimate_tools, with_sizes
 from brainq.tools.opening import opened_memory, opened_pack
 from brainq.turn.begin import Setting
+from brainq.turn.client_tools import client_specs
 from brainq.turn.context.mailbox import TurnDrain, TurnMailbox, messages_of
 from brainq.turn.context.preparer import TurnPreparation, TurnPreparer
 from brainq.turn.context.selection import SemanticToolSelector, context_of
@@ -24,12 +25,14 @@ from brainq.turn.thinking import PREFIXES
 class PreparedStep:
     """One step, prepared.
 
+    chosen, added    the brain's tools that the model sees, and the client's, which are all shown
     drain            the input that it reads; `inputs` are the messages which that becomes
     tools_estimate   tokens that the tools' schemas take
     """
 
     preparation: TurnPreparation
-    specs: tuple[ToolSpec, ...]
+    chosen: tuple[ToolSpec, ...]
+    added: tuple[ToolSpec, ...]
     tools_estimate: int
     tracker: ContextTracker
     drain: TurnDrain
@@ -55,8 +58,8 @@ class StepPreparer:
         """The turn's next step, as far as `view` knows the turn."""
         drain = TurnMailbox(view.inputs).drain()
         inputs = messages_of(drain, view.request.turn_id, view.step + 1)
-        specs = self._tools(view)
-        tools_estimate = self._tools_estimate(specs)
+        chosen, added = self._tools(view), client_specs(self._brain, view.request)
+        tools_estimate = self._tools_estimate(chosen) + estimate_tools(added)
         most = setting.limits.max_context_tokens
         tracker = ContextTracker.of(most, view.known)
         preparation = self._preparer.prepare(
@@ -73,7 +76,7 @@ class StepPreparer:
             tools_estimate=tools_estimate,
             ratio=tracker.ratio,
         )
-        return PreparedStep(preparation, specs, tools_estimate, tracker, drain, inputs)
+        return PreparedStep(preparation, chosen, added, tools_estimate, tracker, drain, inputs)
 
     def _tools(self, view: TurnView) -> tuple[ToolSpec, ...]:
         """The tools this turn's model sees: chosen before the first step, and the same ones at each later one."""

@@ -7,6 +7,7 @@ from functools import partial
 
 from brainq.admission import Admission
 from brainq.brain import Brain
+from brainq.contracts.turn import TurnRequest
 from brainq.people.approval_healer import ApprovalHealer
 from brainq.people.approvals import ApprovalDesk
 from brainq.people.brakes import BrakeDesk
@@ -17,6 +18,7 @@ from brainq.people.outside import OutsideDesk
 from brainq.people.posthook import PostHook
 from brainq.providers.resolve import check_choice
 from brainq.store.store import Store
+from brainq.turn.client_tools import check_client_tools
 from brainq.turn.planning.edit import edited_call
 from brainq.wiring.state import State
 
@@ -62,7 +64,7 @@ def make_people(brain: Brain, state: State, store: Store) -> People:
         brakes=brakes,
         inputs=inputs,
         intake=Intake(
-            check=lambda request: check_choice(brain.model, request.model, request.provider),
+            check=partial(_check, brain),
             admission=admission,
             keys=store.turns,
             desk=inputs,
@@ -95,3 +97,9 @@ def make_people(brain: Brain, state: State, store: Store) -> People:
             hook=hook,
         ),
     )
+
+
+def _check(brain: Brain, request: TurnRequest) -> None:
+    """Raises InvalidInput for a request that the brain cannot do."""
+    check_choice(brain.model, request.model, request.provider)
+    check_client_tools(brain, request)

@@ -111,6 +111,21 @@ def test_what_comes_from_outside_ends_the_call(pump: Pump, capsys: pytest.Captur
     assert pump.wiring.state.runtime.results("wednesday", handle.turn_id)["c1-0"] == '{"ordered":12}'
 
 
+def test_the_caller_runs_a_tool_of_its_own(pump: Pump, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    with working(pump):
+        exec(compile(blocks("people.md")[5], "people.md", "exec"), names)
+    assert capsys.readouterr().out == "It is done.\n"
+    results = pump.wiring.state.runtime.results("thursday", names["handle"].turn_id)
+    assert list(results.values()) == ["It rains in Oslo.", "It rains in Bern."]
+
+
+def test_a_conversation_is_brought_along(pump: Pump, capsys: pytest.CaptureFixture[str]) -> None:
+    with working(pump):
+        exec(compile(blocks("people.md")[6], "people.md", "exec"), {})
+    assert capsys.readouterr().out == "Say refund, pears or helper.\n"
+
+
 def test_a_selection_is_given_as_the_page_says() -> None:
     def hand_over() -> str:
         """Hand over to a person."""

@@ -17,11 +17,12 @@ for i = 1, t.absorbed ~= t.step and tonumber(t.n_calls or 0) or 0 do calls[i] = 
 for i, c in ipairs(read_calls(calls, {'status', 'park', 'park_ends', 'tool', 'effect', 'started_at'})) do
   if c.status == 'parked' and (tonumber(c.park_ends) <= now or (denies and c.park == 'hold')) then
     due = true
-    if c.park == 'outside' or c.park == 'child' then
+    if c.park == 'outside' or c.park == 'child' or c.park == 'client' then
       local took_ms = now - tonumber(c.started_at or now)
       if c.effect ~= 'read_only' then redis.call('HINCRBY', turn, 'write_epoch', 1) end
       end_call(calls[i], 'timed_out', tool_message(calls[i], c.tool, tonumber(t.step),
-        string.format('No result came from outside within %.1f s.', took_ms / 1000)), c.park, took_ms, c.tool)
+        string.format('No result came from %s within %.1f s.', c.park == 'client' and 'the client' or 'outside', took_ms / 1000)),
+        c.park, took_ms, c.tool)
     end
   end
 end

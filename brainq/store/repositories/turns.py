@@ -229,11 +229,10 @@ class Turns:
         found = self._db.first(_NUMBER, {"turn": turn_id})
         return 0 if found is None else int(found["number"])
 
-    def greeting(self, session_id: str) -> str:
-        """What the assistant said before the session's first turn; "" for nothing, or where it is not kept."""
+    def first(self, session_id: str) -> TurnRequest | None:
+        """The request of the session's first turn, as far as it is kept."""
         found = self._db.first(_FIRST, {"session": session_id})
-        request = None if found is None else TurnRequest.model_validate_json(found["request_json"])
-        return "" if request is None else request.greeting or ""
+        return None if found is None else TurnRequest.model_validate_json(found["request_json"])
 
     def history(self, session_id: str, before_turn_id: str, limit_turns: int) -> Sequence[tuple[str, str]]:
         """(user, assistant) texts of the session's last turns before this one, oldest first.

@@ -14,12 +14,14 @@ from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.outcome import ToolDenied
+from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.gates.order import Allowed, Denied, GateFacts, Verdict, judge_calls
 from brainq.gates.replay import ReplayControl
 from brainq.tools.lanes import lanes_of, resource_keys_of
 from brainq.tools.outcome_text import outcome_text
+from brainq.turn.client_tools import client_call, specs_of
 from brainq.turn.planning.approval import ask_for
 from brainq.turn.planning.scheduler import Schedulable, ToolScheduler
 from brainq.turn.planning.whole import TellModel
@@ -49,7 +51,7 @@ def judge_reply(brain: Brain, view: TurnView, step: int, reply: ModelReply) -> l
     """The calls of `reply` through the gates that come before a call; hooks of the brain run here, once."""
     turn_id, session_id = view.request.turn_id, view.request.session_id
     facts = GateFacts(turn_id, session_id, ReplayControl(view.succeeded, view.write_epoch), view.blocked)
-    return _in_order(_ours(reply, step), facts, brain, session_id)
+    return _in_order(_ours(reply, step), facts, brain, view.request)
 
 
 def plan_calls(
@@ -79,23 +81,23 @@ def _ours(reply: ModelReply, step: int) -> list[ToolCall]:
     ]
 
 
-def _in_order(calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, session_id: str) -> list[Verdict]:
-    return judge_calls(
-        calls,
-        facts,
-        brain.tools.specs,
-        brain.callbacks.on_pre_tool_use,
-        keys_of=lambda spec, arguments: (
-            resource_keys_of(spec, arguments, session_id)
-            if spec.effect.is_read
-            else lanes_of(spec, arguments, session_id)
-        ),
-    )
+def _in_order(
+    calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, request: TurnRequest
+) -> list[Verdict]:
+    def keys_of(spec: ToolSpec, arguments: dict[str, Any]) -> tuple[str, ...]:
+        if spec.effect.is_read:
+            return resource_keys_of(spec, arguments, request.session_id)
+        # A client's tool runs where no lane of ours reaches.
+        return lanes_of(spec, arguments, request.session_id) if spec.name in brain.tools else ()
+
+    tools = specs_of(brain, request)
+    return judge_calls(calls, facts, tools, brain.callbacks.on_pre_tool_use, keys_of=keys_of)
 
 
 def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tell: TellModel) -> Plan:
     """The calls of a reply that is not whole: none runs, each is told why."""
-    turn_id = view.request.turn_id
+    request = view.request
+    turn_id = request.turn_id
     denied = [
         Denied(
             # What was written of the arguments is no JSON: no service takes it back.
@@ -112,7 +114,7 @@ def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tel
         step=step,
         extra={"problem": tell.problem},
     )
-    return Plan(message, tuple(_denied(brain, verdict, turn_id, step) for verdict in denied), ())
+    return Plan(message, tuple(_denied(brain, verdict, request, step) for verdict in denied), ())
 
 
 def without(verdicts: Sequence[Verdict], refused: Collection[str]) -> list[Verdict]:
@@ -133,20 +135,24 @@ def _waves(
 ) -> tuple[PlannedCall, ...]:
     running = [verdict for verdict in verdicts if isinstance(verdict, Allowed)]
     shapes = [
-        Schedulable(v.spec.effect, frozenset(v.keys) if v.spec.effect.is_read else frozenset())
+        Schedulable(
+            v.spec.effect,
+            frozenset(v.keys) if v.spec.effect.is_read else frozenset(),
+            is_client=v.spec.name not in brain.tools,
+        )
         for v in running
     ]
     numbers = iter(ToolScheduler(parallel=brain.parallel_tools).waves(shapes))
     return tuple(
         _allowed(brain, verdict, next(numbers), request)
         if isinstance(verdict, Allowed)
-        else _denied(brain, verdict, request.turn_id, step)
+        else _denied(brain, verdict, request, step)
         for verdict in verdicts
     )
 
 
 def _allowed(brain: Brain, verdict: Allowed, wave: int, request: TurnRequest) -> PlannedCall:
-    spec = verdict.spec
+    spec, tool = verdict.spec, brain.tools.get(verdict.spec.name)
     lanes = () if spec.effect.is_read else verdict.keys
     return PlannedCall(
         id=verdict.call.id,
@@ -160,7 +166,8 @@ def _allowed(brain: Brain, verdict: Allowed, wave: int, request: TurnRequest) ->
         lanes=lanes,
         idempotent=spec.idempotent,
         repairs=verdict.repairs,
-        ask=ask_for(brain, brain.tools[spec.name], verdict.arguments),
+        ask=None if tool is None else ask_for(brain, tool, verdict.arguments),
+        client=client_call(verdict) if tool is None else None,
     )
 
 
@@ -183,8 +190,8 @@ def call_json(
     return json.dumps(spec, separators=(",", ":"))
 
 
-def _denied(brain: Brain, verdict: Denied, turn_id: str, step: int) -> PlannedCall:
-    spec = brain.tools.specs.get(verdict.call.name)
+def _denied(brain: Brain, verdict: Denied, request: TurnRequest, step: int) -> PlannedCall:
+    spec = specs_of(brain, request).get(verdict.call.name)
     text, is_error = outcome_text(verdict.outcome)
     message = Message(
         role="tool",
@@ -192,7 +199,7 @@ def _denied(brain: Brain, verdict: Denied, turn_id: str, step: int) -> PlannedCa
         call_id=verdict.call.id,
         name=verdict.call.name,
         is_error=is_error,
-        turn=turn_id,
+        turn=request.turn_id,
         step=step,
     )
     return PlannedCall(

@@ -10,18 +10,21 @@ from brainq.contracts.effect import Effect
 
 @dataclass(frozen=True, slots=True)
 class Schedulable:
-    """What the scheduler needs of a call: its effect and, for reads, the resource keys it touches."""
+    """What the scheduler needs of a call: its effect, for reads the resource keys it touches, and whether the client
+    runs it."""
 
     effect: Effect
     resources: frozenset[str] = frozenset()
+    is_client: bool = False
 
 
 class ToolScheduler:
     """Puts calls into numbered waves; waves run one after another.
 
     The model's order around anything that is not a read stands: reads before it, then it alone, then what
-    follows. Reads that share a resource key go into separate waves. With `parallel=False`, or one call, every
-    call has a wave of its own.
+    follows. Reads that share a resource key go into separate waves. Calls that the client runs stand among the reads:
+    they are open side by side, and a write of the brain's waits for them. With `parallel=False`, or one call, every
+    call has a wave of its own, but for neighbours that the client runs: what it does is its own to order.
     """
 
     def __init__(self, *, parallel: bool = True) -> None:
@@ -35,12 +38,13 @@ class ToolScheduler:
         [1, 1, 2, 3]
         """
         numbers: list[int] = []
-        wave, used, open_reads = 0, set[str](), False
+        wave, used, is_open, all_client = 0, set[str](), False, False
         for call in calls:
-            joins = self._parallel and open_reads and call.effect.is_read and not (call.resources & used)
-            if not joins:
-                wave, used = wave + 1, set()
+            shares = call.is_client or call.effect.is_read
+            may = self._parallel or (all_client and call.is_client)
+            if not (may and is_open and shares and not (call.resources & used)):
+                wave, used, all_client = wave + 1, set(), True
             used |= call.resources
-            open_reads = call.effect.is_read
+            is_open, all_client = shares, all_client and call.is_client
             numbers.append(wave)
         return numbers

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.status import Ending, TraceStatus
-from brainq.errors import TokenRefused
+from brainq.errors import ResultRefused, TokenRefused
 from brainq.people.children import child_turn_id
 from tests.acceptance.people.conftest import Neighbours
 from tests.support.brains.diary import notes, open_gate, order
@@ -111,6 +112,24 @@ def test_the_childs_coordinator_dies(stormy: World, sid: str) -> None:
     child = stormy.client.handle(child_id).result(timeout_s=60)
     (charged,) = [spend for spend in result.spends if spend.kind == "child"]
     assert charged.input_tokens == child.input_tokens
+
+
+def test_a_client_gives_its_result_while_all_coordinators_are_dead(stormy: World, sid: str) -> None:
+    """The one who asked for the calls is killed; the other call's result is given to the one that came after."""
+    tools = [ClientTool(name="weather", parameters={"type": "object"})]
+    turn = stormy.client.submit(
+        sid, script([("weather", {"at": 1}), ("weather", {"at": 2})], final="$seen"), client_tools=tools
+    )
+    parked(turn, "client")
+    stormy.kill_all("coordinator")
+    assert turn.give_result("c1-0", "rain") == "settled"
+    stormy.launch_dead()
+    assert turn.give_result("c1-1", "snow") == "settled"
+    assert tool_texts(turn.result(timeout_s=60).text) == ["rain", "snow"]
+    with pytest.raises(ResultRefused):
+        turn.give_result("c1-0", "sun")
+    asked = [event.data["call"] for event in turn.events() if event.kind == "call.parked"]
+    assert asked == ["c1-0", "c1-1"]
 
 
 @pytest.mark.parametrize(

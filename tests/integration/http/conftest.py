@@ -16,7 +16,8 @@ from tests.support.pump import Pump
 
 given: list[str] = []
 """The tokens that `order` gave away."""
-TOOLS = ("save", "order", "named", "look")
+TOOLS = ("save", "order", "named", "look", "ring")
+"""What the user says to have one called; `ring` is for the client to bring along."""
 
 
 def obey(request: ModelRequest) -> ModelReply:

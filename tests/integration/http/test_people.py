@@ -66,6 +66,25 @@ def test_holds_are_placed_listed_and_released(gateway: GatewayThread, pump: Pump
     problem(gateway.http.post(url), 422, "invalid-input")
 
 
+def test_the_client_runs_a_tool_of_its_own(gateway: GatewayThread, pump: Pump) -> None:
+    ring = {"name": "ring", "parameters": {"type": "object", "properties": {"bell": {"type": "string"}}}}
+    turn_id = submit(gateway, "ring", client_tools=[ring], history=[{"role": "assistant", "content": "Yes?"}])
+    pump.drain()
+    url = f"/v1/turns/{turn_id}"
+    (call,) = gateway.http.get(f"{url}/calls").json()["calls"]
+    assert (call["tool"], call["park"], call["arguments"]) == ("ring", "client", {})
+    given_to = f"{url}/calls/{call['id']}/result"
+    assert gateway.http.post(given_to, json={"result": "ding 🔔"}).json() == {"taken": "settled"}
+    problem(gateway.http.post(given_to, json={"error": "broken"}), 409, "result-refused")
+    problem(gateway.http.post(f"{url}/calls/c7-0/result", json={"result": 1}), 404, "not-found")
+    other = gateway.http.post(f"{url}/calls/another-c1-0/result", json={"result": 1})
+    assert problem(other, 422, "invalid-input")["field"] == "call_id"
+    assert pump.finish(pump.client.handle(turn_id)).text == "Read: ding 🔔"
+    body = {"session_id": "s2", "user_message": "ring", "client_tools": [{"name": "look"}]}
+    told = problem(gateway.http.post("/v1/turns", json=body), 422, "invalid-input")
+    assert (told["field"], "of its own" in told["detail"]) == ("client_tools", True)
+
+
 def asked(gateway: GatewayThread, pump: Pump, session: str = "s1") -> tuple[str, str]:
     """A turn that waits for an approval: the approval's url, and its hash."""
     turn_id = submit(gateway, "save", session)

@@ -38,7 +38,7 @@ local REFUSED = {
 
 -- What `open_call` must know of a call.
 local TO_OPEN = {'status', 'park', 'effect', 'fp', 'tool', 'attempt', 'ask', 'ask_ends', 'ask_why', 'started_at', 'again',
-  'lanes'}
+  'lanes', 'client_ms', 'client_args'}
 
 -- A call whose turn to go has come, or may have come: it goes, or waits for its lanes, or is parked, or refused. Its
 -- status in `c` is the new one then. `t`: the turn's write_epoch and holds.
@@ -69,6 +69,7 @@ local function open_call(call, c, t, step)
   if word == 'deny' then
     return ends('denied', 'Not run: changes were on hold in this turn, and nobody released them in time.', 'hold')
   end
+  if c.client_ms then return park_for_client(call, c) end
   if take_lanes(sid .. ' ' .. tid .. ' ' .. call, c.lanes) then return dispatch(call, c) end
   redis.call('HSET', trace, call .. ':status', 'waiting')
   emit(events, 'call.waiting', {call = call})

@@ -28,16 +28,30 @@ local function ask_word(call, c)
   return 'expired'
 end
 
--- `c`: the call's status, and what it was parked by.
+-- `c`: the call's status, and what it was parked by. Readers are told what to do of a call that is theirs.
 local function park(call, c, why, ends)
   redis.call('HSET', trace, call .. ':status', 'parked', call .. ':park', why, call .. ':park_ends', ends)
   look_within(sid, tid, tonumber(ends) - now + 1)
-  if c.status ~= 'parked' or c.park ~= why then emit(events, 'call.parked', {call = call, why = why}) end
+  if c.status ~= 'parked' or c.park ~= why then
+    local theirs = why == 'client'
+    emit(events, 'call.parked', {call = call, why = why, tool = theirs and c.tool or nil,
+      arguments = theirs and c.client_args or nil})
+  end
   c.status, c.park = 'parked', why
+end
+
+-- A call of the client's tool: it is handed to whoever follows the turn, and begins then. `c`: client_ms, client_args and
+-- tool, too. Its token is no secret, for a right to steer the turn is what its result needs; no tool can return it.
+local function park_for_client(call, c)
+  local ends = now + tonumber(c.client_ms)
+  redis.call('HSET', trace, call .. ':token', 'client ' .. call, call .. ':dispatched_at', now, call .. ':started_at', now)
+  park(call, c, 'client', ends)
 end
 
 local function park_turn(awaits, state)
   if state ~= 'active' then
+    -- Readers are told anew: what they can do about it is another thing now.
+    if redis.call('HGET', turn, 'awaits') ~= awaits then emit(events, 'turn.parked', {awaits = awaits}) end
     redis.call('HSET', turn, 'awaits', awaits)
     return
   end

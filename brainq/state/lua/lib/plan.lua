@@ -19,6 +19,9 @@ local function plan_calls(plan)
       emit(events, 'approval.requested',
         {call = id, tool = call.tool, effect = call.effect, reason = call.ask_reason, expires_in_ms = call.ask_ms})
     end
+    if call.client_ms then
+      note(id, {client_ms = call.client_ms, client_args = call.client_args, client_said = call.client_said})
+    end
     asked[#asked + 1] = {call = id, tool = call.tool, effect = call.effect}
     if call.wave > waves then waves = call.wave end
   end

@@ -20,7 +20,8 @@ end
 
 -- A change that was on its way may have been made, whatever becomes of the turn.
 local function status_of_open(status, effect, park, tried)
-  local begun = status == 'running' or tried or (status == 'parked' and (park == 'outside' or park == 'child'))
+  local elsewhere = park == 'outside' or park == 'child' or park == 'client'
+  local begun = status == 'running' or tried or (status == 'parked' and elsewhere)
   if begun and effect ~= 'read_only' and open_status == 'cancelled' then return 'unknown' end
   return open_status
 end

@@ -50,7 +50,9 @@ local function open_waves()
       if not SETTLED[c.status] then open = open + 1 end
       if c.status == 'parked' then
         parked = parked + 1
-        if c.park == 'approval' or c.park == 'hold' then awaits = 'people' end
+        -- The client's calls come first: it is told of them, and may act.
+        if c.park == 'client' then awaits = 'client' end
+        if awaits ~= 'client' and (c.park == 'approval' or c.park == 'hold') then awaits = 'people' end
       end
     end
     if open > 0 then

@@ -12,6 +12,7 @@ from brainq.contracts.effect import Effect
 from brainq.turn.planning.scheduler import Schedulable, ToolScheduler
 
 READ, WRITE = Schedulable(Effect.READ_ONLY), Schedulable(Effect.LOCAL_WRITE)
+OURS = Schedulable(Effect.NETWORK, is_client=True)
 SEND, WIPE = Schedulable(Effect.NETWORK), Schedulable(Effect.DESTRUCTIVE)
 
 
@@ -28,6 +29,8 @@ def read_of(*resources: str) -> Schedulable:
         ([WRITE, WRITE], [1, 2]),
         ([WRITE, READ], [1, 2]),
         ([READ, WRITE, READ, READ, SEND, WIPE], [1, 2, 3, 3, 4, 5]),
+        ([OURS, OURS, READ, OURS], [1, 1, 1, 1]),
+        ([READ, OURS, WRITE, OURS, OURS, SEND], [1, 1, 2, 3, 3, 4]),
         ([read_of("a"), read_of("b"), read_of("a")], [1, 1, 2]),
         ([read_of("a", "b"), read_of("b", "c"), read_of("a")], [1, 2, 2]),
     ],
@@ -59,3 +62,8 @@ def test_what_holds_of_all_waves(calls: list[Schedulable]) -> None:
 @given(SOME)
 def test_one_at_a_time_is_one_a_wave(calls: list[Schedulable]) -> None:
     assert ToolScheduler(parallel=False).waves(calls) == list(range(1, len(calls) + 1))
+
+
+def test_one_at_a_time_is_of_the_brains_own_calls() -> None:
+    calls = [READ, OURS, OURS, READ, OURS, WRITE, OURS]
+    assert ToolScheduler(parallel=False).waves(calls) == [1, 2, 2, 3, 4, 5, 6]

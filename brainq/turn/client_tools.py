@@ -1,0 +1,60 @@
+"""The client's tools of a turn beside the brain's: what the model sees of them, and what a call of one parks by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from brainq.brain import Brain
+from brainq.contracts.claim import ClientCall
+from brainq.contracts.client_tool import ClientTool
+from brainq.contracts.effect import Effect
+from brainq.contracts.tool import ToolSpec
+from brainq.contracts.turn import TurnRequest
+from brainq.errors import InvalidInput, ToolSchemaError
+from brainq.gates.order import Allowed
+from brainq.tools.given_schema import checked_schema
+
+
+def check_client_tools(brain: Brain, request: TurnRequest) -> None:
+    """Raises InvalidInput for one that is named like a tool of the brain, or whose schema is none."""
+    for tool in request.client_tools:
+        if tool.name in brain.tools:
+            raise InvalidInput(
+                "client_tools",
+                f"the brain {brain.name!r} has a tool named {tool.name!r} of its own; give yours another name",
+            )
+        try:
+            checked_schema(tool.name, tool.parameters)
+        except ToolSchemaError as failure:
+            raise InvalidInput("client_tools", str(failure)) from None
+
+
+def client_specs(brain: Brain, request: TurnRequest) -> tuple[ToolSpec, ...]:
+    """What model and gates are told of the client's tools. What a call of one does to the world is not known here, so
+    it counts as a change. One that the brain has got since the submit is the brain's."""
+    return tuple(_spec(tool) for tool in request.client_tools if tool.name not in brain.tools)
+
+
+def specs_of(brain: Brain, request: TurnRequest) -> Mapping[str, ToolSpec]:
+    """All tools of a turn, by name."""
+    if not request.client_tools:
+        return brain.tools.specs
+    return {**brain.tools.specs, **{spec.name: spec for spec in client_specs(brain, request)}}
+
+
+def client_call(verdict: Allowed) -> ClientCall:
+    """How a call of a client's tool waits, and what whoever runs it is told."""
+    # ASCII: a hook may have put half of a surrogate pair into them.
+    arguments = json.dumps(verdict.arguments, separators=(",", ":"))
+    return ClientCall(arguments_json=arguments, timeout_s=verdict.spec.timeout_s)
+
+
+def _spec(tool: ClientTool) -> ToolSpec:
+    return ToolSpec(
+        name=tool.name,
+        description=tool.description,
+        parameters=tool.parameters,
+        effect=Effect.NETWORK,
+        timeout_s=tool.timeout_s,
+    )
