@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from brainq.contracts.ids import full_call_id, split_call_id
     from brainq.contracts.judgement import Judge, JudgeCase, Judgement
     from brainq.contracts.limits import Limits
+    from brainq.contracts.listing import ListedSession, ListedTurn
     from brainq.contracts.mailbox import Receipt, TurnInput
     from brainq.contracts.memory import (
         AutonomousResearchLearner,
@@ -99,7 +100,6 @@ if TYPE_CHECKING:
     from brainq.gates.replay import ReplayControl
     from brainq.gates.validation import ToolArgValidator
     from brainq.operator.facts import TurnFacts
-    from brainq.operator.listed import ListedTurn
     from brainq.operator.operator import Operator
     from brainq.providers.base import Provider
     from brainq.providers.scripted import ScriptedProvider
@@ -147,6 +147,7 @@ _NAMES = {
     "brainq.contracts.hold": "StandingHold",
     "brainq.contracts.judgement": "Judge JudgeCase Judgement",
     "brainq.contracts.limits": "Limits",
+    "brainq.contracts.listing": "ListedSession ListedTurn",
     "brainq.contracts.mailbox": "Receipt TurnInput",
     "brainq.contracts.memory": (
         "AutonomousResearchLearner MemoryExtractor MemoryItem MemoryRetriever Observation RetrievedMemory"
@@ -174,7 +175,6 @@ _NAMES = {
     "brainq.gates.replay": "ReplayControl",
     "brainq.gates.validation": "ToolArgValidator",
     "brainq.operator.facts": "TurnFacts",
-    "brainq.operator.listed": "ListedTurn",
     "brainq.operator.operator": "Operator",
     "brainq.providers.base": "Provider",
     "brainq.providers.scripted": "ScriptedProvider",
@@ -235,6 +235,7 @@ __all__ = [
     "Judgement",
     "Limits",
     "LimitsOverride",
+    "ListedSession",
     "ListedTurn",
     "MailboxFull",
     "Memory",

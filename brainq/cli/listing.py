@@ -1,12 +1,20 @@
-"""`brainq list`: the newest turns."""
+"""`brainq list`: the newest turns; `brainq sessions`: the sessions they are of."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from brainq.cli.options import App, AsJson
+from brainq.contracts.status import Ending
+
+if TYPE_CHECKING:
+    from brainq.client.options import TurnFilters
+
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
+Before = Annotated[str | None, typer.Option("--before", metavar="TURN", help="The page behind this turn.")]
 
 
 def list_turns(
@@ -15,10 +23,27 @@ def list_turns(
         str | None,
         typer.Option(
             "--state",
-            help="queued, active, parked, closing, accepted (any of these), or an ending, or rejected.",
+            help="queued, active, parked, closing, accepted (any of these), ended, rejected, or an ending.",
         ),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 20,
+    stop_reason: Annotated[
+        str | None, typer.Option("--stop-reason", help="Such as answered, max_steps, model_error.")
+    ] = None,
+    failing: Annotated[
+        bool, typer.Option("--failing", help="Only with calls that failed, or finalizer steps given up.")
+    ] = False,
+    min_cost: Annotated[
+        float | None, typer.Option("--min-cost", metavar="USD", help="Only those that cost so much, or more.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="SPAN", help="Only those of the last 90m, 12h, 30d or 8w."),
+    ] = None,
+    text: Annotated[
+        str, typer.Option("--text", help="Only those whose id, or session, holds it, or of this request key.")
+    ] = "",
+    limit: Limit = 20,
+    before: Before = None,
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
@@ -30,20 +55,34 @@ def list_turns(
     Examples:
       brainq list
       brainq list --session s1 --state failed
+      brainq list --failing --since 12h
       brainq list --state accepted --json
     """
     from brainq.cli.output import print_json, say, stdout
     from brainq.cli.reach import observer
+    from brainq.cli.span import span_s
     from brainq.cli.turn_rows import as_table
-    from brainq.operator.listed import checked_state
+    from brainq.client.turn_list import checked_filter
 
-    checked_state(state)
+    is_ending = state in tuple(Ending)
+    began = None if since is None else datetime.now(UTC) - timedelta(seconds=span_s("--since", since))
+    asked: TurnFilters = {
+        "session": session,
+        "state": None if is_ending else state,
+        "ending": state if is_ending else None,
+        "stop_reason": stop_reason,
+        "failing": failing,
+        "min_cost_usd": min_cost,
+        "since": began,
+        "text": text,
+    }
+    checked_filter(**asked)  # before anything is opened
     with observer() as seen:
-        rows = seen.turns(session, state, limit)
+        rows = seen.turns(limit=limit, before=before, **asked)
         if seen.why_away:
             say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
     if as_json:
-        print_json([row.as_json() for row in rows])
+        print_json([row.model_dump(mode="json") for row in rows])
     elif not rows:
         say(
             "no turns"
@@ -52,3 +91,35 @@ def list_turns(
         )
     else:
         stdout().print(as_table(rows))
+
+
+def list_sessions(
+    prefix: Annotated[str, typer.Option("--prefix", "-p", help="Only those whose id begins so.")] = "",
+    limit: Limit = 20,
+    before: Before = None,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """List sessions, the one with the newest turn first.
+
+    How many turns each has had, how its last one stands, and how many wait.
+
+    \b
+    Examples:
+      brainq sessions
+      brainq sessions --prefix acme: --json
+    """
+    from brainq.cli.output import print_json, say, stdout
+    from brainq.cli.reach import observer
+    from brainq.cli.turn_rows import sessions_as_table
+
+    with observer() as seen:
+        rows = seen.sessions(prefix, limit, before=before)
+        if seen.why_away:
+            say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
+    if as_json:
+        print_json([row.model_dump(mode="json") for row in rows])
+    elif rows:
+        stdout().print(sessions_as_table(rows))
+    else:
+        say("no sessions" + (f" that begin with {prefix!r}" if prefix else ""))

@@ -64,6 +64,7 @@ for name, command in {
     "deny": approvals.deny,
     "complete": outside.complete,
     "fail": outside.fail,
+    "sessions": listing.list_sessions,
     "session": session.session,
     "history": session_verbs.history,
     "pause": session.pause,

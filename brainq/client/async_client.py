@@ -24,9 +24,9 @@ class AsyncClient:
         async for event in handle.events():
             print(event.seq, event.kind)
 
-    It takes what Client takes, and has its verbs, awaited: `submit`, `handle`, `find`, `approvals`, `approval`,
-    `approve`, `deny`, `edit`, `complete_call`, `fail_call`, `cancel`, `ping`, `close`. `session` asks nothing, and is
-    not awaited.
+    It takes what Client takes, and has its verbs, awaited: `submit`, `handle`, `find`, `turns`, `sessions`,
+    `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`, `cancel`, `ping`, `close`.
+    `session` asks nothing, and is not awaited.
 
     Turns are followed (`handle.events`, `handle.result`) without threads: one task with one blocking read reads them
     all. The other verbs are one quick round trip to SQL and Redis each, and SQL's drivers block: a verb takes a thread
@@ -60,6 +60,8 @@ class AsyncClient:
         """See `Client.session`."""
         return AsyncSession(self._sync, self._threads, self._sync.session(session_id))
 
+    turns = looked_up(Client.turns)
+    sessions = looked_up(Client.sessions)
     approvals = looked_up(Client.approvals)
     approval = looked_up(Client.approval)
     approve = awaited(Client.approve)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self, cast
 
@@ -16,10 +17,12 @@ from brainq.client.options import Cancelled
 from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.client.runtime_state import TurnRuntimeState
 from brainq.client.session import Session
+from brainq.client.turn_list import checked_filter, turn_list_of
 from brainq.contracts.approval import Approval
 from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.ids import check_id
 from brainq.contracts.limits import Limits
+from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.message import Message
 from brainq.contracts.session_prefix import check_prefixes
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
@@ -155,6 +158,72 @@ class Client:
     def session(self, session_id: str) -> Session:
         """A session, to look at its queue, pause it, or speak into whatever is live. Raises InvalidInput."""
         return Session(self, check_id("session_id", session_id))
+
+    def turns(
+        self,
+        session: str | None = None,
+        state: str | None = None,
+        limit: int = 50,
+        sessions: Sequence[str] | None = None,
+        *,
+        ending: str | None = None,
+        stop_reason: str | None = None,
+        failing: bool = False,
+        min_cost_usd: float | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        text: str = "",
+        before: str | None = None,
+    ) -> tuple[ListedTurn, ...]:
+        """Turns of all sessions, the newest first.
+
+        session        only of this session
+        state          queued, active, parked, closing; accepted: any of these; ended; rejected; None: any
+        limit          turns a page, up to 10,000
+        sessions       only of sessions that begin with one of these prefixes, such as ("acme:",)
+        ending         completed, timed_out, cancelled, failed
+        stop_reason    such as `answered` or `max_steps`
+        failing        only those with a call that failed, timed out or is unknown, or a finalizer step given up
+        min_cost_usd   only those that cost so many dollars or more, so far
+        since, until   only those that were accepted at `since` or later, before `until`; with a time zone
+        text           only those whose id, or whose session's, holds it, or whose request key it is
+        before         the id of the last turn of the page at hand: gives the page after it
+
+        Pages follow each other without a gap or a repeat while turns are added. What a turn that has not ended does
+        comes from Redis, for a page in two round trips. Raises InvalidInput.
+        """
+        asked = checked_filter(
+            session,
+            state,
+            sessions,
+            ending=ending,
+            stop_reason=stop_reason,
+            failing=failing,
+            min_cost_usd=min_cost_usd,
+            since=since,
+            until=until,
+            text=text,
+        )
+        return turn_list_of(self.wiring).turns(asked, limit, before)
+
+    def sessions(
+        self,
+        prefix: str = "",
+        limit: int = 50,
+        sessions: Sequence[str] | None = None,
+        *,
+        before: str | None = None,
+    ) -> tuple[ListedSession, ...]:
+        """Sessions that have a turn, the one with the newest turn first.
+
+        prefix     only those whose id begins so
+        limit      sessions a page, up to 10,000
+        sessions   only those that begin with one of these prefixes, such as ("acme:",)
+        before     the id of `last_turn` of the last session of the page at hand: gives the page after it
+
+        A session that gets a turn meanwhile moves to the first page. Raises InvalidInput.
+        """
+        return turn_list_of(self.wiring).sessions(prefix, limit, sessions, before)
 
     def approvals(
         self,

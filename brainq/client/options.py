@@ -1,8 +1,9 @@
-"""What a submit may say beside its session and message, as one type."""
+"""What a submit may say beside its session and message, and what a list of turns is filtered by, as one type each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from brainq.contracts.client_tool import ClientTool
@@ -39,3 +40,18 @@ class SubmitOptions(TypedDict, total=False):
     greeting: str | None
     history: Sequence[Message | Mapping[str, Any]]
     client_tools: Sequence[ClientTool | Mapping[str, Any]]
+
+
+class TurnFilters(TypedDict, total=False):
+    """What `Client.turns` takes beside a page's `limit` and `before`; says there what each is."""
+
+    session: str | None
+    state: str | None
+    sessions: Sequence[str] | None
+    ending: str | None
+    stop_reason: str | None
+    failing: bool
+    min_cost_usd: float | None
+    since: datetime | None
+    until: datetime | None
+    text: str

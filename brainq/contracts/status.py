@@ -130,6 +130,11 @@ SETTLED = frozenset(
     }
 )
 
+FAILED_CALLS = frozenset(
+    {TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN}
+)
+"""Calls that went wrong; one that was denied or cancelled was not wanted."""
+
 _STOPPED = frozenset({TraceStatus.DENIED, TraceStatus.TIMED_OUT, TraceStatus.CANCELLED})
 
 TRACE_MOVES: dict[TraceStatus, frozenset[TraceStatus]] = {

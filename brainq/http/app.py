@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from brainq import __version__
 from brainq.errors import BrainqError, InvalidInput
-from brainq.http import approvals, health, sessions, turn_people, turns
+from brainq.http import approvals, health, lists, sessions, turn_people, turns
 from brainq.http.body_limit import BodyLimit
 from brainq.http.door import Answered, Door
 from brainq.http.gateway import Gateway, asker
@@ -22,7 +22,7 @@ from brainq.http.openapi import described
 from brainq.http.problems import Refused, answer_of, documented
 from brainq.http_settings import listed
 
-ROUTERS = (turns.router, turn_people.router, approvals.router, sessions.router)
+ROUTERS = (turns.router, turn_people.router, approvals.router, sessions.router, lists.router)
 COMMON = documented(400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
 
 

@@ -20,6 +20,7 @@ from brainq.contracts.client_tool import (
 )
 from brainq.contracts.history import HistoryTurn, TurnCall
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
+from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
 from brainq.contracts.snapshot import TurnSnapshot
@@ -248,6 +249,20 @@ class TakenAnswer(Answer):
     """`settled`: the call has it; `early`: it will, once its tool has returned; `late`: nobody waits any more."""
 
     taken: Literal["settled", "early", "late"]
+
+
+class TurnPage(Answer):
+    """Turns, the newest first. `next`, given as `before`, is the page behind this one; null: this is the last."""
+
+    turns: tuple[ListedTurn, ...]
+    next: str | None
+
+
+class SessionPage(Answer):
+    """Sessions, the one with the newest turn first; `next` as of `TurnPage`."""
+
+    sessions: tuple[ListedSession, ...]
+    next: str | None
 
 
 class Waiting(Answer):

@@ -1,7 +1,6 @@
 """What operators do beside producers: look at any turn, also while Redis is away, and mend what was given up."""
 
 from brainq.operator.facts import TurnFacts
-from brainq.operator.listed import ListedTurn
 from brainq.operator.operator import Operator
 
-__all__ = ["ListedTurn", "Operator", "TurnFacts"]
+__all__ = ["Operator", "TurnFacts"]

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self, get_args
+from typing import Self, Unpack, get_args
 
 from brainq.brain import Brain
 from brainq.client import checks
 from brainq.client.client import Client
 from brainq.client.finding import find_turn
 from brainq.client.history import History, history_of
+from brainq.client.options import TurnFilters
+from brainq.client.turn_list import TurnList, checked_filter, turn_list_of
 from brainq.contracts.approval import Approval
 from brainq.contracts.history import TurnCall
 from brainq.contracts.ids import split_call_id
+from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.session_prefix import check_prefixes
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.errors import InvalidInput, SetupError, TurnNotFound
 from brainq.finalize.retry import Retried
 from brainq.operator.facts import TurnFacts, collect_facts
-from brainq.operator.listed import LIVE_STATES, ListedTurn, checked_state
 from brainq.operator.reach import reached, require_database
 from brainq.settings import Settings, load_settings
 from brainq.store.store import Store
@@ -30,8 +32,8 @@ class Operator:
     """Looks at any turn: the brain's code need not be here, and SQL alone is enough.
 
         with Operator() as operator:
-            for turn in operator.turns(state="failed"):
-                print(turn.row.turn_id, turn.note)
+            for turn in operator.turns(ending="failed"):
+                print(turn.turn_id, turn.note)
 
     brain   needed by `retry` alone, which runs its steps here
 
@@ -66,34 +68,21 @@ class Operator:
         return find_turn(self._store, sought)
 
     def turns(
+        self, *, limit: int = 50, before: str | None = None, **asked: Unpack[TurnFilters]
+    ) -> tuple[ListedTurn, ...]:
+        """As `Client.turns`; while Redis is away, what SQL knows."""
+        return self._lists().turns(checked_filter(**asked), limit, before)
+
+    def sessions(
         self,
-        session: str | None = None,
-        state: str | None = None,
+        prefix: str = "",
         limit: int = 50,
         sessions: Sequence[str] | None = None,
-    ) -> list[ListedTurn]:
-        """The newest turns first.
-
-        state      queued, active, parked, closing; accepted (any of these); rejected; an ending; None: any
-        sessions   only of sessions that begin with one of these prefixes, such as ("acme:",)
-
-        Raises InvalidInput.
-        """
-        most = checks.limit(limit)
-        theirs = None if sessions is None else check_prefixes("sessions", sessions)
-        if checked_state(state) not in LIVE_STATES:
-            return [
-                self._listed(row) for row in self._store.turns.list(session, state, most, sessions=theirs)
-            ]
-        # Only Redis knows: it is looked for among all that have not ended.
-        found: list[ListedTurn] = []
-        for row in self._store.turns.list(session, "accepted", checks.MAX_LISTED, sessions=theirs):
-            listed = self._listed(row)
-            if listed.state == state:
-                found.append(listed)
-            if len(found) == most:
-                break
-        return found
+        *,
+        before: str | None = None,
+    ) -> tuple[ListedSession, ...]:
+        """As `Client.sessions`; while Redis is away, what SQL knows."""
+        return self._lists().sessions(prefix, limit, sessions, before)
 
     def facts(self, sought: str) -> TurnFacts:
         """All that Redis and SQL know of a turn. Raises as `find`."""
@@ -117,6 +106,9 @@ class Operator:
         raise TurnNotFound(
             f"turn {row.turn_id!r} has no call {call_id}; `brainq show {row.turn_id}` has them all"
         )
+
+    def _lists(self) -> TurnList:
+        return TurnList(self._store, None) if self._client is None else turn_list_of(self._client.wiring)
 
     def _history(self) -> History:
         return History(self._store, None) if self._client is None else history_of(self._client.wiring)
@@ -190,8 +182,3 @@ class Operator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _listed(self, row: TurnRow) -> ListedTurn:
-        if row.ended_at is not None or self._client is None:
-            return ListedTurn(row, None)
-        return ListedTurn(row, self._client.handle(row.turn_id).snapshot())

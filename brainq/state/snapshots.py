@@ -7,6 +7,8 @@ from typing import cast
 
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
+from brainq.contracts.sweep import TurnKey
+from brainq.contracts.trace import ToolTraceEntry
 from brainq.state.budgets import budget_now_ms, budget_snapshot
 from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client
@@ -34,31 +36,8 @@ class RedisSnapshots:
         if not turn or not budget:
             return None
         now_ms = clock[0] * 1000 + clock[1] // 1000
-        return TurnSnapshot(
-            turn_id=turn_id,
-            session_id=session_id,
-            state=TurnState(turn["state"]),
-            awaits=Awaits(turn["awaits"]),
-            step=int(turn["step"]),
-            attempt=int(turn["attempt"]),
-            fence=int(turn["fence"]),
-            owner=turn.get("owner", ""),
-            lease_remaining_ms=max(0, int(turn.get("lease_until") or 0) - now_ms) if turn.get("owner") else 0,
-            ending=Ending(turn["ending"]) if "ending" in turn else None,
-            stop_reason=StopReason(turn["stop_reason"]) if "stop_reason" in turn else None,
-            cancel_requested=turn.get("cancel") == "1",
-            budget=budget_snapshot(budget, budget_now_ms(now_ms, turn["state"], turn.get("parked_at"))),
-            kind=turn.get("kind", "chat"),
-            parked_ms=int(turn.get("parked_ms") or 0)
-            + (now_ms - int(turn["parked_at"]) if turn["state"] == "parked" else 0),
-            trace=self._calls.trace(session_id, turn_id),
-            finalizer_step=turn.get("fin_step", ""),
-            finalizer_tries=int(turn.get("fin_tries") or 0),
-            text=self._text(session_id, turn_id, turn),
-            waiting_behind=0 if ahead is None else ahead + 1,
-            created_at_ms=int(turn["created_at"]),
-            now_ms=now_ms,
-        )
+        trace, text = self._calls.trace(session_id, turn_id), self._text(session_id, turn_id, turn)
+        return snapshot_of((session_id, turn_id), turn, budget, ahead, now_ms, trace, text)
 
     def in_brief(self, session_id: str, turn_id: str) -> tuple[str, str] | None:
         """Its state and its text alone; None when Redis does not know it."""
@@ -69,3 +48,40 @@ class RedisSnapshots:
         if "ending" in turn or not turn.get("begun"):
             return turn.get("text", "")
         return read_newest_text(self._client, self._keys, session_id, turn_id, turn.get("isolated") == "1")
+
+
+def snapshot_of(
+    turn: TurnKey,
+    row: Mapping[str, str],
+    budget: dict[str, str],
+    ahead: int | None,
+    now_ms: int,
+    trace: tuple[ToolTraceEntry, ...],
+    text: str,
+) -> TurnSnapshot:
+    """From the fields of the turn's hashes. `ahead`: its place among those that wait, from 0. Pure."""
+    return TurnSnapshot(
+        turn_id=turn[1],
+        session_id=turn[0],
+        state=TurnState(row["state"]),
+        awaits=Awaits(row["awaits"]),
+        step=int(row["step"]),
+        attempt=int(row["attempt"]),
+        fence=int(row["fence"]),
+        owner=row.get("owner", ""),
+        lease_remaining_ms=max(0, int(row.get("lease_until") or 0) - now_ms) if row.get("owner") else 0,
+        ending=Ending(row["ending"]) if "ending" in row else None,
+        stop_reason=StopReason(row["stop_reason"]) if "stop_reason" in row else None,
+        cancel_requested=row.get("cancel") == "1",
+        budget=budget_snapshot(budget, budget_now_ms(now_ms, row["state"], row.get("parked_at"))),
+        kind=row.get("kind", "chat"),
+        parked_ms=int(row.get("parked_ms") or 0)
+        + (now_ms - int(row["parked_at"]) if row["state"] == "parked" else 0),
+        trace=trace,
+        finalizer_step=row.get("fin_step", ""),
+        finalizer_tries=int(row.get("fin_tries") or 0),
+        text=text,
+        waiting_behind=0 if ahead is None else ahead + 1,
+        created_at_ms=int(row["created_at"]),
+        now_ms=now_ms,
+    )

@@ -9,6 +9,7 @@ from brainq.contracts.claim import StepClaim
 from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Message
+from brainq.contracts.status import FAILED_CALLS
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnDetails
 from brainq.contracts.webhook import Webhook
@@ -62,7 +63,9 @@ class SqlRecords:
                 self.store.calls.settle(connection, result.turn_id, details.outside)
             if redact:
                 self._forget(connection, result, details)
-            self.store.turns.write_result(connection, redacted_result(result) if redact else result)
+            kept = redacted_result(result) if redact else result
+            failed_calls = sum(entry.status in FAILED_CALLS for entry in details.trace)
+            self.store.turns.write_result(connection, kept, failed_calls)
             # The result goes out a step later: whoever is told of it finds it there.
             self.store.deliveries.plan(connection, of_ending(self.webhooks, result), TOLD_AFTER_S)
 

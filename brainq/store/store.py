@@ -26,6 +26,7 @@ from brainq.store.repositories.steps import Steps
 from brainq.store.repositories.tokens import Tokens
 from brainq.store.repositories.traces import Traces
 from brainq.store.repositories.transcripts import Transcripts
+from brainq.store.repositories.turn_lists import TurnLists
 from brainq.store.repositories.turns import Turns
 
 
@@ -36,6 +37,7 @@ class Store:
         self.engine = engine
         self.database = database = Database(engine)
         self.turns = Turns(database)
+        self.turn_lists = TurnLists(database)
         self.messages = Messages(database)
         self.calls = Calls(database)
         self.inputs = Inputs(database)

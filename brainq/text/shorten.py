@@ -12,6 +12,14 @@ def beginning(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else text[: max(0, max_chars - 3)] + "..."[: max(0, max_chars)]
 
 
+LINE_CHARS = 120
+
+
+def line_of(text: str) -> str:
+    """How a text begins, as one line of a list."""
+    return beginning(" ".join(text[: 4 * LINE_CHARS].split()), LINE_CHARS)
+
+
 def shortened(text: str, max_chars: int) -> str:
     """`text`, or its beginning and end with a line between that counts what is left out; never over `max_chars`."""
     if len(text) <= max_chars:

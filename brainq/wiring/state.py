@@ -20,6 +20,7 @@ from brainq.state.holds import RedisHolds
 from brainq.state.index import RedisIndex
 from brainq.state.keys import Keys
 from brainq.state.lanes import RedisLanes
+from brainq.state.live_turns import RedisLiveTurns
 from brainq.state.mailbox import RedisMailbox
 from brainq.state.outbox import NoOutbox, Outbox, PublishingOutbox
 from brainq.state.outside import RedisOutside
@@ -53,6 +54,7 @@ class State:
     events: RedisEvents
     runtime: RedisRuntime
     snapshots: RedisSnapshots
+    live_turns: RedisLiveTurns
     transcripts: RedisTranscripts
     mailbox: RedisMailbox
     holds: RedisHolds
@@ -121,6 +123,7 @@ def make_state(
         events=RedisEvents(client, keys),
         runtime=RedisRuntime(scripts, keys),
         snapshots=RedisSnapshots(client, keys, calls),
+        live_turns=RedisLiveTurns(client, keys),
         transcripts=RedisTranscripts(scripts, keys),
         mailbox=RedisMailbox(scripts, keys),
         holds=RedisHolds(scripts, keys, outbox, keep_session_s=keep_session_s),

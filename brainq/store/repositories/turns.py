@@ -18,6 +18,7 @@ from brainq.store.statements import insert_or_ignore, within
 from brainq.store.tables import finalizer_steps, turns
 from brainq.store.tables.types import SafeText, utc_now
 from brainq.store.text import sql_json
+from brainq.text.shorten import line_of
 
 _T = turns.c
 _INSERT = insert_or_ignore(turns)
@@ -101,7 +102,7 @@ _REFUSE = (
 _FORGET = (
     update(turns)
     .where(_T.turn_id == bindparam("turn"))
-    .values(request_json=bindparam("kept", type_=SafeText()))
+    .values(request_json=bindparam("kept", type_=SafeText()), message="")
 )
 
 
@@ -127,6 +128,8 @@ class Turns:
             "state": "accepted",
             "content_hash": digest,
             "request_json": sql_json(request),
+            "kind": request.kind,
+            "message": line_of(request.user_message),
         }
         if self._db.write(self._insert, values):
             return Accepted(request.turn_id, request.session_id, created=True)
@@ -162,7 +165,7 @@ class Turns:
 
     def get(self, turn_id: str) -> TurnRow | None:
         found = self._db.first(_GET, {"turn": turn_id})
-        return None if found is None else _turn_row(found)
+        return None if found is None else turn_row(found)
 
     def is_open(self, turn_id: str) -> bool:
         """Whether the turn was accepted and has not ended, as far as SQL knows."""
@@ -242,7 +245,7 @@ class Turns:
         found = self._db.all(HISTORY, {"session": session_id, "before": before_turn_id, "limit": limit_turns})
         return pair_up(found)
 
-    def write_result(self, connection: Transaction, result: TurnResult) -> bool:
+    def write_result(self, connection: Transaction, result: TurnResult, failed_calls: int = 0) -> bool:
         """Effect: end the turn. False, and nothing changed, if it has ended or SQL does not know it."""
         ended = connection.write(
             _END,
@@ -253,6 +256,11 @@ class Turns:
                 "stop_reason": result.stop_reason.value,
                 "error": result.error,
                 "result_json": sql_json(result),
+                "steps": result.steps,
+                "calls": result.tool_calls,
+                "failed_calls": failed_calls,
+                "tokens": result.input_tokens + result.output_tokens,
+                "cost_usd": result.cost_usd,
             },
         )
         return ended == 1
@@ -263,19 +271,19 @@ class Turns:
 
 
 def _turn_rows(found: Sequence[Record]) -> list[TurnRow]:
-    return [_turn_row(row) for row in found]
+    return [turn_row(row) for row in found]
 
 
 def _whole_turn(record: dict[str, Any]) -> WholeTurn:
     request, result = record.pop("request_json"), record.pop("result_json")
     return WholeTurn(
-        _turn_row(record),
+        turn_row(record),
         TurnRequest.model_validate_json(request),
         None if result is None else TurnResult.model_validate_json(result),
     )
 
 
-def _turn_row(found: Record | dict[str, Any]) -> TurnRow:
+def turn_row(found: Record | dict[str, Any]) -> TurnRow:
     values = dict(found)
     values["ending"] = None if values["ending"] is None else Ending(values["ending"])
     values["stop_reason"] = None if values["stop_reason"] is None else StopReason(values["stop_reason"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Integer, PrimaryKeyConstraint, Table
 
-from brainq.store.tables.base import metadata
+from brainq.store.tables.base import metadata, partial_index
 from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, utc_now
 
 finalizer_steps = Table(
@@ -19,3 +19,6 @@ finalizer_steps = Table(
     Column("error", SafeText),
     PrimaryKeyConstraint("turn_id", "step"),
 )
+
+# What people have to mend: it holds steps that were given up only.
+partial_index("ix_finalizer_steps_dead", finalizer_steps.c.turn_id, where="state = 'dead'")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Integer, Table, UniqueConstraint
+from sqlalchemy import BigInteger, Column, Float, Index, Integer, Table, UniqueConstraint
 
 from brainq.store.tables.base import metadata, partial_index
 from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, row_column, utc_now
@@ -25,6 +25,14 @@ turns = Table(
     Column("error", SafeText),
     Column("request_json", SafeText, nullable=False),
     Column("result_json", SafeText),
+    # What lists show, so that no list reads requests and results. The figures are the result's.
+    Column("kind", IdText),
+    Column("message", SafeText),  # how the user's message begins; empty where content is not kept
+    Column("steps", Integer),
+    Column("calls", Integer),
+    Column("failed_calls", Integer),
+    Column("tokens", BigInteger),
+    Column("cost_usd", Float),
     UniqueConstraint("turn_id"),
     UniqueConstraint("request_key"),
 )
@@ -33,3 +41,10 @@ Index(None, turns.c.session_id, turns.c.row)
 
 # The sweeper reads this every second: it holds live turns only, however many have ended.
 partial_index("ix_turns_unended", turns.c.row, where="ended_at IS NULL")
+
+# What lists are filtered by. Of an answer that is whole there are so many that nobody needs an index to find one.
+Index("ix_turns_listed", turns.c.state, turns.c.row, turns.c.session_id, turns.c.turn_id)
+Index(None, turns.c.accepted_at, turns.c.row)
+Index("ix_turns_dear", turns.c.cost_usd, turns.c.row, turns.c.session_id)
+partial_index("ix_turns_stopped", turns.c.stop_reason, turns.c.row, where="stop_reason <> 'answered'")
+partial_index("ix_turns_failing", turns.c.row, where="failed_calls > 0")

@@ -26,8 +26,8 @@ def test_an_operator_needs_no_brain_and_lists_what_is_live(client: Client, setti
     live, queued = (client.submit("s1", text).turn_id for text in ("one", "two"))
     with Operator(settings) as operator:
         assert operator.why_away == ""
-        assert [turn.row.turn_id for turn in operator.turns(state="active")] == [live]
-        assert [turn.row.turn_id for turn in operator.turns(state="queued")] == [queued]
+        assert [turn.turn_id for turn in operator.turns(state="active")] == [live]
+        assert [turn.turn_id for turn in operator.turns(state="queued")] == [queued]
         assert operator.client.session("s1").live() == live
         assert operator.given_up(live) == []
         with pytest.raises(InvalidInput, match="is none of queued"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import threading
@@ -73,7 +74,9 @@ def shop() -> Brain:
 
 
 def test_the_examples_run(pumps: Callable[..., Pump], tmp_path: Path) -> None:
-    start, submit, stream, again, result, talk, decide, hold = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    start, submit, stream, again, result, talk, decide, hold, lists = re.findall(
+        r"```sh\n(.*?)```", PAGE, re.DOTALL
+    )
     brain = shop()
     pump, driven = pumps(brain), threading.Event()
 
@@ -113,10 +116,24 @@ def test_the_examples_run(pumps: Callable[..., Pump], tmp_path: Path) -> None:
             driven.set()
             driver.join()
         live = pump.submit("shop:2", "count pears")
+        open_, failing, sessions = read_lines(run(lists))
+        assert [seen["turn_id"] for seen in open_["turns"]] == [live.turn_id]
+        assert failing == {"turns": [], "next": None}
+        assert {seen["session_id"] for seen in sessions["sessions"]} >= {"shop:2"}
         said = run(hold, LIVE=f"/v1/turns/{live.turn_id}")
         assert '{"released":true}' in said
         assert f'"live":"{live.turn_id}"' in said
         assert '{"cancelled":"' in said
+
+
+def read_lines(said: str) -> list[Any]:
+    """JSON values, one behind the other."""
+    decoder, found = json.JSONDecoder(), []
+    while said := said.lstrip():
+        value, end = decoder.raw_decode(said)
+        found.append(value)
+        said = said[end:]
+    return found
 
 
 def _approve_first(gateway: GatewayThread, run: Callable[..., str], decide: str) -> None:

@@ -12,9 +12,7 @@ from brainq.cli.turn_people import approvals_as_table
 from brainq.cli.turn_rows import as_table
 from brainq.contracts.approval import Approval
 from brainq.contracts.effect import Effect
-from brainq.contracts.rows import TurnRow
-from brainq.contracts.status import Ending, StopReason
-from brainq.operator.listed import ListedTurn
+from brainq.contracts.listing import ListedTurn
 
 TURN = "01m81hbqp43xwy47dkkxt49y9b"
 NOW = datetime.now(UTC)
@@ -43,22 +41,16 @@ def test_a_column_without_content_is_left_out_and_keys_are_folded_before_they_ar
     assert fit((key("a"), key("b")), (60, 30), 80) == [48, 30]
 
 
-def turn(session: str = "monday", state: str = "completed", error: str = "") -> ListedTurn:
-    row = TurnRow(
-        row=1,
-        turn_number=None,
+def turn(session: str = "monday", state: str = "completed", note: str = "") -> ListedTurn:
+    return ListedTurn(
         turn_id=TURN,
         session_id=session,
         request_key=TURN,
         state=state,
-        ending=Ending.FAILED,
-        stop_reason=StopReason.MODEL_ERROR,
-        error=error or None,
-        reject_reason=None,
+        note=note,
         accepted_at=NOW - timedelta(minutes=4, seconds=5),
         ended_at=NOW,
     )
-    return ListedTurn(row, None)
 
 
 @pytest.mark.parametrize("width", [80, 120, 10_000])

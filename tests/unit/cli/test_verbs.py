@@ -26,6 +26,8 @@ VERBS: dict[str, str] = {
     "Client.find": NONE + "commands find the turn that an argument means by it",
     "Client.session": "session",
     "Client.approvals": "approvals",
+    "Client.turns": "list",
+    "Client.sessions": "sessions",
     "Client.approval": NONE + "`approvals --json` and `show` have each one whole",
     "Client.approve": "approve",
     "Client.deny": "deny",

@@ -1,0 +1,222 @@
+"""Lists of turns and sessions: SQL has every turn, and Redis what those do that have not ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TypeVar
+
+from brainq.client import checks
+from brainq.contracts.ids import MAX_ID_LENGTH, check_id, check_turn_id
+from brainq.contracts.listing import STATES, ListedSession, ListedTurn, TurnFilter
+from brainq.contracts.session_prefix import check_prefixes
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnKind
+from brainq.errors import InvalidInput
+from brainq.state.live_turns import LiveTurn, RedisLiveTurns
+from brainq.store.repositories.turn_lists import ListRow
+from brainq.store.store import Store
+from brainq.turn.explain import explain
+from brainq.wiring import Wiring
+
+AT_ONCE = 200  # turns that Redis is asked about, where only it knows which of them are wanted
+W = TypeVar("W", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnList:
+    """Reads pages. Without `living`, while Redis is away, what SQL knows."""
+
+    store: Store
+    living: RedisLiveTurns | None
+
+    def turns(self, asked: TurnFilter, limit: int, before: str | None) -> tuple[ListedTurn, ...]:
+        """See `Client.turns`."""
+        checks.limit(limit)
+        place = self._place(before, asked.sessions)
+        # First those that have not ended: one that ends in between is met twice, and not missed.
+        live = list(self._live(asked, place, limit)) if asked.has_live else []
+        ended = self.store.turn_lists.ended(asked, place, limit) if asked.has_ended else []
+        found = {row.turn.row: turn for row, turn in live} | {row.turn.row: _ended(row) for row in ended}
+        return tuple(found[row] for row in sorted(found, reverse=True)[:limit])
+
+    def sessions(
+        self, prefix: str, limit: int, sessions: Sequence[str] | None, before: str | None
+    ) -> tuple[ListedSession, ...]:
+        """See `Client.sessions`."""
+        theirs = None if sessions is None else check_prefixes("sessions", sessions)
+        begins = check_id("prefix", prefix) if prefix else ""
+        place = self._place(before, theirs)
+        found = self.store.turn_lists.sessions(theirs, begins, place, checks.limit(limit))
+        turns = [turn for _, turn in self._told([row for row, _ in found])]
+        ids = [row.turn.session_id for row, _ in found]
+        stand = self.living.sessions(ids) if self.living is not None else [None] * len(ids)
+        return tuple(
+            ListedSession(
+                session_id=turn.session_id,
+                last_turn=turn,
+                turns=number,
+                live=None if now is None else now.live,
+                waiting=0 if now is None else now.waiting,
+                is_paused=now is not None and now.is_paused,
+                flags=0 if now is None else now.flags,
+            )
+            for turn, (_, number), now in zip(turns, found, stand, strict=True)
+        )
+
+    def _place(self, before: str | None, sessions: Sequence[str] | None) -> int | None:
+        if before is None:
+            return None
+        found = self.store.turn_lists.place(check_turn_id("before", before), sessions)
+        if found is None:
+            raise InvalidInput(
+                "before", f"there is no turn {before!r}, or no more; begin with the first page"
+            )
+        return found
+
+    def _live(self, asked: TurnFilter, place: int | None, limit: int) -> Iterator[tuple[ListRow, ListedTurn]]:
+        """The newest that have not ended and that are wanted, by what Redis says of them."""
+        left, at_once = limit, max(limit, AT_ONCE) if asked.is_redis_asked else limit
+        while left:
+            rows = self.store.turn_lists.unended(asked, place, at_once)
+            for row, turn in self._told(rows):
+                if left and asked.fits(turn):
+                    left -= 1
+                    yield row, turn
+            if len(rows) < at_once:
+                return
+            place = rows[-1].turn.row
+
+    def _told(self, rows: Sequence[ListRow]) -> list[tuple[ListRow, ListedTurn]]:
+        """Each as it stands."""
+        unended = [row.turn for row in rows if row.turn.ended_at is None]
+        seen: dict[str, LiveTurn | None] = {}
+        if self.living is not None:
+            asked = self.living.of([(turn.session_id, turn.turn_id) for turn in unended])
+            seen = {turn.turn_id: now for turn, now in zip(unended, asked, strict=True)}
+        why = "accepted; " + ("Redis does not know it" if self.living is not None else "Redis is away")
+        told: list[tuple[ListRow, ListedTurn]] = []
+        for row in rows:
+            now = seen.get(row.turn.turn_id)
+            if row.turn.ended_at is not None:
+                told.append((row, _ended(row)))
+            else:
+                told.append((row, _waiting(row, why) if now is None else _live(row, now)))
+        return told
+
+
+def turn_list_of(wiring: Wiring) -> TurnList:
+    return TurnList(wiring.store, wiring.state.live_turns)
+
+
+def checked_filter(
+    session: str | None = None,
+    state: str | None = None,
+    sessions: Sequence[str] | None = None,
+    *,
+    ending: str | None = None,
+    stop_reason: str | None = None,
+    failing: bool = False,
+    min_cost_usd: float | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    text: str = "",
+) -> TurnFilter:
+    """Raises InvalidInput for what is none of a field's values."""
+    if state is not None and state not in STATES:
+        hint = f"; that is an ending: ending={state!r}" if state in tuple(Ending) else ""
+        raise InvalidInput("state", f"{state!r} is none of {', '.join(STATES)}{hint}")
+    if min_cost_usd is not None and not (math.isfinite(min_cost_usd) and min_cost_usd >= 0):
+        raise InvalidInput("min_cost_usd", f"{min_cost_usd!r} must be a number of dollars, 0 or more")
+    return TurnFilter(
+        session=None if session is None else check_id("session", session),
+        sessions=None if sessions is None else check_prefixes("sessions", sessions),
+        state=state,
+        ending=_word("ending", ending, Ending),
+        stop_reason=_word("stop_reason", stop_reason, StopReason),
+        failing=failing,
+        min_cost_usd=min_cost_usd,
+        since=_instant("since", since),
+        until=_instant("until", until),
+        text=checks.said("text", text, MAX_ID_LENGTH),
+    )
+
+
+def _instant(field: str, given: datetime | None) -> datetime | None:
+    if given is None:
+        return None
+    if given.tzinfo is None:
+        raise InvalidInput(field, f"{given.isoformat()} has no time zone; write 2026-05-01T12:00:00Z")
+    try:
+        return given.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(field, f"{given.isoformat()} is beyond the years 1 to 9999 in UTC") from None
+
+
+def _word(field: str, given: str | None, kind: type[W]) -> W | None:
+    if given is None:
+        return None
+    try:
+        return kind(given)
+    except ValueError:
+        raise InvalidInput(field, f"{given!r} is none of {', '.join(kind)}") from None
+
+
+def _ended(row: ListRow) -> ListedTurn:
+    turn = row.turn
+    reason = turn.stop_reason.value if turn.stop_reason else ""
+    said = turn.reject_reason or turn.error or ""
+    return _listed(
+        row,
+        state=turn.state,
+        ending=turn.ending,
+        stop_reason=turn.stop_reason,
+        note=": ".join(part for part in (reason if reason != turn.state else "", said) if part),
+        steps=row.steps or 0,
+        calls=row.calls or 0,
+        failed_calls=row.failed_calls or 0,
+        tokens=row.tokens or 0,
+        cost_usd=row.cost_usd,
+    )
+
+
+def _waiting(row: ListRow, why: str) -> ListedTurn:
+    return _listed(row, state=row.turn.state, note=why)
+
+
+def _live(row: ListRow, now: LiveTurn) -> ListedTurn:
+    seen = now.snapshot
+    return _listed(
+        row,
+        state=seen.state.value,
+        ending=seen.ending if seen.state.is_final else None,
+        stop_reason=seen.stop_reason,
+        note=explain(seen),
+        awaits=seen.awaits,
+        steps=seen.budget.steps_used,
+        calls=seen.budget.tool_calls_used,
+        failed_calls=now.failed_calls,
+        tokens=seen.budget.tokens_used,
+        cost_usd=seen.budget.cost_usd,
+    )
+
+
+def _listed(row: ListRow, **said: object) -> ListedTurn:
+    turn = row.turn
+    kinds: dict[str, TurnKind] = {"chat": "chat", "review": "review", "compact": "compact"}
+    return ListedTurn.model_validate(
+        {
+            "turn_id": turn.turn_id,
+            "session_id": turn.session_id,
+            "request_key": turn.request_key,
+            "kind": kinds.get(row.kind or "", "chat"),
+            "message": row.message or "",
+            "accepted_at": turn.accepted_at,
+            "ended_at": turn.ended_at,
+            "dead_steps": row.dead_steps,
+            **said,
+        }
+    )

@@ -1,0 +1,110 @@
+"""Turns and sessions as lists show them, and what lists are filtered by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from brainq.contracts.base import Wire
+from brainq.contracts.status import Awaits, Ending, StopReason
+from brainq.contracts.turn import TurnKind
+
+LIVE_STATES = ("queued", "active", "parked", "closing")
+STATES = (*LIVE_STATES, "accepted", "ended", "rejected")
+"""What lists can be asked for; `accepted` is any turn that has not ended."""
+
+
+class ListedTurn(Wire):
+    """A turn as a line of a list.
+
+    state         queued, active, parked or closing; `accepted` where Redis does not know it yet; `rejected`; or the
+                  ending
+    note          what happens next while it is open, and why it stopped afterwards
+    message       how the user's message begins; empty where content is not kept
+    awaits        who is to act next, while it is open
+    steps, calls  so far; `calls` are those that were paid for
+    failed_calls  so far: failed, timed out, or unknown
+    dead_steps    finalizer steps that were given up
+    cost_usd      None where the price of the model is not known
+    """
+
+    turn_id: str
+    session_id: str
+    request_key: str
+    kind: TurnKind = "chat"
+    state: str
+    ending: Ending | None = None
+    stop_reason: StopReason | None = None
+    note: str = ""
+    message: str = ""
+    awaits: Awaits | None = None
+    accepted_at: datetime
+    ended_at: datetime | None = None
+    steps: int = 0
+    calls: int = 0
+    failed_calls: int = 0
+    dead_steps: int = 0
+    tokens: int = 0
+    cost_usd: float | None = None
+
+
+class ListedSession(Wire):
+    """A session as a line of a list.
+
+    last_turn   the newest that was accepted
+    live        the turn that runs now, parked or not
+    waiting     how many wait for it
+    turns       how many were accepted, those that were pruned among them
+    flags       readiness flags that no turn has taken yet
+    """
+
+    session_id: str
+    last_turn: ListedTurn
+    turns: int
+    live: str | None = None
+    waiting: int = 0
+    is_paused: bool = False
+    flags: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFilter:
+    """Which turns a list has; see `Client.turns`. `sessions` are prefixes. Instants are UTC."""
+
+    session: str | None = None
+    sessions: tuple[str, ...] | None = None
+    state: str | None = None
+    ending: Ending | None = None
+    stop_reason: StopReason | None = None
+    failing: bool = False
+    min_cost_usd: float | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    text: str = ""
+
+    @property
+    def has_live(self) -> bool:
+        """Whether a turn that has not ended can be among them."""
+        return (
+            self.state in (None, "accepted", *LIVE_STATES)
+            and self.ending is None
+            and self.stop_reason is None
+        )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether a turn that has ended, or was refused, can be among them."""
+        return self.state in (None, "ended", "rejected")
+
+    @property
+    def is_redis_asked(self) -> bool:
+        """Whether only Redis knows which of the turns that have not ended are among them."""
+        return self.state in LIVE_STATES or self.failing or self.min_cost_usd is not None
+
+    def fits(self, turn: ListedTurn) -> bool:
+        """Whether a turn that has not ended is one of them, by what only Redis knows of it."""
+        return (
+            (self.state not in LIVE_STATES or turn.state == self.state)
+            and (not self.failing or turn.failed_calls + turn.dead_steps > 0)
+            and (self.min_cost_usd is None or (turn.cost_usd or 0.0) >= self.min_cost_usd)
+        )

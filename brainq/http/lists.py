@@ -1,0 +1,75 @@
+"""Lists: turns and sessions of the caller's own, page by page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime
+
+from brainq.client.checks import MAX_LISTED
+from brainq.contracts.ids import MAX_ID_LENGTH
+from brainq.contracts.listing import STATES
+from brainq.contracts.status import Ending, StopReason
+from brainq.http.bodies import SessionPage, TurnPage
+from brainq.http.gateway import ID, TURN_ID, By, Here
+
+router = APIRouter(prefix="/v1", tags=["lists"])
+
+Limit = Annotated[int, Query(ge=1, le=MAX_LISTED)]
+Before = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of the page at hand.")]
+
+
+@router.get("/turns")
+async def turns(
+    here: Here,
+    by: By,
+    session: Annotated[str | None, Query(pattern=ID)] = None,
+    state: Annotated[
+        str | None,
+        Query(pattern=f"^({'|'.join(STATES)})$", description="`accepted`: any that has not ended."),
+    ] = None,
+    ending: Ending | None = None,
+    stop_reason: StopReason | None = None,
+    failing: Annotated[
+        bool, Query(description="Only with a call that failed, or a finalizer step that was given up.")
+    ] = False,
+    min_cost_usd: Annotated[float | None, Query(ge=0, allow_inf_nan=False)] = None,
+    since: Annotated[AwareDatetime | None, Query(description="Accepted then, or later.")] = None,
+    until: Annotated[AwareDatetime | None, Query(description="Accepted before.")] = None,
+    text: Annotated[
+        str,
+        Query(max_length=MAX_ID_LENGTH, description="In the turn's id or its session's, or the request key."),
+    ] = "",
+    limit: Limit = 50,
+    before: Before = None,
+) -> TurnPage:
+    """Turns of the caller's own, the newest first."""
+    found = await here.client.turns(
+        session,
+        state,
+        limit,
+        by.caller.prefixes,
+        ending=ending,
+        stop_reason=stop_reason,
+        failing=failing,
+        min_cost_usd=min_cost_usd,
+        since=since,
+        until=until,
+        text=text,
+        before=before,
+    )
+    return TurnPage(turns=found, next=found[-1].turn_id if len(found) == limit else None)
+
+
+@router.get("/sessions")
+async def sessions(
+    here: Here,
+    by: By,
+    prefix: Annotated[str | None, Query(pattern=ID, description="Only those whose id begins so.")] = None,
+    limit: Limit = 50,
+    before: Before = None,
+) -> SessionPage:
+    """Sessions of the caller's own that have a turn, the one with the newest turn first."""
+    found = await here.client.sessions(prefix or "", limit, by.caller.prefixes, before=before)
+    return SessionPage(sessions=found, next=found[-1].last_turn.turn_id if len(found) == limit else None)

@@ -1,0 +1,197 @@
+"""Lists of turns and of sessions, the newest first, by what SQL knows.
+
+Rows hold whole requests and results, so a page is first found by `row` alone, in one index that the statement names
+by the one column it does not set apart; then the rows of the page are read. docs/operations.md has what that takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Select,
+    Text,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    type_coerce,
+    union,
+)
+
+from brainq.contracts.listing import TurnFilter
+from brainq.contracts.rows import TurnRow
+from brainq.contracts.status import Ending, StopReason
+from brainq.store.database import Database, Record
+from brainq.store.repositories.numbering import POSITION
+from brainq.store.repositories.turns import turn_row
+from brainq.store.statements import within
+from brainq.store.tables import finalizer_steps, turns
+
+_T = turns.c
+_S = finalizer_steps.c
+_ROW_FIELDS = tuple(TurnRow.__dataclass_fields__)
+_DEAD = _S.state == literal_column("'dead'")  # a literal: only so the partial index is used
+_DEAD_STEPS = (
+    select(func.count())
+    .select_from(finalizer_steps)
+    .where(_S.turn_id == _T.turn_id, _DEAD)
+    .correlate(turns)
+    .scalar_subquery()
+)
+_FIGURES = ("kind", "message", "steps", "calls", "failed_calls", "tokens", "cost_usd")
+_LISTED = select(
+    *(_T[name] for name in _ROW_FIELDS), *(_T[name] for name in _FIGURES), _DEAD_STEPS.label("dead_steps")
+)
+_SESSION_LISTED = _LISTED.add_columns(func.coalesce(_T.turn_number, POSITION).label("turns"))
+
+
+@dataclass(frozen=True, slots=True)
+class ListRow:
+    """A turn with what lists show of it. The figures are None before it has ended."""
+
+    turn: TurnRow
+    kind: str | None
+    message: str | None
+    steps: int | None
+    calls: int | None
+    failed_calls: int | None
+    tokens: int | None
+    cost_usd: float | None
+    dead_steps: int
+
+
+class TurnLists:
+    """Reads `turns` for lists."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def place(self, turn_id: str, sessions: Sequence[str] | None) -> int | None:
+        """Where a turn stands among all; None for one that is not there, or in none of these sessions."""
+        statement = select(_T.row).where(_T.turn_id == turn_id)
+        if sessions is not None:
+            statement = statement.where(within(_T.session_id, sessions))
+        found = self._db.first(statement, {})
+        return None if found is None else int(found["row"])
+
+    def unended(self, asked: TurnFilter, before: int | None, limit: int) -> list[ListRow]:
+        """Of those that have not ended: by everything but what only Redis knows."""
+        known = self._known(asked, before)
+        if asked.session is not None:
+            return self._newest(limit, select(_T.row).where(*known, _apart(_T.state) == "accepted"))
+        return self._newest(limit, select(_T.row).where(*known, _T.state == "accepted"))
+
+    def ended(self, asked: TurnFilter, before: int | None, limit: int) -> list[ListRow]:
+        """Of those that have ended, or were refused."""
+        chosen = select(_T.row).where(*self._known(asked, before))
+        by_figures = asked.failing or asked.stop_reason is not None or asked.min_cost_usd is not None
+        if asked.state == "rejected" or (asked.ending is None and asked.state is None and not by_figures):
+            states = ["rejected"]
+        else:
+            states = []
+        if asked.state != "rejected":
+            states += [asked.ending.value] if asked.ending else [ending.value for ending in Ending]
+        elif by_figures:
+            return []  # one that was refused has none
+        if asked.ending is not None:
+            chosen = chosen.where(_apart(_T.state) == asked.ending.value)
+        if asked.stop_reason is not None:
+            chosen = chosen.where(_apart(_T.stop_reason) == asked.stop_reason.value)
+        if asked.min_cost_usd is not None:
+            chosen = chosen.where(_T.cost_usd + literal_column("0") >= asked.min_cost_usd)
+        if asked.failing:
+            given_up = select(_T.row).select_from(finalizer_steps.join(turns, _S.turn_id == _T.turn_id))
+            by_calls = chosen.where(_T.failed_calls > literal_column("0"))
+            return self._newest(limit, by_calls, chosen.where(_T.row.in_(given_up.where(_DEAD))))
+        if asked.session is not None:
+            return self._newest(limit, chosen.where(_apart(_T.state).in_(states)))
+        if asked.stop_reason is StopReason.ANSWERED:
+            states = [Ending.COMPLETED.value]
+        elif asked.stop_reason is not None:
+            unusual = _T.stop_reason != literal_column("'answered'")
+            return self._newest(limit, chosen.where(unusual, _T.stop_reason == asked.stop_reason.value))
+        elif asked.min_cost_usd is not None:
+            dear = chosen.where(_T.cost_usd >= asked.min_cost_usd)
+            return self._newest(limit, dear, by=_T.row + literal_column("0"))
+        return self._newest(limit, *(chosen.where(_T.state == state) for state in states))
+
+    def sessions(
+        self, sessions: Sequence[str] | None, prefix: str, before: int | None, limit: int
+    ) -> list[tuple[ListRow, int]]:
+        """The newest turn of each session, and how many turns were accepted in it up to that."""
+        newest = func.max(_T.row)
+        chosen = select(newest.label("row")).group_by(_T.session_id).order_by(newest.desc()).limit(limit)
+        if sessions is not None:
+            chosen = chosen.where(within(_T.session_id, sessions))
+        if prefix:
+            chosen = chosen.where(_T.session_id >= prefix, _T.session_id < prefix + "~")
+        if before is not None:
+            chosen = chosen.having(newest < before)
+        page = chosen.subquery()
+        statement = _SESSION_LISTED.join(page, page.c.row == _T.row).order_by(_T.row.desc())
+        return [(_list_row(found), int(found["turns"])) for found in self._db.all(statement, {})]
+
+    def _newest(self, limit: int, *chosen: Select[Any], by: ColumnElement[Any] = _T.row) -> list[ListRow]:
+        """The newest of the rows that any of these statements chooses."""
+        parts = [statement.order_by(by.desc()).limit(limit).subquery() for statement in chosen]
+        page = union(*(select(part.c.row) for part in parts)).subquery() if len(parts) > 1 else parts[0]
+        statement = _LISTED.join(page, page.c.row == _T.row).order_by(_T.row.desc()).limit(limit)
+        return [_list_row(found) for found in self._db.all(statement, {})]
+
+    def _known(self, asked: TurnFilter, before: int | None) -> list[ColumnElement[bool]]:
+        """What SQL knows of every turn."""
+        known: list[ColumnElement[bool]] = []
+        if before is not None:
+            known.append(_T.row < before)
+        if asked.session is not None:
+            known.append(_T.session_id == asked.session)
+        if asked.sessions is not None:
+            known.append(within(_apart(_T.session_id), asked.sessions))
+        if asked.since is not None:
+            late = self._accepted() >= self._instant(asked.since)
+            known += [late, _T.row >= _row_of(func.min, late)]
+        if asked.until is not None:
+            early = self._accepted() < self._instant(asked.until)
+            known += [early, _T.row <= _row_of(func.max, early)]
+        if asked.text:
+            by_key = select(_T.row).where(_T.request_key == asked.text).scalar_subquery()
+            held = [
+                _apart(name).contains(asked.text, autoescape=True) for name in (_T.turn_id, _T.session_id)
+            ]
+            known.append(or_(*held, _T.row == by_key))
+        return known
+
+    def _accepted(self) -> ColumnElement[Any]:
+        return type_coerce(_T.accepted_at, Text()) if self._db.dialect == "sqlite" else _T.accepted_at
+
+    def _instant(self, instant: datetime) -> ColumnElement[Any]:
+        """As the column holds it: SQLite's are texts with milliseconds."""
+        if self._db.dialect != "sqlite":
+            return literal(instant, _T.accepted_at.type)
+        told = instant.astimezone(UTC).replace(tzinfo=None)
+        return literal(told.isoformat(" ", "milliseconds"), Text())
+
+
+def _apart(column: Column[str]) -> ColumnElement[str]:
+    """A column by which no index is entered: databases choose among several by guessing."""
+    return column.concat(literal_column("''"))
+
+
+def _row_of(least_or_most: Any, condition: ColumnElement[bool]) -> ColumnElement[int]:
+    """Of the rows that this holds for. The sum keeps a database from walking the rows themselves until it does."""
+    return select(least_or_most(_T.row + literal_column("0"))).where(condition).scalar_subquery()
+
+
+def _list_row(found: Record) -> ListRow:
+    return ListRow(
+        turn_row({name: found[name] for name in _ROW_FIELDS}),
+        *(found[name] for name in _FIGURES),
+        dead_steps=int(found["dead_steps"]),
+    )

@@ -1,0 +1,79 @@
+"""GET /v1/turns and /v1/sessions: pages of the caller's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.integration.http.test_door import token
+from tests.integration.http.test_tenants import submitted
+from tests.support.gateways import GatewayThread
+from tests.support.pump import Pump
+
+
+def listed(
+    gateway: GatewayThread, headers: dict[str, str], what: str = "turns", **query: Any
+) -> dict[str, Any]:
+    answer = gateway.http.get(f"/v1/{what}", params=query, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_lists_are_of_ones_own_sessions_page_by_page(gateway: GatewayThread, pump: Pump) -> None:
+    acme, evil, all_ = token(pump, "acme", "acme:"), token(pump, "evil", "evil:"), token(pump, "all", "*")
+    mine = [submitted(gateway, acme, f"acme:{number % 3}") for number in range(5)][::-1]
+    theirs = submitted(gateway, evil, "evil:1", "save")
+    pump.drain()
+
+    first = listed(gateway, acme, limit=3)
+    rest = listed(gateway, acme, limit=3, before=first["next"])
+    assert [turn["turn_id"] for turn in first["turns"] + rest["turns"]] == mine
+    assert (first["next"], rest["next"]) == (mine[2], None)
+    assert {turn["state"] for turn in first["turns"]} == {"completed"}
+    assert [turn["turn_id"] for turn in listed(gateway, evil)["turns"]] == [theirs]
+    assert len(listed(gateway, all_)["turns"]) == 6
+    assert [turn["turn_id"] for turn in listed(gateway, evil, state="parked")["turns"]] == [theirs]
+    for query in ({"session": "acme:1"}, {"text": "acme"}, {"ending": "completed"}):
+        assert listed(gateway, evil, **query) == {"turns": [], "next": None}
+
+    sessions = listed(gateway, acme, "sessions", limit=2)
+    assert [seen["session_id"] for seen in sessions["sessions"]] == ["acme:1", "acme:0"]
+    more = listed(gateway, acme, "sessions", limit=2, before=sessions["next"])
+    assert ([seen["session_id"] for seen in more["sessions"]], more["next"]) == (["acme:2"], None)
+    assert listed(gateway, evil, "sessions", prefix="acme")["sessions"] == []
+
+
+def test_the_place_of_anothers_turn_is_as_one_of_nobodys(gateway: GatewayThread, pump: Pump) -> None:
+    acme, evil = token(pump, "acme", "acme:"), token(pump, "evil", "evil:")
+    foreign = submitted(gateway, acme, "acme:1")
+    for what in ("turns", "sessions"):
+        told = [
+            gateway.http.get(f"/v1/{what}", params={"before": turn}, headers=evil)
+            for turn in (foreign, "nobodys-turn")
+        ]
+        assert [answer.status_code for answer in told] == [422, 422]
+        assert told[0].text.replace(foreign, "IT") == told[1].text.replace("nobodys-turn", "IT")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "state=failed",
+        "ending=queued",
+        "stop_reason=tired",
+        "failing=perhaps",
+        "min_cost_usd=nan",
+        "min_cost_usd=-1",
+        "since=2026-01-01T00:00:00",
+        "since=0001-01-01T00:00:00%2B14:00",
+        "limit=0",
+        "before=x",
+        f"text={'x' * 129}",
+        "session=a%20b",
+    ],
+)
+def test_what_cannot_be_asked_for_is_422(gateway: GatewayThread, query: str) -> None:
+    answer = gateway.http.get(f"/v1/turns?{query}")
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["field"] == query.split("=")[0]
