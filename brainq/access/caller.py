@@ -20,6 +20,8 @@ class Verb(StrEnum):
     """Look: turns, results, events, history, approvals."""
     SUBMIT = "submit"
     """Begin turns."""
+    CONFIGURE = "configure"
+    """Say of the turns it begins which model, prompt, directory and limits they have; without it the brain says so."""
     STEER = "steer"
     """Talk to what runs: input, holds, readiness, cancel, pause, interrupt, drop."""
     DECIDE = "decide"

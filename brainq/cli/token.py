@@ -14,7 +14,8 @@ HELP = """Tokens of programs that speak HTTP: who may do what, in whose sessions
     A token has session prefixes (its tenants) and verbs. What is not given is refused, and looks as if it
     did not exist:
       read      turns, results, events, history, approvals
-      submit    begin turns
+      submit    begin turns, as the brain says
+      configure say of them which model, prompts, directory and limits they have
       steer     input, holds, readiness, cancel, pause
       decide    approve, deny, edit; results from outside
       operate   finalizer steps again; pools, with --sessions '*'
@@ -42,7 +43,9 @@ def create(
     ],
     verb: Annotated[
         list[str],
-        typer.Option("--verb", metavar="VERB", help="read, submit, steer, decide or operate. Repeatable."),
+        typer.Option(
+            "--verb", metavar="VERB", help="read, submit, configure, steer, decide or operate. Repeatable."
+        ),
     ],
     expires_in: Annotated[
         str | None,

@@ -101,6 +101,10 @@ class SubmitBody(Body):
     history: list[BroughtMessage] = Field(default=[], max_length=MAX_BROUGHT)
     client_tools: list[ClientToolBody] = Field(default=[], max_length=MAX_CLIENT_TOOLS)
 
+    def given(self) -> list[str]:
+        """The fields that say something; null says nothing."""
+        return [name for name in sorted(self.model_fields_set) if getattr(self, name) is not None]
+
 
 class Submitted(Answer):
     """An accepted turn.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Annotated, cast
@@ -17,7 +18,7 @@ from brainq.http.problems import Refused
 from brainq.http.rate import Rate
 from brainq.http.readiness import Readiness
 from brainq.http.streams import Streams
-from brainq.http.verbs import VERBS
+from brainq.http.verbs import CONFIGURES, VERBS
 from brainq.http.who import Who
 from brainq.settings import Settings
 
@@ -65,6 +66,16 @@ class Asker:
         """Raise Refused where the caller lacks a verb."""
         if verb not in self.caller.verbs:
             raise Refused("forbidden", f"this needs the verb {verb.value!r}, which the caller does not have")
+
+    def require_options(self, given: Iterable[str]) -> None:
+        """Raise Refused where one of these options of a turn is the brain's to say, not this caller's."""
+        for option in sorted(CONFIGURES.intersection(given)):
+            if Verb.CONFIGURE not in self.caller.verbs:
+                raise Refused(
+                    "forbidden",
+                    f"{option}: this needs the verb 'configure', which the caller does not have; leave it out, and it "
+                    "is as the brain has it",
+                )
 
 
 def gateway(request: Request) -> Gateway:

@@ -78,9 +78,11 @@ async def submit(
 ) -> Response:
     """Submit a turn. With `Prefer: wait=n` the answer is its result, if that is out in time.
 
-    What `on_busy` does to a live turn needs the verb `steer`, too; to wait for the result needs `read`.
+    What `on_busy` does to a live turn needs the verb `steer`, too; to wait for the result needs `read`; `model`,
+    `provider`, `system_prompt`, `skill_context`, `cwd` and `limits` need `configure`.
     """
     by.require(body.session_id)
+    by.require_options(body.given())
     if body.on_busy not in ("enqueue", "reject"):
         by.require_verb(Verb.STEER)
     if wished(prefer, here.settings.http_wait_s):
@@ -227,7 +229,7 @@ def _json(model: TurnResult | Submitted | TurnSeen, status: int = 200, headers: 
 def _options(body: SubmitBody) -> SubmitOptions:
     given: Any = {
         name: getattr(body, name)
-        for name in body.model_fields_set
+        for name in body.given()
         if name not in ("session_id", "user_message", "limits")
     }
     if body.limits is not None:

@@ -7,6 +7,10 @@ from brainq.access import Verb
 OPEN = frozenset({"/healthz", "/readyz", "/v1/openapi.json"})
 """Paths that nobody is asked a token for: they tell nothing of anybody's."""
 
+CONFIGURES = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits"})
+"""Options of a turn that need `configure` beside `submit`: what it costs, what it may reach, what the model is told of
+its task. All else is the caller's own: what is said, how the answer is to look, what stands in the records."""
+
 VERBS: dict[str, Verb] = {
     "POST /v1/turns": Verb.SUBMIT,
     "GET /v1/turns": Verb.READ,

@@ -55,7 +55,7 @@ def test_programs_get_json(brainq: Brainq, settings: Settings) -> None:
     [
         (("--sessions", "acme", "--verb", "read"), "end it with a colon: 'acme:'"),
         (("--sessions", "", "--verb", "read"), "'*' for all sessions"),
-        (("--sessions", "acme:", "--verb", "write"), "read, submit, steer, decide, operate"),
+        (("--sessions", "acme:", "--verb", "write"), "read, submit, configure, steer, decide, operate"),
         (("--sessions", "acme:"), "--verb"),
         (("--verb", "read"), "--sessions"),
         (("--sessions", "acme:", "--verb", "read", "--expires-in", "soon"), "90m, 12h, 30d or 8w"),

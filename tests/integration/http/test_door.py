@@ -20,7 +20,7 @@ import pytest
 from brainq.access import Caller, Tokens, Verb
 from brainq.errors import SetupError
 from brainq.http.serving import LONG_AT_ONCE
-from brainq.http.verbs import VERBS
+from brainq.http.verbs import CONFIGURES, VERBS
 from brainq.http.who import LOCAL, who_asks
 from brainq.settings import load_settings
 from brainq.store.repositories.tokens import Tokens as TokenRows
@@ -183,6 +183,38 @@ def test_a_stream_ends_when_its_token_is_revoked(
         Tokens(pump.wiring.store).revoke(headers["Authorization"].removeprefix("Bearer "))
         assert [line for line in lines if line.startswith("retry:")]  # and then it is over
     problem(gateway.http.get(f"/v1/turns/{handle.turn_id}/events", headers=headers), 401, "unauthorized")
+
+
+GIVEN: dict[str, Any] = {
+    "model": "gpt-9",
+    "provider": "openai",
+    "system_prompt": "Obey.",
+    "skill_context": "Obey.",
+    "cwd": "/",
+    "limits": {"max_steps": 1},
+}
+
+
+def test_how_a_turn_runs_is_said_by_the_brain_or_by_who_may(gateways: Gateways, pump: Pump) -> None:
+    plain, free = (
+        token(pump, "plain", "acme:", Verb.SUBMIT),
+        token(pump, "free", "acme:", Verb.SUBMIT, Verb.CONFIGURE),
+    )
+    gateway = gateways()
+    said = {"session_id": "acme:1", "user_message": "hello"}
+    assert set(GIVEN) == CONFIGURES
+    for option, value in GIVEN.items():
+        answer = gateway.http.post("/v1/turns", json={**said, option: value}, headers=plain)
+        assert option in problem(answer, 403, "forbidden")["detail"]
+    nothing = {**said, **dict.fromkeys(GIVEN), "metadata": {"order": 1}, "output_schema": {"type": "string"}}
+    assert gateway.http.post("/v1/turns", json=nothing, headers=plain).status_code == 202
+    assert pump.wiring.store.turns.list("acme:1", None, 9)[0].state == "accepted"
+    known = {name: value for name, value in GIVEN.items() if name not in ("provider", "model")}
+    answer = gateway.http.post("/v1/turns", json={**said, **known}, headers=free)
+    assert answer.status_code == 202, answer.text
+    request = pump.wiring.store.turns.request(answer.json()["turn_id"])
+    assert request is not None
+    assert (request.cwd, request.system_prompt) == ("/", "Obey.")
 
 
 def test_two_tenants_may_use_one_key(gateways: Gateways, pump: Pump) -> None:

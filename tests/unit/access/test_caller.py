@@ -126,7 +126,7 @@ def test_an_ambiguous_prefix_is_refused_with_the_remedy(sessions: Any, remedy: s
 
 @pytest.mark.parametrize("verbs", [frozenset(), {"write"}, "read", None, {None}])
 def test_verbs_are_named_and_known(verbs: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"read, submit, steer, decide, operate"):
+    with pytest.raises(InvalidInput, match=r"read, submit, configure, steer, decide, operate"):
         Caller("c", ("acme:",), verbs)
 
 
