@@ -38,7 +38,15 @@ def interrupt(
         raise typer.Exit(Exit.NOT_FOUND)
 
 
-def compact(session_id: SessionArgument, as_json: AsJson = False, app: App = "") -> None:
+def compact(
+    session_id: SessionArgument,
+    request_key: Annotated[
+        str | None,
+        typer.Option("--request-key", help="Sending a key again is the same turn: nothing runs twice."),
+    ] = None,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
     """Replace a session's older messages by a summary, in a turn of its own. Prints the turn's id.
 
     \b
@@ -50,7 +58,7 @@ def compact(session_id: SessionArgument, as_json: AsJson = False, app: App = "")
     from brainq.cli.reach import producer
 
     with producer() as client:
-        handle = client.session(session_id).compact()
+        handle = client.session(session_id).compact(request_key)
     if as_json:
         print_json({"turn_id": handle.turn_id, "session_id": session_id})
     else:

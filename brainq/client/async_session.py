@@ -75,6 +75,7 @@ class AsyncSession:
     steer = awaited(Session.steer)
     interrupt = awaited(Session.interrupt)
 
-    async def compact(self) -> AsyncTurnHandle:
+    async def compact(self, request_key: str | None = None) -> AsyncTurnHandle:
         """See `Session.compact`."""
-        return AsyncTurnHandle(self._client, self._threads, await self._threads.act(self._sync.compact))
+        compacting = await self._threads.act(self._sync.compact, request_key)
+        return AsyncTurnHandle(self._client, self._threads, compacting)

@@ -48,7 +48,11 @@ class History:
         # Only the first turn of a session takes a greeting.
         oldest = found[0]
         is_first = bool(oldest.request.greeting) and self.store.turns.number(oldest.row.turn_id) == 1
-        return tuple(self._turn(turn, is_first and turn is oldest) for turn in found)
+        seen: dict[str, tuple[str, str]] = {}
+        if self.living is not None:
+            going_on = [turn.row.turn_id for turn in found if turn.row.ended_at is None]
+            seen = self.living.snapshots.in_brief(session_id, going_on)
+        return tuple(_turn(turn, is_first and turn is oldest, seen.get(turn.row.turn_id)) for turn in found)
 
     def transcript(self, session_id: str, turn_id: str, limit: int, after: int) -> tuple[Message, ...]:
         """See `TurnHandle.transcript`."""
@@ -107,30 +111,29 @@ class History:
             raise TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
         return row.ended_at is not None
 
-    def _turn(self, turn: WholeTurn, is_first: bool) -> HistoryTurn:
-        row, request, result = turn.row, turn.request, turn.result
-        state, text = row.state, "" if result is None else result.text
-        if row.ended_at is None and self.living is not None:
-            seen = self.living.snapshots.in_brief(row.session_id, row.turn_id)
-            state, text = seen or (state, text)
-        is_kept = request.user_message != NOT_KEPT
-        return HistoryTurn(
-            turn_id=row.turn_id,
-            session_id=row.session_id,
-            kind=request.kind,
-            state=state,
-            stop_reason=row.stop_reason,
-            greeting=request.greeting or "" if is_first else "",
-            user_message=request.user_message if is_kept else "",
-            text=text if is_kept else "",
-            is_kept=is_kept,
-            accepted_at=row.accepted_at,
-            ended_at=row.ended_at,
-        )
-
 
 def history_of(wiring: Wiring) -> History:
     return History(wiring.store, Living(wiring.state.transcripts, wiring.state.snapshots))
+
+
+def _turn(turn: WholeTurn, is_first: bool, seen: tuple[str, str] | None) -> HistoryTurn:
+    """`seen`: the state and text that Redis knows of a turn that goes on."""
+    row, request, result = turn.row, turn.request, turn.result
+    state, text = seen or (row.state, "" if result is None else result.text)
+    is_kept = request.user_message != NOT_KEPT
+    return HistoryTurn(
+        turn_id=row.turn_id,
+        session_id=row.session_id,
+        kind=request.kind,
+        state=state,
+        stop_reason=row.stop_reason,
+        greeting=request.greeting or "" if is_first else "",
+        user_message=request.user_message if is_kept else "",
+        text=text if is_kept else "",
+        is_kept=is_kept,
+        accepted_at=row.accepted_at,
+        ended_at=row.ended_at,
+    )
 
 
 def _by_call(messages: Iterable[Message]) -> tuple[dict[str, ToolCall], dict[str, Message]]:

@@ -144,9 +144,12 @@ class Session:
             return None
         return live
 
-    def compact(self) -> TurnHandle:
-        """Submit a turn that replaces the session's older messages by a summary; it asks the model nothing else."""
-        return self._client.submit(self.session_id, "compact", kind="compact")
+    def compact(self, request_key: str | None = None) -> TurnHandle:
+        """Submit a turn that replaces the session's older messages by a summary; it asks the model nothing else.
+
+        request_key   the same key again is the same turn
+        """
+        return self._client.submit(self.session_id, "compact", kind="compact", request_key=request_key)
 
     def _send(self, item: TurnInput, expected: str | None) -> Receipt:
         desk, live = self._client.wiring.people.inputs, self.live()

@@ -27,6 +27,7 @@ from brainq.http.bodies import (
 )
 from brainq.http.gateway import ID, TURN_ID, By, Here
 from brainq.http.problems import documented
+from brainq.http.request_keys import Key, submitting
 
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["sessions"])
 
@@ -118,8 +119,9 @@ async def ready(own: Own, flag_id: Annotated[str, Path(pattern=ID)]) -> Released
     return Released(released=await own.flag(flag_id).release())
 
 
-@router.post("/compact", status_code=202)
-async def compact(own: Own) -> Submitted:
+@router.post("/compact", status_code=202, responses=documented(409))
+async def compact(own: Own, by: By, idempotency_key: Key = None) -> Submitted:
     """Submit a turn that replaces the session's older messages by a summary."""
-    handle = await own.compact()
+    with submitting(by, own.session_id, idempotency_key) as key:
+        handle = await own.compact(key)
     return Submitted(turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created)

@@ -6,27 +6,23 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from brainq.access import Verb, own_request_key
+from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.checks import MAX_LISTED
 from brainq.client.options import SubmitOptions
-from brainq.contracts.ids import DERIVED, new_turn_id
 from brainq.contracts.turn import TurnResult
-from brainq.errors import InvalidInput, TurnRejected, Unreachable
+from brainq.errors import TurnRejected, Unreachable
 from brainq.http.bodies import Calls, Explained, SubmitBody, Submitted, Transcript, TurnSeen
 from brainq.http.event_stream import begin, stream
-from brainq.http.gateway import CALL_ID, ID, Asker, By, Gateway, Here, Turn
+from brainq.http.gateway import CALL_ID, Asker, By, Gateway, Here, Turn
 from brainq.http.problems import Refused, documented
+from brainq.http.request_keys import Key, submitting
 from brainq.http.waiting import known_result, result_within, wished
 
 router = APIRouter(tags=["turns"])
 
 MOST = 2**53 - 1
 Limit = Annotated[int, Query(ge=1, le=MAX_LISTED)]
-Key = Annotated[
-    str | None,
-    Header(alias="Idempotency-Key", pattern=ID, description="The same key again is the same turn."),
-]
 Prefer = Annotated[
     str,
     Header(description="`wait=n`: answer with the result, if it is out within n seconds."),
@@ -87,12 +83,10 @@ async def submit(
         by.require_verb(Verb.STEER)
     if wished(prefer, here.settings.http_wait_s):
         by.require_verb(Verb.READ)
-    key, options = _checked_key(idempotency_key), _options(body)
-    options["request_key"] = own_request_key(by.caller, body.session_id, key)
-    try:
+    options = _options(body)
+    with submitting(by, body.session_id, idempotency_key) as key:
+        options["request_key"] = key
         handle = await here.client.submit(body.session_id, body.user_message, **options)
-    except Unreachable as away:
-        raise Unreachable(str(away), request_key=key) from away
     told = Submitted(
         turn_id=handle.turn_id,
         session_id=handle.session_id,
@@ -170,18 +164,6 @@ async def events(
     behind = after if last_event_id is None else last_event_id
     found = await stream(request, here, by, lambda: begin(handle, behind))
     return Response(status_code=204) if found is None else found
-
-
-def _checked_key(idempotency_key: str | None) -> str:
-    """The key to submit under, which is told where it has to be sent again."""
-    if idempotency_key is None:
-        return new_turn_id()
-    if idempotency_key.startswith(DERIVED):
-        raise InvalidInput(
-            "Idempotency-Key",
-            f"it begins like the ids that brainq makes ({', '.join(DERIVED)}); choose another",
-        )
-    return idempotency_key
 
 
 async def seen(handle: AsyncTurnHandle) -> TurnSeen:

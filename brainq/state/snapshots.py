@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Mapping, Sequence
 
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
@@ -14,6 +13,8 @@ from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
 from brainq.state.turn_view import read_newest_text
+
+_BRIEF = ("state", "ending", "begun", "isolated", "text")
 
 
 class RedisSnapshots:
@@ -39,10 +40,17 @@ class RedisSnapshots:
         trace, text = self._calls.trace(session_id, turn_id), self._text(session_id, turn_id, turn)
         return snapshot_of((session_id, turn_id), turn, budget, ahead, now_ms, trace, text)
 
-    def in_brief(self, session_id: str, turn_id: str) -> tuple[str, str] | None:
-        """Its state and its text alone; None when Redis does not know it."""
-        turn = cast("dict[str, str]", self._client.hgetall(self._keys.turn(session_id, turn_id)))
-        return (turn["state"], self._text(session_id, turn_id, turn)) if turn else None
+    def in_brief(self, session_id: str, turn_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """State and text alone, of those that Redis knows, in one round trip; a live turn's newest text is another."""
+        pipe = self._client.pipeline(transaction=False)
+        for turn_id in turn_ids:
+            pipe.hmget(self._keys.turn(session_id, turn_id), _BRIEF)
+        found: dict[str, tuple[str, str]] = {}
+        for turn_id, values in zip(turn_ids, pipe.execute() if turn_ids else (), strict=True):
+            turn = {name: value for name, value in zip(_BRIEF, values, strict=True) if value is not None}
+            if turn:
+                found[turn_id] = (turn["state"], self._text(session_id, turn_id, turn))
+        return found
 
     def _text(self, session_id: str, turn_id: str, turn: Mapping[str, str]) -> str:
         if "ending" in turn or not turn.get("begun"):

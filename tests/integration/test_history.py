@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -248,3 +250,26 @@ def test_an_event_loop_reads_the_same(pumps: Callable[..., Pump]) -> None:
             assert await there.calls(limit=1) == handle.calls()
 
     asyncio.run(read())
+
+
+def test_a_page_of_turns_that_go_on_is_read_at_once(
+    pumps: Callable[..., Pump], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pump = pumps(shop())
+    session, asked = pump.client.session("s1"), Counter[str]()
+    pool: Any = pump.client.wiring.state.redis.connection_pool
+    get = pool.get_connection
+
+    def counted(*args: Any, **named: Any) -> Any:
+        asked["all"] += 1
+        return get(*args, **named)
+
+    monkeypatch.setattr(pool, "get_connection", counted)
+    counts: list[int] = []
+    for number in range(6):
+        pump.submit("s1", f"message {number}")
+        before = asked["all"]
+        states = [turn.state for turn in session.history()]
+        counts.append(asked["all"] - before)
+        assert states == ["active"] + ["queued"] * number
+    assert counts == [1] * 6

@@ -190,3 +190,12 @@ def test_what_the_finalizer_gave_up_is_run_again(pumps: Callable[..., Pump]) -> 
         told = gateway.http.post(url).json()
         assert told["steps"] == [{"step": "memory", "outcome": "done", "error": ""}]
         assert gateway.http.post(url).json()["steps"] == []
+
+
+def test_a_compaction_that_is_asked_for_again_under_its_key_is_the_same(gateway: GatewayThread) -> None:
+    key = {"Idempotency-Key": "tidy-1"}
+    first, again = (gateway.http.post("/v1/sessions/s1/compact", headers=key).json() for _ in range(2))
+    assert (first["created"], again["created"]) == (True, False)
+    assert again["turn_id"] == first["turn_id"]
+    other = gateway.http.post("/v1/turns", json={"session_id": "s1", "user_message": "x"}, headers=key)
+    problem(other, 409, "submit-conflict")
