@@ -63,7 +63,7 @@ def test_a_late_error_is_told_and_a_broken_listener_hurts_nobody(
         late.append(outcome)
         raise RuntimeError("the listener is broken")
 
-    run(executor, make_tool(slow), limit_s=0.01, on_late=listener)
+    run(executor, make_tool(slow), limit_s=0.3, on_late=listener)
     release.set()
 
     wait_until(lambda: late, "the late end is told")
@@ -79,7 +79,7 @@ def test_nothing_late_enters_the_context(executor: BoundedToolExecutor, release:
         release.wait(60.0)
         ctx.cite_local("late")
 
-    token = DeadlineToken(0.05)
+    token = DeadlineToken(0.3)
     context = context_for(token)
     outcome = run_in(executor, make_tool(slow), context, on_late=late.append)
     assert isinstance(outcome, ToolTimeout)
@@ -119,7 +119,7 @@ def test_giving_up_by_raising_after_the_deadline_is_a_timeout(executor: BoundedT
         ctx.token.wait(60.0)
         raise TimeoutError("out of time")
 
-    outcome = run(executor, make_tool(give_up), limit_s=0.02)
+    outcome = run(executor, make_tool(give_up), limit_s=0.3)
     assert isinstance(outcome, ToolTimeout)
     assert not outcome.still_running
 
@@ -134,7 +134,7 @@ def test_an_async_function_is_cancelled_at_the_deadline(executor: BoundedToolExe
             ended.append("cancelled")
             raise
 
-    outcome = run(executor, make_tool(slow), limit_s=0.05)
+    outcome = run(executor, make_tool(slow), limit_s=0.3)
 
     assert isinstance(outcome, ToolTimeout)
     assert not outcome.still_running
@@ -153,7 +153,7 @@ def test_an_async_function_that_swallows_its_cancelling_is_abandoned(executor: B
                 continue
         return "done"
 
-    outcome = run(executor, make_tool(stubborn), limit_s=0.05, on_late=late.append)
+    outcome = run(executor, make_tool(stubborn), limit_s=0.3, on_late=late.append)
     assert isinstance(outcome, ToolTimeout)
     assert outcome.still_running
 
@@ -177,7 +177,7 @@ def test_an_async_function_that_ends_late_by_its_cancelling_says_nothing_of_its_
             await asyncio.to_thread(release.wait, 60.0)
             raise
 
-    outcome = run(executor, make_tool(slow_to_clean_up), limit_s=0.05, on_late=late.append)
+    outcome = run(executor, make_tool(slow_to_clean_up), limit_s=0.3, on_late=late.append)
     assert isinstance(outcome, ToolTimeout)
     assert outcome.still_running
     release.set()

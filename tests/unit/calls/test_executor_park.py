@@ -92,7 +92,7 @@ def test_within_the_grace_it_still_parks(executor: BoundedToolExecutor) -> None:
         ctx.token.wait(60.0)
         return Pending("job-1")
 
-    assert run(executor, make_tool(slow), limit_s=0.05) == Pending("job-1")
+    assert run(executor, make_tool(slow), limit_s=0.3) == Pending("job-1")
 
 
 @pytest.mark.parametrize("value", [Pending("job-1"), ChildTurn("x")], ids=["pending", "child"])
@@ -105,7 +105,7 @@ def test_after_the_cut_it_is_no_news_but_that_the_function_has_ended(
         release.wait(60.0)
         return value
 
-    assert isinstance(run(executor, make_tool(slow), limit_s=0.05, on_late=late.append), ToolTimeout)
+    assert isinstance(run(executor, make_tool(slow), limit_s=0.3, on_late=late.append), ToolTimeout)
     release.set()
     wait_until(lambda: late, "its end is told, so that its lanes are freed")
     assert isinstance(late[0], ToolTimeout)
