@@ -74,6 +74,7 @@ class Brain:
     output_schema    what answers have to fit where a submit names none: a JSON schema, or a pydantic model class.
                      Not for child turns, reviews and compactions
     final_steps      finalizer steps of your own (`FinalStep`), run before the turn-end callback
+    description      what it is for, in a line or two: others are told this, such as on the card of an A2A agent
 
     Raises InvalidInput naming the field, or ToolSchemaError naming the tool.
     """
@@ -102,6 +103,7 @@ class Brain:
         prompt_id: str | None = None,
         output_schema: OutputSchema | None = None,
         final_steps: Iterable[Any] = (),
+        description: str = "",
     ) -> None:
         self.name = check_id("name", name)
         self.model = checked_model(model)
@@ -124,6 +126,7 @@ class Brain:
         self.prompt_id = checked_prompt_id(prompt_id, self.prompts)
         self.output_schema = None if output_schema is None else checked_schema("output_schema", output_schema)
         self.final_steps = tuple(final_steps)
+        self.description = description
 
     def complete(self, request: TurnRequest) -> TurnRequest:
         """The request with what the brain says where it says nothing."""

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings
 
 _HOOK = re.compile(r"([A-Za-z_][\w.]*:[A-Za-z_]\w*)?", re.ASCII)
+_URL = re.compile(r"(https?://[^\s,]*[^\s,/])?")
 _ORIGIN = re.compile(r"https?://[^/\s,]+")
 
 
@@ -32,6 +33,10 @@ class HttpSettings(BaseSettings):
     http_proxies: str = ""
     """Addresses or networks of proxies, with commas, that are believed whom they ask for (`X-Forwarded-For`)."""
 
+    http_a2a: str = ""
+    """Where agents that speak A2A reach the gateway, such as `https://agents.example`; its cards say so. Empty: A2A is
+    off. Needs the extra `a2a`."""
+
     http_body_bytes: int = Field(default=4_000_000, ge=1_000, le=100_000_000)
     http_slow_s: float = Field(default=20.0, gt=0, le=600)
     """How long a client may take to send a request, or to read what it was sent."""
@@ -53,6 +58,15 @@ class HttpSettings(BaseSettings):
     def _hook_names_a_function(cls, value: str) -> str:
         if not _HOOK.fullmatch(value):
             raise ValueError("must be `module:function`, such as `shop.web:authenticate`")
+        return value
+
+    @field_validator("http_a2a")
+    @classmethod
+    def _a2a_is_reached_somewhere(cls, value: str) -> str:
+        if not _URL.fullmatch(value):
+            raise ValueError(
+                "must be an address without a slash at its end, such as `https://agents.example`"
+            )
         return value
 
     @field_validator("http_cors")

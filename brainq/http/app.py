@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from brainq import __version__
-from brainq.errors import BrainqError, InvalidInput
+from brainq.errors import BrainqError, InvalidInput, SetupError
 from brainq.http import approvals, health, lists, sessions, turn_people, turns
 from brainq.http.body_limit import BodyLimit
 from brainq.http.door import Answered, Door
@@ -50,6 +51,8 @@ def make_app(gateway: Gateway) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router, dependencies=[Depends(asker)])
     app.include_router(health.router)
+    if gateway.settings.http_a2a:
+        app.include_router(_a2a_router())
     for error in (BrainqError, Refused, RequestValidationError, HTTPException):
         app.add_exception_handler(error, _told)
     settings = gateway.settings
@@ -67,6 +70,15 @@ def make_app(gateway: Gateway) -> FastAPI:
     app.add_middleware(Answered)
     app.openapi = lambda: described(app)
     return app
+
+
+def _a2a_router() -> APIRouter:
+    """Imported here: protobuf and Google's types are for who speaks A2A. Raises SetupError without the extra."""
+    if importlib.util.find_spec("a2a") is None:
+        raise SetupError("BRAINQ_HTTP_A2A is set, and A2A needs an extra: pip install 'brainq[http,a2a]'")
+    from brainq.http.a2a.routes import router
+
+    return router
 
 
 async def _told(request: Request, error: Exception) -> JSONResponse:

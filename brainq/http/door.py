@@ -17,7 +17,7 @@ from brainq.errors import BrainqError
 from brainq.http.gateway import Gateway
 from brainq.http.problems import Refused, answer_of, bug
 from brainq.http.rate import Rate, counted_address
-from brainq.http.verbs import OPEN
+from brainq.http.verbs import CARD, OPEN
 from brainq.http.who import is_loopback
 from brainq.http_settings import listed
 from brainq.observe.logs import logger
@@ -46,7 +46,7 @@ class Door:
         await self._app(scope, receive, send)
 
     async def _admit(self, scope: Scope, headers: Headers) -> None:
-        if scope["path"] in OPEN:
+        if scope["path"] in OPEN or scope["path"].endswith(CARD):
             return
         self._check_host(scope, headers.get("host", ""))
         self._check_origin(headers)

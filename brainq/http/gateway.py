@@ -18,7 +18,7 @@ from brainq.http.problems import Refused
 from brainq.http.rate import Rate
 from brainq.http.readiness import Readiness
 from brainq.http.streams import Streams
-from brainq.http.verbs import CONFIGURES, VERBS
+from brainq.http.verbs import A2A_VERBS, CONFIGURES, VERBS
 from brainq.http.who import Who
 from brainq.settings import Settings
 
@@ -85,7 +85,8 @@ def gateway(request: Request) -> Gateway:
 def asker(request: Request) -> Asker:
     """Who asks. Raises Refused where the caller may not do what the route does."""
     caller = cast("Caller", request.state.caller)
-    found = Asker(caller, VERBS[f"{request.method} {request.scope['route'].path_format}"])
+    route = f"{request.method} {request.scope['route'].path_format}"
+    found = Asker(caller, VERBS.get(route) or A2A_VERBS[route])
     found.require_verb(found.verb)
     return found
 

@@ -11,6 +11,9 @@ CONFIGURES = frozenset({"model", "provider", "system_prompt", "skill_context", "
 """Options of a turn that need `configure` beside `submit`: what it costs, what it may reach, what the model is told of
 its task. All else is the caller's own: what is said, how the answer is to look, what stands in the records."""
 
+CARD = "/.well-known/agent-card.json"
+"""How the paths end at which A2A's agents are described to everybody, where that wire is on."""
+
 VERBS: dict[str, Verb] = {
     "POST /v1/turns": Verb.SUBMIT,
     "GET /v1/turns": Verb.READ,
@@ -47,3 +50,6 @@ VERBS: dict[str, Verb] = {
     "DELETE /v1/sessions/{session_id}/flags/{flag_id}": Verb.STEER,
     "POST /v1/sessions/{session_id}/compact": Verb.SUBMIT,
 }
+
+A2A_VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}
+"""What every request of A2A needs, where that wire is on; some of its methods need more."""

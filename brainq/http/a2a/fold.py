@@ -1,0 +1,222 @@
+"""A turn as a task of A2A: a pure fold over its numbered events, and what has to be told where two states differ.
+
+`step` takes a state over one event. `task_of` is a state as a whole, `updates` is the way from one to a later one: who
+has the first as a task and takes the updates has the second, wherever he was cut off.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from a2a.types.a2a_pb2 import (
+    TASK_STATE_CANCELED,
+    TASK_STATE_COMPLETED,
+    TASK_STATE_FAILED,
+    TASK_STATE_INPUT_REQUIRED,
+    TASK_STATE_REJECTED,
+    TASK_STATE_SUBMITTED,
+    TASK_STATE_WORKING,
+    Artifact,
+    StreamResponse,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
+
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.ids import full_call_id
+from brainq.contracts.status import Ending
+from brainq.contracts.turn import TurnResult
+from brainq.http.a2a.parts import Ask, asking, data_part, saying, text_part
+
+ANSWER, PARSED = "answer", "parsed"
+"""The artifacts: the answer's text, and the answer as JSON where the turn had an `output_schema`."""
+
+ENDED = frozenset({TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_CANCELED, TASK_STATE_REJECTED})
+_ENDINGS: dict[Ending, TaskState] = {
+    Ending.COMPLETED: TASK_STATE_COMPLETED,
+    Ending.CANCELLED: TASK_STATE_CANCELED,
+    Ending.TIMED_OUT: TASK_STATE_FAILED,
+    Ending.FAILED: TASK_STATE_FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A task after so many events.
+
+    seq        the number of the last one
+    state      submitted, working, or how it ended; `shown` says what a client sees
+    since_ms   when its status changed last, Redis time, and since_seq by which event; 0: not known any more
+    said_in    (step, attempt) that the text is of: what a later one says replaces it
+    note       why it ended so, for one that did not complete
+    asks       what calls want of people
+    is_parked  nothing goes on before somebody does something
+    """
+
+    task_id: str
+    context_id: str
+    seq: int = 0
+    state: TaskState = TASK_STATE_SUBMITTED
+    since_ms: int = 0
+    since_seq: int = 0
+    text: str = ""
+    said_in: tuple[int, int] = (0, 0)
+    parsed: Any = None
+    note: str = ""
+    asks: tuple[Ask, ...] = ()
+    is_parked: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ENDED
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether all stands still until somebody answers what is asked."""
+        return self.is_parked and bool(self.asks) and not self.is_over
+
+    @property
+    def shown(self) -> TaskState:
+        return TASK_STATE_INPUT_REQUIRED if self.is_interrupted else self.state
+
+
+def step(told: Told, event: TurnEvent, result: TurnResult | None = None) -> Told:
+    """The task after one more event. `result` comes with the final one."""
+    after = replace(_changed(told, event, result), seq=event.seq)
+    return (
+        after
+        if _status_key(after) == _status_key(told)
+        else replace(after, since_ms=event.at_ms, since_seq=event.seq)
+    )
+
+
+def fold(told: Told, events: Iterable[TurnEvent], result: TurnResult | None = None) -> Told:
+    """The task after all of these."""
+    for event in events:
+        told = step(told, event, result)
+    return told
+
+
+def ended(told: Told, result: TurnResult) -> Told:
+    """The task as its turn's result says it ended."""
+    if result.ending is Ending.COMPLETED:
+        said, note = result.text, ""
+    else:
+        said, note = result.last_agent_message or "", result.text
+    return replace(
+        told,
+        state=_ENDINGS[result.ending],
+        text=said or told.text,
+        note=note,
+        parsed=result.parsed,
+        asks=(),
+        is_parked=False,
+    )
+
+
+def task_of(told: Told) -> Task:
+    """The whole."""
+    return Task(
+        id=told.task_id, context_id=told.context_id, status=_status(told), artifacts=list(_artifacts(told))
+    )
+
+
+def updates(before: Told, after: Told) -> list[StreamResponse]:
+    """What leads from one state to a later one of the same task. Nothing where a client sees no difference."""
+    found: list[StreamResponse] = []
+    if after.text != before.text:
+        goes_on = bool(before.text) and after.said_in == before.said_in and after.text.startswith(before.text)
+        rest = after.text.removeprefix(before.text) if goes_on else after.text
+        found.append(_artifact_update(after, _answer(rest), append=goes_on))
+    if after.parsed is not None and before.parsed is None:
+        found.append(_artifact_update(after, _parsed(after.parsed), append=False))
+    if _status_key(after) != _status_key(before):
+        update = TaskStatusUpdateEvent(
+            task_id=after.task_id, context_id=after.context_id, status=_status(after)
+        )
+        found.append(StreamResponse(status_update=update))
+    return found
+
+
+def _changed(told: Told, event: TurnEvent, result: TurnResult | None) -> Told:
+    data = cast("dict[str, Any]", event.data)
+    match event.kind:
+        case EventKind.TURN_ACTIVE:
+            return replace(told, state=TASK_STATE_WORKING)
+        case EventKind.TEXT_DELTA:
+            said_in = (data["step"], data["attempt"])
+            text = told.text + data["text"] if said_in == told.said_in else data["text"]
+            return replace(told, text=text, said_in=said_in)
+        case EventKind.APPROVAL_REQUESTED:
+            ask = Ask(
+                full_call_id(told.task_id, data["call"]),
+                "approval",
+                data["tool"],
+                data["reason"],
+                event.at_ms + int(data["expires_in_ms"]),
+            )
+            return replace(told, asks=(*told.asks, ask))
+        case EventKind.CALL_PARKED if data["why"] == "client":
+            call = full_call_id(told.task_id, data["call"])
+            ask = Ask(call, "result", data["tool"], arguments=json.loads(data["arguments"]))
+            return replace(told, asks=(*told.asks, ask))
+        case EventKind.APPROVAL_DECIDED | EventKind.CALL_ENDED:
+            call = full_call_id(told.task_id, data["call"])
+            return replace(told, asks=tuple(ask for ask in told.asks if ask.call != call))
+        case EventKind.TURN_PARKED:
+            return replace(told, is_parked=True)
+        case EventKind.TURN_RESUMED:
+            return replace(told, is_parked=False)
+        case EventKind.RESULT:
+            if result is None:
+                raise ValueError("the final event came without its result")
+            return ended(told, result)
+        case _:
+            return told
+
+
+def _status_key(told: Told) -> tuple[Any, ...]:
+    return told.shown, told.note, told.asks if told.is_interrupted else ()
+
+
+def _status(told: Told) -> TaskStatus:
+    status = TaskStatus(state=told.shown)
+    if told.since_ms:
+        status.timestamp.FromMilliseconds(told.since_ms)
+    if told.is_interrupted:
+        status.message.CopyFrom(asking(told.task_id, told.context_id, told.since_seq, told.asks))
+    elif told.note:
+        status.message.CopyFrom(saying(told.task_id, told.context_id, told.since_seq, told.note))
+    return status
+
+
+def _artifacts(told: Told) -> Iterable[Artifact]:
+    if told.text:
+        yield _answer(told.text)
+    if told.parsed is not None:
+        yield _parsed(told.parsed)
+
+
+def _answer(text: str) -> Artifact:
+    return Artifact(artifact_id=ANSWER, name=ANSWER, parts=[text_part(text)])
+
+
+def _parsed(value: Any) -> Artifact:
+    return Artifact(artifact_id=PARSED, name=PARSED, parts=[data_part(value)])
+
+
+def _artifact_update(told: Told, artifact: Artifact, *, append: bool) -> StreamResponse:
+    update = TaskArtifactUpdateEvent(
+        task_id=told.task_id,
+        context_id=told.context_id,
+        artifact=artifact,
+        append=append,
+        last_chunk=told.is_over,
+    )
+    return StreamResponse(artifact_update=update)

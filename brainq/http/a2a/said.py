@@ -1,0 +1,86 @@
+"""What a message says: words, and in its data parts answers to what a task asks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from a2a.types.a2a_pb2 import Message, Part
+from a2a.utils.errors import ContentTypeNotSupportedError
+from google.protobuf import json_format
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from brainq.errors import InvalidInput
+from brainq.http.gateway import CALL_ID
+
+
+class Decision(BaseModel):
+    """An approval is decided. `arguments` are put in place of the model's, and approved."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    call: str = Field(pattern=CALL_ID)
+    decision: Literal["approve", "deny"]
+    reason: str = Field(default="", max_length=2_000)
+    args_hash: str | None = Field(default=None, max_length=200)
+    arguments: dict[str, JsonValue] | None = None
+
+
+class CallResult(BaseModel):
+    """What a call of the client's own tool brought; or why it brought nothing, in one line."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    call: str = Field(pattern=CALL_ID)
+    result: JsonValue = None
+    error: str | None = Field(default=None, min_length=1)
+
+
+Answer = Decision | CallResult
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a message to a task says."""
+
+    text: str
+    answers: tuple[Answer, ...]
+
+
+def words_of(message: Message) -> str:
+    """All of a message that begins a task, as the user's words; data as JSON. Raises ContentTypeNotSupportedError."""
+    return "\n\n".join(
+        part.text if part.HasField("text") else json.dumps(_data(part), ensure_ascii=False)
+        for part in message.parts
+    )
+
+
+def said_in(message: Message) -> Said:
+    """A message to a task. Raises ContentTypeNotSupportedError; InvalidInput for data that answers nothing."""
+    return Said(
+        "\n\n".join(part.text for part in message.parts if part.HasField("text")),
+        tuple(_answer(_data(part)) for part in message.parts if not part.HasField("text")),
+    )
+
+
+def _data(part: Part) -> Any:
+    if not part.HasField("data"):
+        raise ContentTypeNotSupportedError("only text and data parts are taken; leave files out")
+    try:
+        return json_format.MessageToDict(part.data)
+    except json_format.SerializeToJsonError:
+        raise InvalidInput("message.parts.data", "NaN and Infinity are no JSON; leave them out") from None
+
+
+def _answer(data: Any) -> Answer:
+    kind = CallResult if isinstance(data, dict) and ("result" in data or "error" in data) else Decision
+    try:
+        return kind.model_validate(data)
+    except ValidationError as wrong:
+        first = wrong.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidInput(
+            f"message.parts.data.{where}" if where else "message.parts.data",
+            f"{first['msg']}; send {{call, decision: approve or deny}}, or {{call, result}} of a tool of your own",
+        ) from None
