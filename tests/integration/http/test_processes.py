@@ -17,12 +17,13 @@ from brainq.devserver.probe import free_port
 from brainq.errors import SetupError
 from tests.support.brains import diary
 from tests.support.brains.obedient import script
-from tests.support.gateways import GatewayProcess
+from tests.support.gateways import GatewayProcess, GatewayThread
 from tests.support.pump import Pump
 from tests.support.sse import EventReader
+from tests.support.stream_readers import read_on
 from tests.support.wait import wait_until
 
-STREAMS, TURNS = 50, 5
+TURNS, READERS = 4, 2
 
 
 @pytest.fixture
@@ -40,58 +41,43 @@ def environment(pump: Pump) -> dict[str, str]:
     }
 
 
-async def follow(readers: dict[int, EventReader], urls: list[str], base: str, alive: asyncio.Event) -> int:
-    """Read every stream that is not over from `base`, each from what it saw last; how many were cut off."""
-
-    async def one(number: int, http: httpx.AsyncClient) -> bool:
-        reader = readers[number]
-        headers = {"Last-Event-ID": reader.last_id} if reader.last_id else {}
-        try:
-            async with http.stream("GET", urls[number % TURNS], headers=headers) as stream:
-                assert stream.status_code == 200
-                async for piece in stream.aiter_raw():
-                    reader.feed(piece)
-                    if all(reader.events for reader in readers.values()):
-                        alive.set()
-        except httpx.HTTPError:
-            pass
-        reader.lost()
-        return not reader.is_over
-
-    limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(base_url=base, timeout=60, limits=limits, verify=False) as http:
-        open_ones = [number for number in readers if not readers[number].is_over]
-        return sum(await asyncio.gather(*(one(number, http) for number in open_ones)))
-
-
-def test_fifty_streams_outlive_the_gateway_that_is_killed(pump: Pump, tmp_path: Path) -> None:
-    given = environment(pump)
+def test_streams_outlive_the_gateway_that_is_killed(pump: Pump, tmp_path: Path) -> None:
+    """A sample; tests/acceptance/promises/test_killed_gateway.py has fifty turns in real pools."""
     handles = [
         pump.submit(f"s{number}", script([("read", {"name": "a"}), ("write", {"name": "b"})], final="so 😀"))
         for number in range(TURNS)
     ]
-    urls = [f"/v1/turns/{handle.turn_id}/events" for handle in handles]
-    readers = {number: EventReader() for number in range(STREAMS)}
+    readers = {
+        f"/v1/turns/{handle.turn_id}/events?reader={number}": EventReader()
+        for handle in handles
+        for number in range(READERS)
+    }
 
     async def run() -> int:
-        alive = asyncio.Event()
-        with GatewayProcess(tmp_path, given) as first, GatewayProcess(tmp_path, given) as second:
-            streaming = asyncio.ensure_future(follow(readers, urls, first.url, alive))
-            await asyncio.wait_for(alive.wait(), 60)
+        all_began = asyncio.Event()
+
+        def look() -> None:
+            if all(reader.events for reader in readers.values()):
+                all_began.set()
+
+        with GatewayProcess(tmp_path, environment(pump)) as first:
+            streaming = asyncio.ensure_future(read_on(readers, first.url, each=look))
+            await asyncio.wait_for(all_began.wait(), 60)
             await asyncio.to_thread(
                 pump.drain, "brainq.turns"
             )  # each in the middle of its first step's calls
             await asyncio.to_thread(first.kill)
             cut_off = await streaming
+        with GatewayThread(pump.settings, pump.wiring.brain) as second:
             finishing = asyncio.to_thread(lambda: [pump.finish(handle) for handle in handles])
-            left, _ = await asyncio.gather(follow(readers, urls, second.url, alive), finishing)
+            left, _ = await asyncio.gather(read_on(readers, second.url), finishing)
             assert left == 0
         return cut_off
 
-    assert asyncio.run(run()) == STREAMS
-    for number, reader in readers.items():
-        whole = [event.model_dump(mode="json") for event in handles[number % TURNS].events()]
-        assert reader.events == whole, number
+    assert asyncio.run(run()) == len(readers) == TURNS * READERS
+    for path, reader in readers.items():
+        (handle,) = [handle for handle in handles if handle.turn_id in path]
+        assert reader.events == [event.model_dump(mode="json") for event in handle.events()]
     for handle in handles:
         assert len(diary.notes("start", tool="write", turn=handle.turn_id)) == 1, "nothing ran twice"
 

@@ -1,0 +1,45 @@
+"""Readers of many streams at once, who come again with the number that they saw last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+
+from tests.support.sse import EventReader
+
+
+async def read_on(
+    readers: Mapping[str, EventReader],
+    base: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    each: Callable[[], Any] = lambda: None,
+) -> int:
+    """Read every stream that is not over from `base`, each on a connection of its own; how many were cut off.
+
+    readers   by the path of their streams; two readers of one stream have different queries
+    each      called after each piece that comes
+    """
+
+    async def one(path: str, reader: EventReader, http: httpx.AsyncClient) -> bool:
+        seen = {"Last-Event-ID": reader.last_id} if reader.last_id else {}
+        try:
+            async with http.stream("GET", path, headers=seen) as stream:
+                assert stream.status_code == 200, await stream.aread()
+                async for piece in stream.aiter_raw():
+                    reader.feed(piece)
+                    each()
+        except httpx.HTTPError:
+            pass
+        reader.lost()
+        return not reader.is_over
+
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(
+        base_url=base, timeout=120, limits=limits, verify=False, headers=headers
+    ) as http:
+        left = [(path, reader) for path, reader in readers.items() if not reader.is_over]
+        return sum(await asyncio.gather(*(one(path, reader, http) for path, reader in left)))
