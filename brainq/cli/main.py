@@ -23,6 +23,7 @@ from brainq.cli import (
     init,
     listing,
     outside,
+    schema,
     serve,
     session,
     session_verbs,
@@ -78,6 +79,7 @@ for name, command in {
     "serve": serve.serve,
     "worker": worker.worker,
     "flower": flower.flower,
+    "schema": schema.schema,
 }.items():
     app.command(name, epilog=codes.HELP if name == "submit" else None)(command)
 app.add_typer(db.app, name="db")

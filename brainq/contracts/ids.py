@@ -18,8 +18,11 @@ BOUNCED = "in-"
 DERIVED = (CHILD, BOUNCED)
 """How the turn ids begin that brainq derives: those of child turns, and of input that becomes a turn. Whoever took one
 first would stand in the way of its turn."""
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}", re.ASCII)
-_TURN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{2,63}", re.ASCII)
+ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}$"
+TURN_ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}$"
+"""What ids look like, as JSON schemas say it; Python's `$` would let a line feed follow."""
+_ID = re.compile(ID_PATTERN[1:-1], re.ASCII)
+_TURN_ID = re.compile(TURN_ID_PATTERN[1:-1], re.ASCII)
 _CALL_ID = re.compile(r"c([0-9]{1,9})-([0-9]{1,9})")
 _FULL_CALL_ID = re.compile(rf"(.+)[-.]({_CALL_ID.pattern})")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u

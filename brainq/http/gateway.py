@@ -13,6 +13,7 @@ from brainq.access import Caller, Verb, may
 from brainq.brain import Brain
 from brainq.client.async_client import AsyncClient
 from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.ids import ID_PATTERN, TURN_ID_PATTERN
 from brainq.errors import TurnNotFound
 from brainq.http.problems import Refused
 from brainq.http.rate import Rate
@@ -22,8 +23,7 @@ from brainq.http.verbs import A2A_VERBS, CONFIGURES, VERBS
 from brainq.http.who import Who
 from brainq.settings import Settings
 
-TURN_ID = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}$"
-ID = r"^[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}$"
+TURN_ID, ID = TURN_ID_PATTERN, ID_PATTERN
 CALL_ID = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.]c[0-9]{1,9}-[0-9]{1,9}$"
 """A call's id over all turns, as an approval's id is, too."""
 

@@ -16,12 +16,14 @@ from brainq.broker.app import make_app
 from brainq.broker.names import COORDINATOR_QUEUES
 from brainq.tasks.register import coordinator_tasks
 from tests.integration.broker.worker import running
+from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "producers.md"
 URL_OF_THE_PAGE = "redis://127.0.0.1:6379/0"
-BLOCKS = re.findall(r"```(python|js|sh)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+URL_OF_THE_GATEWAY = "http://127.0.0.1:8321"
+BLOCKS = re.findall(r"```(python|js|sh|go)\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 # What the page asks of redis-cli, for machines that have none.
 REDIS_CLI = """#!{python}
@@ -52,18 +54,24 @@ def reaches(pumps: Callable[..., Pump], redis_url: str) -> Sent:
     return wait_for
 
 
-def run(command: list[str], redis_url: str, code: str, **environment: str) -> None:
-    assert URL_OF_THE_PAGE in code
+def run(command: list[str], code: str, here: Path | None = None, **environment: str) -> str:
     done = subprocess.run(
         command,
-        input=code.replace(URL_OF_THE_PAGE, redis_url),
+        input=code,
         env={**os.environ, **environment},
+        cwd=here,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def sent_to(redis_url: str, code: str) -> str:
+    assert URL_OF_THE_PAGE in code
+    return code.replace(URL_OF_THE_PAGE, redis_url)
 
 
 def blocks(language: str) -> list[str]:
@@ -72,7 +80,7 @@ def blocks(language: str) -> list[str]:
 
 @pytest.mark.parametrize(("index", "turn_id"), [(0, "order-17"), (1, "order-18")], ids=["celery", "kombu"])
 def test_python(reaches: Sent, redis_url: str, index: int, turn_id: str) -> None:
-    run([sys.executable, "-"], redis_url, blocks("python")[index])
+    run([sys.executable, "-"], sent_to(redis_url, blocks("python")[index]))
     reaches(turn_id)
 
 
@@ -83,7 +91,7 @@ def test_shell(reaches: Sent, redis_url: str, tmp_path: Path) -> None:
         stand_in.write_text(REDIS_CLI.format(python=sys.executable))
         stand_in.chmod(0o755)
     (code,) = blocks("sh")
-    run(["sh"], redis_url, code, PATH=f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    run(["sh"], sent_to(redis_url, code), PATH=f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     reaches("order-20")
 
 
@@ -103,10 +111,32 @@ def test_node(reaches: Sent, redis_url: str, tmp_path: Path) -> None:
         "--fetch-retries=1",
     ]
     subprocess.run([*npm, "celery-node@0.5.9"], check=True, timeout=900)
-    (code,) = blocks("js")
-    run(["node", "-"], redis_url, code, NODE_PATH=str(tmp_path / "node_modules"))
+    run(["node", "-"], sent_to(redis_url, blocks("js")[0]), NODE_PATH=str(tmp_path / "node_modules"))
     reaches("order-19")
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("language", "file", "command"),
+    [
+        pytest.param("js", "a.js", ["node"], marks=pytest.mark.needs(bool(shutil.which("node")), "node")),
+        pytest.param("go", "a.go", ["go", "run"], marks=pytest.mark.needs(bool(shutil.which("go")), "go")),
+    ],
+)
+def test_http(
+    pumps: Callable[..., Pump], tmp_path: Path, language: str, file: str, command: list[str]
+) -> None:
+    pump, code = pumps(), blocks(language)[-1]
+    assert URL_OF_THE_GATEWAY in code
+    key = re.findall(r'"(order-\d+)"', code)[0]
+    with GatewayThread(pump.settings, pump.wiring.brain, wait_s=0.1) as gateway:
+        (tmp_path / file).write_text(code.replace(URL_OF_THE_GATEWAY, gateway.url))
+        said = run([*command, file], "", tmp_path, GOCACHE=str(tmp_path / "cache"))
+    with pump.client as client:
+        handle = client.find(key)
+    assert handle.session_id == "monday"
+    assert handle.turn_id in said
+
+
 def test_the_page_has_no_other_producers() -> None:
-    assert [language for language, _ in BLOCKS] == ["python", "python", "js", "sh"]
+    assert [language for language, _ in BLOCKS] == ["python", "python", "js", "sh", "js", "go"]
