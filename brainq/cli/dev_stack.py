@@ -164,7 +164,9 @@ def _http_port(settings: Settings) -> int:
 
 def _http(wanted: bool, port: int) -> Text:
     if port:
-        return Text(f"http://{LOOPBACK}:{port}").append("  turns over HTTP, docs/http.md", "dim")
+        return Text(f"http://{LOOPBACK}:{port}").append(
+            "  a page to look at turns, and HTTP; docs/page.md", "dim"
+        )
     return Text("none", "dim").append(
         "" if not wanted else "; pip install 'brainq[http]' for turns over HTTP"
     )

@@ -20,6 +20,7 @@ from brainq.http.body_limit import BodyLimit
 from brainq.http.door import Answered, Door
 from brainq.http.gateway import Gateway, asker
 from brainq.http.openapi import described
+from brainq.http.page import routes as page
 from brainq.http.problems import Refused, answer_of, documented
 from brainq.http_settings import listed
 
@@ -51,6 +52,7 @@ def make_app(gateway: Gateway) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router, dependencies=[Depends(asker)])
     app.include_router(health.router)
+    app.include_router(page.router)
     if gateway.settings.http_a2a:
         app.include_router(_a2a_router())
     for error in (BrainqError, Refused, RequestValidationError, HTTPException):

@@ -17,7 +17,7 @@ from brainq.errors import BrainqError
 from brainq.http.gateway import Gateway
 from brainq.http.problems import Refused, answer_of, bug
 from brainq.http.rate import Rate, counted_address
-from brainq.http.verbs import CARD, OPEN
+from brainq.http.verbs import is_public
 from brainq.http.who import is_loopback
 from brainq.http_settings import listed
 from brainq.observe.logs import logger
@@ -46,7 +46,7 @@ class Door:
         await self._app(scope, receive, send)
 
     async def _admit(self, scope: Scope, headers: Headers) -> None:
-        if scope["path"] in OPEN or scope["path"].endswith(CARD):
+        if is_public(scope["path"]):
             return
         self._check_host(scope, headers.get("host", ""))
         self._check_origin(headers)
@@ -130,7 +130,7 @@ class Answered:
             log.error("a request failed", failure=failure, problem_id=problem_id, route=_route_of(scope))
             if not status:
                 await bug(problem_id)(scope, receive, noted)
-        if scope["path"] not in OPEN:
+        if not is_public(scope["path"]):
             took_ms = int((time.monotonic() - began) * 1000)
             caller = getattr(scope.get("state", {}).get("caller"), "name", "")
             log.info("answered", route=_route_of(scope), status=status, took_ms=took_ms, caller=repr(caller))

@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 from brainq.contracts.event import TurnEvent
 from brainq.http.problems import Problem
-from brainq.http.verbs import OPEN, VERBS
+from brainq.http.verbs import VERBS, is_public
 
 SAYS = """LLM agent turns over HTTP. Every refusal is a problem (RFC 9457); a turn's events are a stream of
 server-sent events that can be continued from any number, at any gateway."""
@@ -32,7 +32,7 @@ def described(app: FastAPI) -> dict[str, Any]:
 
 
 def _secure(operation: dict[str, Any], route: str, path: str) -> None:
-    if path in OPEN:
+    if is_public(path):
         operation["security"] = []
         return
     operation["security"] = [{"token": []}]

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from brainq.access import Verb
 
-OPEN = frozenset({"/healthz", "/readyz", "/v1/openapi.json"})
-"""Paths that nobody is asked a token for: they tell nothing of anybody's."""
+CARD = "/.well-known/agent-card.json"
+"""How the paths end at which A2A's agents are described to everybody, where that wire is on."""
+
+OPEN = frozenset({"/", "/healthz", "/readyz", "/v1/openapi.json"})
+OPEN_UNDER = "/page/"
+
+
+def is_public(path: str) -> bool:
+    """Whether nobody is asked a token for this path: what is there tells nothing of anybody's."""
+    return path in OPEN or path.startswith(OPEN_UNDER) or path.endswith(CARD)
+
 
 CONFIGURES = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits"})
 """Options of a turn that need `configure` beside `submit`: what it costs, what it may reach, what the model is told of
 its task. All else is the caller's own: what is said, how the answer is to look, what stands in the records."""
-
-CARD = "/.well-known/agent-card.json"
-"""How the paths end at which A2A's agents are described to everybody, where that wire is on."""
 
 VERBS: dict[str, Verb] = {
     "POST /v1/turns": Verb.SUBMIT,

@@ -42,6 +42,8 @@ def test_the_wheel_has_one_top_level_package_with_all_its_data(wheel: Path) -> N
     assert {str(path.relative_to(ROOT)) for path in files} <= names
     for needed in ("workers/flowerconfig.py", "cli/project/app.py", "cli/project/gitignore", "py.typed"):
         assert f"brainq/{needed}" in names
+    for needed in ("index.html", "main.js", "views/turn.js", "style/1_tokens.css", "icon.svg"):
+        assert f"brainq/http/page/assets/{needed}" in names
 
 
 @dataclass(frozen=True)

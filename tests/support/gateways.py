@@ -84,9 +84,9 @@ class GatewayProcess:
     """A gateway as `brainq serve` leaves it: a process that takes all it is told from the environment."""
 
     def __init__(
-        self, directory: Path, environment: dict[str, str], *, inherited: Sequence[int] = ()
+        self, directory: Path, environment: dict[str, str], *, inherited: Sequence[int] = (), port: int = 0
     ) -> None:
-        self.port = free_port()
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = directory / f"gateway-{self.port}.log"
         with self.log.open("wb") as log:

@@ -25,6 +25,7 @@ class RedisServer:
         path = self.directory / "s" if unix else None
         self._server = EmbeddedServer(self.directory, unix_socket=path, durable=durable)
         self._socket = path
+        self._port = 0
 
     def start(self) -> RedisServer:
         self._server.start()
@@ -36,11 +37,19 @@ class RedisServer:
 
     def crash(self) -> None:
         """SIGKILL the server, and start it again where it was, with what its append-only file has."""
+        self.kill()
+        self.again()
+
+    def kill(self) -> None:
+        """SIGKILL the server."""
         assert self._server.durable
-        port = int(self.url.rpartition(":")[2].split("/")[0])
+        self._port = int(self.url.rpartition(":")[2].split("/")[0])
         os.kill(self.pid, signal.SIGKILL)
         self._server.stop()
-        self._server = EmbeddedServer(self.directory, port=port, durable=True)
+
+    def again(self) -> None:
+        """Start the one that was killed where it was, with what its append-only file has."""
+        self._server = EmbeddedServer(self.directory, port=self._port, durable=True)
         self._server.start()
 
     @property

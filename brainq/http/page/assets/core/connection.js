@@ -1,0 +1,40 @@
+/** Whether the gateway, and what stands behind it, answers: said in one place, whoever found it out. */
+
+/** @type {{why: string, since: number} | null} */
+let trouble = null;
+/** @type {Set<() => void>} */
+const listeners = new Set();
+
+/** The gateway answered. */
+export function heard() {
+  if (!trouble) return;
+  trouble = null;
+  tell();
+}
+
+/** It did not, or could not do its work. @param {{status: number, message: string}} problem */
+export function lost(problem) {
+  const why = problem.status === 0 ? "The gateway does not answer" : sentence(problem.message);
+  if (trouble?.why === why) return;
+  trouble = { why, since: trouble?.since ?? Date.now() };
+  tell();
+}
+
+/** @returns {{why: string, since: number} | null} */
+export function connectionTrouble() {
+  return trouble;
+}
+
+/** @param {() => void} listener */
+export function onConnection(listener) {
+  listeners.add(listener);
+}
+
+function tell() {
+  for (const listener of listeners) listener();
+}
+
+/** @param {string} words */
+function sentence(words) {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,46 @@
+/** The caller's token: asked for once, kept for this tab alone, forgotten when the gateway refuses it. */
+
+const NAME = "brainq.token";
+
+/** @type {Set<() => void>} */
+const listeners = new Set();
+let refusal = "";
+
+/** @returns {Record<string, string>} */
+export function authorization() {
+  const token = sessionStorage.getItem(NAME);
+  return token ? { Authorization: `Bearer ${token}` } : {};
+}
+
+/** Why a token is asked for; empty while none is. */
+export function wanted() {
+  return refusal;
+}
+
+export function hasToken() {
+  return sessionStorage.getItem(NAME) !== null;
+}
+
+/** @param {string} token */
+export function keep(token) {
+  sessionStorage.setItem(NAME, token.trim());
+  refusal = "";
+  tell();
+}
+
+/** The gateway knows nobody by the token, or wants one. @param {string} why */
+export function forget(why) {
+  sessionStorage.removeItem(NAME);
+  if (refusal) return;
+  refusal = why;
+  tell();
+}
+
+/** Called whenever a token is wanted, or is there. @param {() => void} listener */
+export function onToken(listener) {
+  listeners.add(listener);
+}
+
+function tell() {
+  for (const listener of listeners) listener();
+}

@@ -1,0 +1,29 @@
+/** The brains of the deployment, asked for once: they change only when the gateway starts anew. */
+
+import { Problem, ask } from "../core/api.js";
+
+/** @typedef {{name: string, model: string, is_default: boolean}} BrainSeen */
+
+/** @type {BrainSeen[]} */
+let known = [];
+/** @type {Promise<void> | null} */
+let asking = null;
+
+/** Those that are known by now. @returns {BrainSeen[]} */
+export function knownBrains() {
+  return known;
+}
+
+/** Ask for them, if nobody has yet. @param {() => void} changed */
+export function askForBrains(changed) {
+  asking ??= ask("GET", "v1/brains").then(
+    (told) => {
+      known = told.brains;
+    },
+    (failure) => {
+      asking = null; // whoever is next asks again
+      if (!(failure instanceof Problem)) throw failure;
+    },
+  );
+  asking.then(changed);
+}

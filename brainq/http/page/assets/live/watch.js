@@ -1,0 +1,143 @@
+/**
+ * All that the API tells of one turn, kept fresh: its events as they come, and what they do not hold (arguments, results,
+ * messages, what happens next), asked for again when an event says that it changed.
+ */
+
+import { ask, enc } from "../core/api.js";
+import { source } from "../core/source.js";
+import { clockSays } from "../core/when.js";
+import { isOver } from "../core/words.js";
+import { NOTHING, fold } from "./fold.js";
+import { follow } from "./follow.js";
+
+const MOST_CALLS = 500;
+
+/** Which answers an event makes old. @type {[RegExp, ("messages" | "calls" | "approvals" | "holds")[]][]} */
+const CHANGES = [
+  [/^(step|input|turn\.closing|result|compaction)/, ["messages"]],
+  [/^(step\.ended|call|approval|turn\.opening|result)/, ["calls"]],
+  [/^(approval|turn\.closing|result)/, ["approvals"]],
+  [/^(hold|turn\.(active|closing)|input\.consumed|result)/, ["holds"]],
+];
+
+/**
+ * @param {string} turnId
+ * @param {() => void} changed
+ */
+export function watchTurn(turnId, changed) {
+  const at = `v1/turns/${enc(turnId)}`;
+  let isKnown = false;
+
+  const seen = source(
+    async (signal) => {
+      const told = await ask("GET", at, { signal });
+      if (told.snapshot?.now_ms) clockSays(told.snapshot.now_ms);
+      if (!isKnown) begin(told);
+      return told;
+    },
+    changed,
+    { least: 700 },
+  );
+  const result = lazily((signal) => ask("GET", `${at}/result`, { signal }));
+  const messages = lazily(async (signal) => (await ask("GET", `${at}/transcript`, { signal })).messages);
+  const calls = lazily(async (signal) => (await ask("GET", `${at}/calls?limit=${MOST_CALLS}`, { signal })).calls);
+  const approvals = lazily(async (signal) => (await ask("GET", `${at}/approvals`, { signal })).approvals);
+  const holds = lazily(async (signal) => (await ask("GET", `${at}/holds`, { signal })).holds);
+  const lazy = { messages, calls, approvals, holds };
+  /** @type {() => void} */
+  let unfollow = () => {};
+
+  const self = {
+    turnId,
+    events: NOTHING,
+    /** @type {import("./follow.js").FollowState} */
+    stream: "connecting",
+    /** @type {import("../core/api.js").Problem | null} */
+    streamProblem: null,
+    seen,
+    result,
+    ...lazy,
+    /** How it stands, by whoever knows the newest. */
+    get state() {
+      const told = self.events.state || seen.value?.state || "";
+      return isOver(seen.value?.state ?? "") ? seen.value.state : told;
+    },
+    get isOver() {
+      return isOver(self.state);
+    },
+    /** Ask again for what a person has just changed. */
+    refresh() {
+      seen.refresh();
+      for (const one of Object.values(lazy)) if (one.begun) one.refresh();
+    },
+    stop() {
+      unfollow();
+      for (const one of [seen, result, ...Object.values(lazy)]) one.stop();
+    },
+  };
+
+  /** The turn is there: from now on it is followed. @param {any} told */
+  function begin(told) {
+    isKnown = true;
+    if (told.state === "rejected") return;
+    unfollow = follow(turnId, took, (state, problem) => {
+      self.stream = state;
+      self.streamProblem = problem;
+      if (state === "gone" || state === "over") ended();
+      changed();
+    });
+    for (const one of Object.values(lazy)) one.refresh();
+  }
+
+  /** @param {import("./follow.js").TurnEvent[]} events */
+  function took(events) {
+    self.events = events.reduce(fold, self.events);
+    /** @type {Set<keyof typeof lazy>} */
+    const old = new Set();
+    for (const { kind } of events) {
+      for (const [which, names] of CHANGES) if (which.test(kind)) names.forEach((name) => old.add(name));
+    }
+    for (const name of old) lazy[name].refresh();
+    if (events.some(({ kind }) => kind !== "text.delta")) seen.refresh();
+    if (events.some(({ kind }) => kind === "result")) ended();
+    changed();
+  }
+
+  function ended() {
+    seen.refresh();
+    result.refresh();
+  }
+
+  /**
+   * A source that asks for nothing before it is told to.
+   *
+   * @template T
+   * @param {(signal: AbortSignal) => Promise<T>} load
+   */
+  function lazily(load) {
+    /** @type {import("../core/source.js").Source<T> | null} */
+    let inner = null;
+    return {
+      get value() {
+        return inner?.value;
+      },
+      get problem() {
+        return inner?.problem ?? null;
+      },
+      get begun() {
+        return inner !== null;
+      },
+      refresh() {
+        if (inner) inner.refresh();
+        else inner = source(load, changed, { least: 500 });
+      },
+      stop() {
+        inner?.stop();
+      },
+    };
+  }
+
+  return self;
+}
+
+/** @typedef {ReturnType<typeof watchTurn>} Watched */

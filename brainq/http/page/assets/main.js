@@ -1,0 +1,151 @@
+/** The page: the frame around the views, and which view the address names. */
+
+import { placeOf } from "./core/address.js";
+import { connectionTrouble, onConnection } from "./core/connection.js";
+import { h, patch } from "./core/dom.js";
+import { source } from "./core/source.js";
+import { ask } from "./core/api.js";
+import { onToken, wanted } from "./core/token.js";
+import { duration } from "./core/when.js";
+import { tokenForm } from "./parts/token_form.js";
+import { themeButton } from "./parts/theme.js";
+import { approvalsView } from "./views/approvals.js";
+import { nowhereView } from "./views/nowhere.js";
+import { sessionView } from "./views/session.js";
+import { sessionsView } from "./views/sessions.js";
+import { turnView } from "./views/turn.js";
+import { turnsView } from "./views/turns.js";
+
+/**
+ * A view draws what it knows; `go` takes another query of the same place, `stop` ends what it asks for.
+ *
+ * @typedef {import("./core/address.js").Place} Place
+ * @typedef {{title: () => string, render: () => import("./core/dom.js").Loose[], go?: (place: Place) => void, stop: () => void}} View
+ * @typedef {(place: Place, update: () => void) => View} MakeView
+ */
+
+const TICK_MS = 1_000;
+const NAV = [
+  { name: "Turns", at: "turns" },
+  { name: "Sessions", at: "sessions" },
+  { name: "Approvals", at: "approvals" },
+];
+
+/** @type {Record<string, {many: MakeView, one?: MakeView}>} */
+const VIEWS = {
+  turns: { many: turnsView, one: turnView },
+  sessions: { many: sessionsView, one: sessionView },
+  approvals: { many: approvalsView, one: approvalsView },
+};
+
+const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+let shown = "";
+/** @type {View | null} */
+let view = null;
+let drawing = false;
+
+/** @type {import("./core/source.js").Source<any> | null} */
+let pending = null;
+
+/** Draw once, before the next frame, however often it is asked for. */
+function update() {
+  if (drawing) return;
+  drawing = true;
+  // A hidden tab has no frames; what it shows is drawn when it is looked at.
+  requestAnimationFrame(draw);
+}
+
+function draw() {
+  drawing = false;
+  const waiting = pending?.value?.approvals?.length ?? 0;
+  const title = view?.title() ?? "brainq";
+  document.title = `${waiting ? `(${waiting}) ` : ""}${title} · brainq`;
+  patch(root, [
+    sidebar(waiting),
+    h("div", { class: "page", key: "page" }, banner(), h("main", { id: "main", tabindex: "-1", key: shown }, content())),
+  ]);
+}
+
+function content() {
+  if (wanted()) return tokenForm(wanted());
+  return view ? view.render() : [];
+}
+
+/** @param {number} waiting */
+function sidebar(waiting) {
+  const here = placeOf(location.hash).path[0] ?? "turns";
+  return h(
+    "header",
+    { class: "side", key: "side" },
+    h("a", { class: "brand", href: "#/turns" }, h("span", { class: "logo", "aria-hidden": "true" }), "brainq"),
+    h(
+      "nav",
+      { "aria-label": "Views" },
+      NAV.map(({ name, at }) =>
+        h(
+          "a",
+          { href: `#/${at}`, "aria-current": here === at ? "page" : undefined, key: at },
+          name,
+          at === "approvals" && waiting > 0
+            ? h("span", { class: "count" }, String(waiting), h("span", { class: "unseen" }, " waiting"))
+            : null,
+        ),
+      ),
+    ),
+    themeButton(update),
+  );
+}
+
+/** What does not answer, said once for all views. It has its place always: nothing below it moves. */
+function banner() {
+  const trouble = connectionTrouble();
+  return h(
+    "div",
+    { class: "trouble", role: "status", key: "trouble", "data-shown": trouble ? "yes" : "no" },
+    trouble ? `${trouble.why}. Trying again, for ${duration(Date.now() - trouble.since)} by now; what is shown is from before.` : "",
+  );
+}
+
+/** Show what the address names. */
+function arrive() {
+  const place = placeOf(location.hash);
+  const [kind = "turns", id] = place.path;
+  const at = `${kind}/${id ?? ""}`;
+  if (at === shown && view?.go) view.go(place);
+  else {
+    const isFirst = shown === "";
+    view?.stop();
+    shown = at;
+    const found = VIEWS[kind];
+    const make = id ? found?.one : found?.many;
+    view = (make ?? nowhereView)(place, update);
+    scrollTo(0, 0);
+    if (!isFirst) requestAnimationFrame(() => document.getElementById("main")?.focus({ preventScroll: true }));
+  }
+  update();
+}
+
+/** Who asks has changed: everything is asked for anew. */
+function restart() {
+  pending?.stop();
+  pending = null;
+  if (!wanted()) {
+    pending = source(() => ask("GET", "v1/approvals?state=pending&limit=100"), update, { every: 4_000 });
+    shown = "";
+    arrive();
+  } else {
+    view?.stop();
+    view = null;
+    update();
+  }
+}
+
+document.querySelector("[data-skip]")?.addEventListener("click", (event) => {
+  event.preventDefault(); // the address names a view, never an element
+  document.getElementById("main")?.focus();
+});
+addEventListener("hashchange", arrive);
+onConnection(update);
+onToken(restart);
+setInterval(() => !document.hidden && update(), TICK_MS);
+restart();

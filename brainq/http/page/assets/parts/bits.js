@@ -1,0 +1,52 @@
+/** Small pieces that every view is made of. */
+
+import { h } from "../core/dom.js";
+import { toneOf, wordOf } from "../core/words.js";
+
+/** How something stands, in a word and a colour. @param {string} state */
+export function badge(state) {
+  return h("span", { class: "badge", "data-tone": toneOf(state) }, h("span", { class: "dot", "aria-hidden": "true" }), wordOf(state));
+}
+
+/** An id, in full, that can be copied. @param {string} id @param {string} [what] */
+export function idOf(id, what = "id") {
+  return h(
+    "button",
+    { class: "id quiet", type: "button", title: `Copy this ${what}`, "aria-label": `Copy the ${what} ${id}`, onclick: copy(id) },
+    id,
+  );
+}
+
+/** @param {string} text */
+function copy(text) {
+  return async (/** @type {Event} */ event) => {
+    const button = /** @type {HTMLElement} */ (event.currentTarget);
+    try {
+      await navigator.clipboard.writeText(text);
+      button.dataset.copied = "yes";
+      setTimeout(() => delete button.dataset.copied, 1_200);
+    } catch {
+      getSelection()?.selectAllChildren(button); // without https a browser lets no page copy
+    }
+  };
+}
+
+/** Nothing to show, and what would. @param {string} title @param {...import("../core/dom.js").Loose} more */
+export function empty(title, ...more) {
+  return h("div", { class: "empty" }, h("p", { class: "empty-title" }, title), more.length ? h("p", null, ...more) : null);
+}
+
+/** A refusal in the API's own words. @param {import("../core/api.js").Problem} problem @param {string} [what] */
+export function refusal(problem, what = "This could not be read") {
+  return h("div", { class: "refusal", role: "alert" }, h("strong", null, problem.title || what), h("span", null, problem.message));
+}
+
+/** What is shown while the first answer is on its way; it has the height of what comes. @param {number} lines */
+export function loading(lines) {
+  return h("div", { class: "loading", "aria-busy": "true", "aria-label": "Loading" }, Array.from({ length: lines }, () => h("span", null)));
+}
+
+/** A named figure. @param {string} name @param {import("../core/dom.js").Loose} value @param {string} [title] */
+export function figure(name, value, title) {
+  return h("div", { class: "figure", title }, h("dt", null, name), h("dd", null, value));
+}

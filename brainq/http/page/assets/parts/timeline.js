@@ -1,0 +1,176 @@
+/** The timeline, drawn: rows of bars, one of which can be reached by Tab and all by arrows; the same as a table. */
+
+import { h } from "../core/dom.js";
+import { duration } from "../core/when.js";
+import { counted } from "../core/words.js";
+import { roomFor, scaleOf } from "../live/scale.js";
+
+/**
+ * @typedef {import("../live/rows.js").Row} Row
+ * @typedef {import("../live/rows.js").Bar} Bar
+ * @typedef {{at: string, showTable: boolean}} Chosen which bar is looked at
+ */
+
+const NEAR = 5; // per cent of the width below which a bar says nothing in itself
+const LINE_PX = 26;
+
+/**
+ * @param {Row[]} rows
+ * @param {{from: number, now: number, isOver: boolean, waits: {from: number, to: number}[]}} span
+ * @param {Chosen} chosen
+ * @param {(chosen: Partial<Chosen>) => void} choose
+ * @param {(call: string) => void} openCall
+ */
+export function timeline(rows, { from, now, isOver, waits }, chosen, choose, openCall) {
+  const bars = rows.flatMap((row) => row.bars);
+  const last = Math.max(from + 1, ...bars.map((bar) => bar.to));
+  const scale = scaleOf(from, isOver ? last : from + roomFor(now - from), waits, innerWidth < 700 ? 4 : 9);
+  const at = bars.find((bar) => bar.key === chosen.at) ?? bars[0];
+  return h(
+    "section",
+    { class: "timeline", key: "timeline", "aria-label": "Timeline" },
+    h(
+      "div",
+      { class: "tl-grid" },
+      h("div", { class: "tl-axis", "aria-hidden": "true" }, scale.ticks.map((tick) => h("span", { style: { left: percent(tick.x) }, key: tick.at }, tick.at ? duration(tick.at) : "0"))),
+      rows.map((row) =>
+        h(
+          "div",
+          { class: "tl-row", key: row.key },
+          h("div", { class: "tl-name", id: `row-${row.key}` }, h("span", null, row.name), h("small", { title: row.hint }, row.hint)),
+          h(
+            "div",
+            { class: "tl-bars", role: "group", "aria-label": `${row.name}, ${row.hint}`, style: { height: `${row.lines * LINE_PX + 6}px` } },
+            scale.ticks.map((tick) => h("i", { class: "tl-tick", key: tick.at, style: { left: percent(tick.x) } })),
+            scale.breaks.map((gap, index) => h("i", { class: "tl-break", key: `break ${index}`, style: { left: percent(gap.x0), width: percent(gap.x1 - gap.x0) }, title: `${duration(gap.real)}, drawn shorter` })),
+            row.bars.map((bar) => one(bar, scale, at?.key === bar.key, choose, openCall, (event) => moved(event, rows, row, bar, choose))),
+          ),
+        ),
+      ),
+    ),
+    facts(at, from, scale.breaks.length > 0),
+    table(rows, from, chosen.showTable, choose),
+  );
+}
+
+/**
+ * @param {Bar} bar
+ * @param {import("../live/scale.js").Scale} scale
+ * @param {boolean} isChosen
+ * @param {(chosen: Partial<Chosen>) => void} choose
+ * @param {(call: string) => void} openCall
+ * @param {(event: KeyboardEvent) => void} onkeydown
+ */
+function one(bar, scale, isChosen, choose, openCall, onkeydown) {
+  const left = scale.x(bar.from);
+  const width = scale.x(bar.to) - left;
+  const inside = (/** @type {number} */ at) => percent(width ? (scale.x(at) - left) / width : 0);
+  return h(
+    "button",
+    {
+      key: bar.key,
+      type: "button",
+      class: "tl-bar",
+      "data-bar": bar.key,
+      "data-tone": bar.tone,
+      "data-open": bar.open ? "yes" : "no",
+      "data-chosen": isChosen ? "yes" : "no",
+      tabindex: isChosen ? "0" : "-1",
+      "aria-label": `${bar.label}, ${duration(bar.to - bar.from)}${bar.facts.map(([name, value]) => `; ${name ? `${name} ` : ""}${value}`).join("")}`,
+      style: { left: percent(left), width: percent(width), top: `${bar.line * LINE_PX + 3}px` },
+      onfocus: () => choose({ at: bar.key }),
+      onmouseenter: () => choose({ at: bar.key }),
+      onclick: () => bar.call && openCall(bar.call),
+      onkeydown,
+    },
+    bar.parts.map((part, index) => h("i", { class: "tl-part", key: index, "data-tone": part.tone, style: { left: inside(part.from), width: percent(width ? (scale.x(part.to) - scale.x(part.from)) / width : 1) } })),
+    width * 100 > NEAR ? h("span", { class: "tl-label" }, bar.label) : null,
+  );
+}
+
+/** Arrows go from bar to bar. @param {KeyboardEvent} event @param {Row[]} rows @param {Row} row @param {Bar} bar @param {(chosen: Partial<Chosen>) => void} choose */
+function moved(event, rows, row, bar, choose) {
+  const at = row.bars.findIndex((other) => other.key === bar.key);
+  const above = rows[rows.indexOf(row) - 1];
+  const below = rows[rows.indexOf(row) + 1];
+  /** @type {Record<string, Bar | undefined>} */
+  const ways = {
+    ArrowLeft: row.bars[at - 1],
+    ArrowRight: row.bars[at + 1],
+    ArrowUp: nearest(above, bar),
+    ArrowDown: nearest(below, bar),
+    Home: row.bars[0],
+    End: row.bars.at(-1),
+  };
+  if (!(event.key in ways)) return;
+  event.preventDefault();
+  const next = ways[event.key];
+  if (!next) return;
+  choose({ at: next.key });
+  const grid = /** @type {HTMLElement} */ (event.currentTarget).closest(".tl-grid");
+  /** @type {HTMLElement | null | undefined} */ (grid?.querySelector(`[data-bar="${CSS.escape(next.key)}"]`))?.focus();
+}
+
+/** @param {Row | undefined} row @param {Bar} bar */
+function nearest(row, bar) {
+  return row?.bars.reduce((best, other) => (Math.abs(other.from - bar.from) < Math.abs(best.from - bar.from) ? other : best));
+}
+
+/** What is known of the bar that is looked at. It has its place always. @param {Bar | undefined} bar @param {number} from @param {boolean} hasBreaks */
+function facts(bar, from, hasBreaks) {
+  return h(
+    "div",
+    { class: "tl-facts", key: "facts" },
+    bar
+      ? [
+          h("strong", { "data-tone": bar.tone }, bar.label),
+          h("span", null, `at ${duration(bar.from - from)}, ${bar.open ? `${duration(bar.to - bar.from)} so far` : `took ${duration(bar.to - bar.from)}`}`),
+          bar.facts.map(([name, value]) => h("span", null, name ? h("small", null, `${name} `) : null, value)),
+        ]
+      : null,
+    hasBreaks ? h("span", { class: "tl-note" }, "hatched: a long wait, drawn shorter") : null,
+  );
+}
+
+/** @param {Row[]} rows @param {number} from @param {boolean} isShown @param {(chosen: Partial<Chosen>) => void} choose */
+function table(rows, from, isShown, choose) {
+  const count = rows.reduce((sum, row) => sum + row.bars.length, 0);
+  return h(
+    "details",
+    { class: "tl-table", key: "table", ontoggle: (/** @type {Event} */ event) => choose({ showTable: /** @type {HTMLDetailsElement} */ (event.target).open }) },
+    h("summary", null, `As a table of ${counted(count, "line")}`),
+    isShown
+      ? h(
+          "div",
+          { class: "scroll", tabindex: "0", role: "region", "aria-label": "The timeline as a table" },
+          h(
+            "table",
+            null,
+            h("thead", null, h("tr", null, ["Row", "What", "From", "Took", "More"].map((name) => h("th", { scope: "col" }, name)))),
+            h(
+              "tbody",
+              null,
+              rows.flatMap((row) =>
+                row.bars.map((bar) =>
+                  h(
+                    "tr",
+                    { key: `${row.key}/${bar.key}` },
+                    h("td", null, row.name),
+                    h("td", null, bar.label),
+                    h("td", { class: "number" }, duration(bar.from - from)),
+                    h("td", { class: "number" }, `${duration(bar.to - bar.from)}${bar.open ? " so far" : ""}`),
+                    h("td", null, bar.facts.map(([name, value]) => (name ? `${name} ${value}` : value)).join("; ")),
+                  ),
+                ),
+              ),
+            ),
+          ),
+        )
+      : null,
+  );
+}
+
+/** @param {number} share */
+function percent(share) {
+  return `${(share * 100).toFixed(3)}%`;
+}

@@ -1,0 +1,73 @@
+/** What a person may do to a turn: hold and release, cancel. */
+
+import { ask, enc } from "../core/api.js";
+import { h } from "../core/dom.js";
+import { duration } from "../core/when.js";
+import { action, actionButton, said } from "./action.js";
+
+/**
+ * @param {import("../live/watch.js").Watched} turn
+ * @param {() => void} update
+ */
+export function turnActions(turn, update) {
+  const at = `v1/turns/${enc(turn.turnId)}`;
+  const doing = action(update);
+  let isAsking = false;
+
+  /** @param {() => Promise<string | void>} work */
+  async function act(work) {
+    isAsking = false;
+    await doing.run(work);
+    turn.refresh();
+  }
+
+  const hold = () =>
+    act(async () => {
+      await ask("POST", `${at}/holds`, { body: { reason: "held from the page" } });
+      return "Held: no change starts until it is released.";
+    });
+  const cancel = () =>
+    act(async () => {
+      const { cancelled } = await ask("POST", `${at}/cancel`, { body: { reason: "cancelled from the page" } });
+      return cancelled === "ended" ? "It had ended already." : cancelled === "cancelled" ? "Cancelled before it began." : "It is asked to stop.";
+    });
+  /** @param {any} one */
+  const release = (one) =>
+    act(async () => {
+      await ask("DELETE", `${at}/holds/${enc(one.id)}`);
+      return "Released.";
+    });
+
+  return {
+    /** Beside the title. */
+    bar() {
+      if (turn.isOver || !turn.state || turn.state === "closing") return said(doing.outcome);
+      const { outcome } = doing;
+      return h(
+        "div",
+        { class: "actions", key: "actions" },
+        h(
+          "div",
+          { class: "buttons" },
+          isAsking
+            ? [actionButton("Cancel the turn", outcome, cancel, "bad"), actionButton("Let it go on", outcome, () => ((isAsking = false), update()), "quiet")]
+            : [actionButton("Hold", outcome, hold), actionButton("Cancel…", outcome, () => ((isAsking = true), update()))],
+        ),
+        said(outcome),
+      );
+    },
+    /** What stands in the way of changes. */
+    holds() {
+      const standing = turn.isOver ? [] : (turn.holds.value ?? []);
+      return standing.map((/** @type {any} */ one) =>
+        h(
+          "div",
+          { class: "strip park", key: one.id },
+          h("span", null, one.kind === "readiness" ? "Not ready yet" : "Held", one.reason ? `: ${one.reason}` : "", ". No change starts."),
+          h("span", { class: "muted" }, `Ends in ${duration(one.ends_in_ms)}; then calls that wait are ${{ deny: "denied", release: "let go", cancel: "cancelled with the turn" }[/** @type {"deny"} */ (one.on_timeout)]}.`),
+          actionButton("Release", doing.outcome, () => release(one)),
+        ),
+      );
+    },
+  };
+}

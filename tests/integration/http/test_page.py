@@ -1,0 +1,49 @@
+"""The page's own routes: open to everybody, with a policy, and kept as long as they are good."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from brainq.http.page.assets import assets
+from brainq.http.page.routes import POLICY
+from tests.integration.http.test_door import token
+from tests.support.gateways import GatewayThread
+from tests.support.pump import Pump
+
+
+def test_the_page_is_open_and_what_it_shows_is_not(
+    gateways: Callable[..., GatewayThread], pump: Pump
+) -> None:
+    token(pump, "anybody", "*")
+    gateway = gateways()
+    shell = gateway.http.get("/")
+    assert (shell.status_code, shell.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert shell.headers["cache-control"] == "no-cache"
+    for address in re.findall(r'(?:src|href)="(page/[^"]+)"', shell.text):
+        answer = gateway.http.get("/" + address)
+        assert answer.status_code == 200, address
+        assert answer.headers["content-security-policy"] == POLICY
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "immutable" in answer.headers["cache-control"]
+    assert gateway.http.get("/v1/approvals").status_code == 401
+
+
+def test_a_file_of_another_release_is_ours_and_not_kept(gateway: GatewayThread) -> None:
+    answer = gateway.http.get("/page/0123456789abcdef/main.js")
+    assert answer.content == assets().files["main.js"]
+    assert answer.headers["cache-control"] == "no-cache"
+
+
+def test_there_is_no_way_out_of_the_folder(gateway: GatewayThread) -> None:
+    release = assets().release
+    for name in (
+        "..%2froutes.py",
+        "%2e%2e/routes.py",
+        "index.html",
+        "nothing.js",
+        "/etc/passwd",
+    ):
+        answer = gateway.http.get(f"/page/{release}/{name}")
+        assert answer.status_code in (401, 404), name
+        assert answer.headers["content-type"] == "application/problem+json"

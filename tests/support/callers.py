@@ -1,0 +1,13 @@
+"""Who asks, for gateways of tests: `Bearer reader` may look at everything, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from brainq.access import Caller, Verb
+
+READER = Caller("reader", ("*",), frozenset({Verb.READ}))
+
+
+def authenticate(headers: Mapping[str, str]) -> Caller | None:
+    return READER if headers.get("authorization") == "Bearer reader" else None

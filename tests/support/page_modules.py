@@ -1,0 +1,26 @@
+"""The page's modules, run by Node: those that ask no document for anything."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from brainq.http.page.assets import FOLDER
+
+NODE = shutil.which("node") or ""
+
+
+def run(directory: Path, source: str, given: object) -> Any:
+    """What `source`, a module beside the page's own (`./live/fold.js`), gives to `told(value)`; it has `given`."""
+    shutil.copytree(FOLDER, directory / "assets", dirs_exist_ok=True)
+    (directory / "assets" / "package.json").write_text('{"type": "module"}')
+    told = "const told = (value) => console.log(JSON.stringify(value));"
+    (directory / "assets" / "asked.js").write_text(f"const given = {json.dumps(given)};\n{told}\n{source}")
+    done = subprocess.run(
+        [NODE, "asked.js"], cwd=directory / "assets", capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

@@ -1,0 +1,62 @@
+"""What the page is made of: it asks nobody else for anything, and puts what was said into the document as text only."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from brainq.http.page.assets import FOLDER, Assets, assets
+from brainq.http.page.routes import POLICY
+
+LONGEST = 300
+MODULES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.js"))
+
+
+def text_of(name: str) -> str:
+    return (FOLDER / name).read_text()
+
+
+def test_the_shell_asks_for_every_file_under_one_name_and_has_no_script_of_its_own() -> None:
+    made = assets()
+    shell = made.shell.decode()
+    for name in made.files:
+        assert f"page/{made.release}/{name}" in shell, name
+    assert set(re.findall(r"<script[^>]*>(.*?)</script>", shell)) == {""}
+    assert not re.search(r"\son\w+=|style=|https?://|\{\{", shell)
+
+
+def test_another_file_is_another_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = assets()
+    monkeypatch.setattr("brainq.http.page.assets.MEDIA_TYPES", {".css": "text/css", ".js": "text/javascript"})
+    made: Assets = assets.__wrapped__()
+    assert made.release != before.release
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_is_one_concept_that_imports_its_own_kind_alone(name: str) -> None:
+    text = text_of(name)
+    assert len(text.splitlines()) <= LONGEST
+    assert text.startswith("/**"), "it begins with what it is"
+    for imported in re.findall(r'from "([^"]+)"|import\("([^"]+)"\)', text):
+        target = imported[0] or imported[1]
+        assert target.startswith("."), target
+        assert ((FOLDER / name).parent / target).resolve().is_file(), target
+    # A comment may speak of the web; code asks nobody but its own gateway.
+    code = re.sub(r"/\*.*?\*/|^\s*//.*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|new Function|srcdoc", code
+    )
+    assert not re.search(r"[\"'`]https?://\w", code)
+
+
+def test_the_policy_lets_in_nothing_from_elsewhere() -> None:
+    assert "'unsafe" not in POLICY
+    assert "default-src 'none'" in POLICY
+    sources = {word for part in POLICY.split(";") for word in part.split()[1:]}
+    assert sources == {"'none'", "'self'", "'script'"}
+
+
+def test_styles_bring_nothing_from_elsewhere() -> None:
+    for path in FOLDER.rglob("*.css"):
+        assert not re.search(r"url\(|@import", path.read_text()), path

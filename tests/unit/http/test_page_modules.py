@@ -1,0 +1,181 @@
+"""The page's pure parts: the fold over events, frames out of bytes, rows of a timeline, its scale, marks in text."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brainq.contracts.event import FIELDS, EventKind, TurnEvent
+from brainq.http.frames import HEARTBEAT, frame
+from tests.support.page_modules import NODE, run
+
+pytestmark = pytest.mark.needs(NODE, "node")
+
+
+def events(*told: tuple[EventKind, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        TurnEvent(seq=number, kind=kind, at_ms=1_000 + number * 100, data=data).model_dump(mode="json")
+        for number, (kind, data) in enumerate(told, 1)
+    ]
+
+
+CALL = {"call": "c1-0", "tool": "read", "effect": "read_only"}
+K = EventKind
+WHOLE = events(
+    (K.TURN_QUEUED, {"ahead": 1}),
+    (K.TURN_ACTIVE, {"deadline_in_ms": 60_000}),
+    (K.STEP_STARTED, {"step": 1, "attempt": 1}),
+    (K.TEXT_DELTA, {"step": 1, "attempt": 1, "text": "I beg"}),
+    (K.STEP_RETRIED, {"step": 1, "attempt": 1, "kind": "stream", "wait_ms": 5}),
+    (K.STEP_STARTED, {"step": 1, "attempt": 2}),
+    (K.TEXT_DELTA, {"step": 1, "attempt": 1, "text": "of the attempt that was given up"}),
+    (K.TEXT_DELTA, {"step": 1, "attempt": 2, "text": "I look 😀"}),
+    (K.APPROVAL_REQUESTED, {**CALL, "reason": "it is signed", "expires_in_ms": 1000}),
+    (
+        K.STEP_ENDED,
+        {"step": 1, "calls": 1, "plan": [CALL], "input_tokens": 7, "output_tokens": 3, "problem": ""},
+    ),
+    (K.CALL_PARKED, {"call": "c1-0", "why": "approval"}),
+    (K.TURN_PARKED, {"awaits": "people"}),
+    (K.INPUT_ACCEPTED, {"input": "m1"}),
+    (K.APPROVAL_DECIDED, {"call": "c1-0", "decision": "approved", "edited": True}),
+    (K.TURN_RESUMED, {"parked_ms": 200}),
+    (K.CALL_WAITING, {"call": "c1-0"}),
+    (K.CALL_DISPATCHED, {"call": "c1-0", "attempt": 1}),
+    (K.HOLD_PLACED, {"hold": "h1", "reason": "look", "kind": "hold"}),
+    (K.CALL_RUNNING, {"call": "c1-0", "tool": "read", "attempt": 1}),
+    (K.HOLD_RELEASED, {"hold": "h1"}),
+    (K.CALL_ENDED, {"call": "c1-0", "tool": "read", "status": "completed", "latency_ms": 9, "detail": ""}),
+    (K.REFLECTION, {"step": 1, "stub": ""}),
+    (K.COMPACTION, {"dropped": 3, "method": "rules", "tokens_before": 9, "tokens_after": 4}),
+    (K.STEP_STARTED, {"step": 2, "attempt": 1}),
+    (K.INPUT_CONSUMED, {"input": "m1", "step": 2}),
+    (K.NOTICE, {"context_full": 71, "step": 2}),
+    (K.BUDGET, {"spent": "steps"}),
+    (K.TEXT_DELTA, {"step": 2, "attempt": 1, "text": "Done."}),
+    (K.TURN_DIFF, {"diff": "+a"}),
+    (K.TURN_CANCELLING, {"reason": "enough"}),
+    (K.TURN_CLOSING, {"ending": "completed", "stop_reason": "answered"}),
+    (K.RESULT, {"ending": "completed", "stop_reason": "answered", "elapsed_ms": 3_000}),
+)
+
+RESUMED = """
+import { NOTHING, fold } from "./live/fold.js";
+const whole = given.reduce(fold, NOTHING);
+const others = [];
+for (let cut = 0; cut <= given.length; cut += 1) {
+  // A reader that resumes may be sent again what it has seen.
+  const first = given.slice(0, cut).reduce(fold, NOTHING);
+  const before = JSON.stringify(first);
+  others.push(JSON.stringify(given.slice(Math.max(0, cut - 2)).reduce(fold, first)));
+  if (JSON.stringify(first) !== before) throw new Error(`the fold changed its state at ${cut}`);
+}
+told({ whole, differing: others.filter((other) => other !== JSON.stringify(whole)).length });
+"""
+
+
+def test_a_turn_read_in_pieces_is_the_same_whole_wherever_it_is_cut(tmp_path: Path) -> None:
+    told = run(tmp_path, RESUMED, WHOLE)
+    assert told["differing"] == 0
+    whole = told["whole"]
+    assert [step["text"] for step in whole["steps"]] == ["I look 😀", "Done."]
+    assert [step["attempt"] for step in whole["steps"]] == [2, 1]
+    (call,) = whole["calls"].values()
+    assert [span["phase"] for span in call["spans"]] == ["parked", "waiting", "queued", "running"]
+    assert all(span["to"] is not None for span in call["spans"])
+    assert whole["asked"]["c1-0"]["edited"] is True
+    assert (whole["inputs"]["m1"]["state"], whole["inputs"]["m1"]["step"]) == ("consumed", 2)
+    assert whole["deadlineAt"] == 1_200 + 60_000 + 300, "it stood still while the turn was parked"
+    assert (whole["state"], whole["stopReason"], whole["diff"]) == ("completed", "answered", "+a")
+
+
+def test_every_kind_of_event_is_known_to_the_sample() -> None:
+    assert {event["kind"] for event in WHOLE} | {"turn.opening", "input.bounced"} == {
+        kind.value for kind in FIELDS
+    }
+
+
+def test_frames_are_read_however_their_bytes_come(tmp_path: Path) -> None:
+    sent = HEARTBEAT + b"".join(frame(TurnEvent.model_validate(event)) + HEARTBEAT for event in WHOLE)
+    source = """
+    import { frames } from "./live/sse.js";
+    const bytes = Uint8Array.from(given.bytes);
+    const differing = [];
+    for (let size = 1; size < 90; size += 1) {
+      const got = [];
+      const feed = frames((data, id) => got.push([id, JSON.parse(data)]));
+      for (let at = 0; at < bytes.length; at += size) feed(bytes.subarray(at, at + size));
+      if (JSON.stringify(got) !== JSON.stringify(given.want)) differing.push(size);
+    }
+    told(differing);
+    """
+    want = [[str(event["seq"]), event] for event in WHOLE]
+    assert run(tmp_path, source, {"bytes": list(sent), "want": want}) == []
+
+
+def test_rows_have_every_part_of_a_turn_and_no_two_bars_on_one_place(tmp_path: Path) -> None:
+    source = """
+    import { NOTHING, fold } from "./live/fold.js";
+    import { rowsOf } from "./live/rows.js";
+    told(rowsOf(given.reduce(fold, NOTHING), 9_000, { lanes: { "c1-0": ["note:a"] } }));
+    """
+    rows = run(tmp_path, source, WHOLE)
+    assert [row["name"] for row in rows] == ["Coordinator", "Reads", "People", "Finalizer"]
+    assert rows[1]["hint"] == "lane note:a"
+    for row in rows:
+        for line in range(row["lines"]):
+            bars = sorted((bar["from"], bar["to"]) for bar in row["bars"] if bar["line"] == line)
+            assert all(first[1] <= second[0] for first, second in pairwise(bars)), row["key"]
+
+
+def test_a_long_wait_is_drawn_shorter_and_order_is_kept(tmp_path: Path) -> None:
+    source = """
+    import { scaleOf } from "./live/scale.js";
+    const scale = scaleOf(0, 3_610_000, [{ from: 5_000, to: 3_605_000 }], 8);
+    const at = [0, 2_500, 5_000, 1_000_000, 3_605_000, 3_610_000].map((ms) => scale.x(ms));
+    told({ at, breaks: scale.breaks.length, plain: scaleOf(0, 10_000, [{ from: 2_000, to: 4_000 }], 8).breaks.length });
+    """
+    told = run(tmp_path, source, None)
+    assert told["at"] == sorted(told["at"])
+    assert (told["at"][0], told["at"][-1]) == (0, 1)
+    assert told["at"][2] > 0.3, "what is no wait has most of the place"
+    assert (told["breaks"], told["plain"]) == (1, 0)
+
+
+def test_marks_become_elements_and_nothing_else_does(tmp_path: Path) -> None:
+    said = "\n".join(
+        (
+            "# Title <b>x</b>",
+            "- one **two** `a<b`",
+            "1. [here](javascript:alert(1)) and [there](https://example.org/?q=1)",
+            "```html",
+            "<script>alert(1)</script>",
+            "```",
+            "<img src=x onerror=alert(1)> *soft* snake_case_stays 2*3*4",
+        )
+    )
+    source = """
+    import { markdown } from "./parts/markdown.js";
+    const found = { tags: [], links: [], text: "" };
+    (function walk(node) {
+      if (typeof node === "string") return (found.text += node);
+      found.tags.push(node.tag);
+      if (node.props.href) found.links.push(node.props.href);
+      node.children.forEach(walk);
+    })(markdown(given));
+    told(found);
+    """
+    found = run(tmp_path, source, said)
+    assert set(found["tags"]) <= {"div", "p", "ul", "ol", "li", "strong", "code", "a", "pre", "em"}
+    assert found["links"] == ["https://example.org/?q=1"]
+    for kept in (
+        "<b>x</b>",
+        "<script>alert(1)</script>",
+        "onerror=alert(1)",
+        "javascript:alert(1)",
+        "snake_case_stays 2*3*4",
+    ):
+        assert kept in found["text"], kept
