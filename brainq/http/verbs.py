@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from brainq.access import Verb
 
 CARD = "/.well-known/agent-card.json"
@@ -9,11 +11,13 @@ CARD = "/.well-known/agent-card.json"
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/v1/openapi.json"})
 OPEN_UNDER = "/page/"
+_CARDS = re.compile(rf"(/a2a/[^/]+)?{re.escape(CARD)}")
 
 
 def is_public(path: str) -> bool:
     """Whether nobody is asked a token for this path: what is there tells nothing of anybody's."""
-    return path in OPEN or path.startswith(OPEN_UNDER) or path.endswith(CARD)
+    # The whole path of a card: there are routes that take any end, as the one for a token of a call does.
+    return path in OPEN or path.startswith(OPEN_UNDER) or _CARDS.fullmatch(path) is not None
 
 
 CONFIGURES = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits"})

@@ -24,7 +24,6 @@ from brainq.http.verbs import CONFIGURES, VERBS
 from brainq.http.who import LOCAL, who_asks
 from brainq.settings import load_settings
 from brainq.store.repositories.tokens import Tokens as TokenRows
-from tests.integration.http.conftest import given
 from tests.integration.http.test_turns import problem, submit
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
@@ -69,56 +68,6 @@ BODIES: Mapping[str, Any] = {
 }
 
 
-def test_another_tenants_things_are_answered_as_things_that_are_not_there(
-    gateways: Gateways, pump: Pump
-) -> None:
-    """Every verb of the table, on what is acme's, by a token of another tenant that may do everything in its own."""
-    given.clear()
-    mine, theirs = token(pump, "acme", "acme:"), token(pump, "evil", "evil:")
-    gateway = gateways()
-    saving = {"session_id": "acme:1", "user_message": "save"}
-    turn_id = gateway.http.post("/v1/turns", json=saving, headers=mine).json()["turn_id"]
-    ordering = {"session_id": "acme:2", "user_message": "order"}
-    gateway.http.post("/v1/turns", json=ordering, headers=mine)
-    pump.drain()
-    names = {
-        "turn_id": turn_id,
-        "session_id": "acme:1",
-        "approval_id": f"{turn_id}-c1-0",
-        "token": given[0],
-        "client_message_id": "m1",
-        "hold_id": "h1",
-        "flag_id": "f1",
-    }
-    absent = {
-        **names,
-        "turn_id": "nobody",
-        "session_id": "evil:nobody",
-        "approval_id": "nobody-c1-0",
-        "token": given[0][:-3] + "AAA",
-    }
-    left = {"GET /v1/approvals"}
-
-    def ask(route: str, filled: Mapping[str, str], headers: Any) -> httpx.Response:
-        method, path = route.split(" ")
-        for name, value in filled.items():
-            path = path.replace(f"{{{name}}}", value)
-        return gateway.http.request(method, path, json=BODIES.get(route), headers=headers)
-
-    for route in sorted(set(VERBS) - left):
-        refused = ask(route, names, theirs)
-        assert refused.status_code == 404, f"{route}: {refused.text}"
-        if "session_id" not in route:
-            missing = ask(route, absent, theirs)
-            assert (refused.status_code, refused.content) == (missing.status_code, missing.content), route
-        problem(ask(route, names, {}), 401, "unauthorized")
-    listed = gateway.http.get("/v1/approvals", headers=theirs).json()
-    assert listed == {"approvals": []}
-    problem(gateway.http.get("/v1/approvals?session=acme:1", headers=theirs), 404, "not-found")
-    assert len(gateway.http.get("/v1/approvals", headers=mine).json()["approvals"]) == 1
-    assert gateway.http.get(f"/v1/turns/{turn_id}", headers=mine).json()["state"] == "parked"
-
-
 def test_a_token_of_one_verb_may_do_that_alone(gateways: Gateways, pump: Pump) -> None:
     tokens = {verb: token(pump, verb, "acme:", verb) for verb in Verb}
     gateway = gateways(requests_s=1_000)
@@ -152,6 +101,15 @@ def test_the_first_token_closes_a_gateway_that_runs(
     headers = token(pump, "web", "*")
     problem(gateway.http.get("/v1/approvals"), 401, "unauthorized")
     assert gateway.http.get("/v1/approvals", headers=headers).status_code == 200
+
+
+def test_a_path_that_ends_like_an_open_one_is_none(gateways: Gateways, pump: Pump) -> None:
+    token(pump, "web", "*")
+    gateway = gateways(a2a="http://agents.example")
+    for path in ("/v1/outside/x", "/v1/turns/x", "/a2a/gate/x", "/a2a/../v1/outside/x"):
+        answer = gateway.http.post(f"{path}/.well-known/agent-card.json", json={"result": 1})
+        problem(answer, 401, "unauthorized")
+    assert gateway.http.get("/a2a/gate/.well-known/agent-card.json").status_code == 200
 
 
 def test_an_origin_that_is_no_address_is_a_foreign_one(gateway: GatewayThread) -> None:

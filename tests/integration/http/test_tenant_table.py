@@ -1,0 +1,323 @@
+"""Every route of the gateway, asked by the wrong tenant, with the wrong scope and with no token: refused, nothing told.
+
+"Nothing told" is meant to the byte: what another tenant's id is answered is what an id is answered that nobody has,
+but for the id itself, and the gateway asks SQL and Redis the same for both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.routing import Mount, Route
+
+from brainq.access import Tokens, Verb
+from brainq.http.app import make_app
+from brainq.http.page.assets import assets
+from brainq.http.verbs import A2A_VERBS, VERBS, is_public
+from brainq.store.database import Transaction
+from tests.integration.http.conftest import given
+from tests.integration.http.test_door import token
+from tests.integration.http.test_tenants import rows_about
+from tests.support.gateways import GatewayThread
+from tests.support.pump import Pump
+
+Ids = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request for a route, with `{turn_id}` and the like for ids: in its path, in `query`, in its body."""
+
+    query: str = ""
+    body: Any = None
+    is_list: bool = False
+    """Names nothing: who has nothing is answered with nothing, not refused."""
+    needs: Verb | None = None
+    """Beside the route's own verb, where that depends on what is asked."""
+
+
+IT = (Asked(),)
+TEXT = (Asked(body={"text": "x"}),)
+LISTED = (
+    Asked(is_list=True),
+    Asked("?session={session_id}"),
+    Asked("?before={turn_id}"),
+    Asked("?session={own_session}&before={turn_id}"),
+)
+
+
+def rpc(method: str, params: Any, needs: Verb | None = None) -> Asked:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return Asked("?A2A-Version=1.0", body=body, needs=needs)
+
+
+def message(**where: str) -> dict[str, Any]:
+    return {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "x"}], **where}}
+
+
+TABLE: Mapping[str, tuple[Asked, ...]] = {
+    "POST /v1/turns": (
+        Asked(body={"session_id": "{session_id}", "user_message": "x"}),
+        Asked(body={"session_id": "{session_id}", "user_message": "x", "on_busy": "replace"}),
+    ),
+    "GET /v1/turns": (*LISTED, Asked("?text={turn_id}"), Asked("?text={session_id}")),
+    "GET /v1/sessions": (Asked(is_list=True), Asked("?prefix={session_id}"), Asked("?before={turn_id}")),
+    "GET /v1/turns/{turn_id}": IT,
+    "GET /v1/turns/{turn_id}/explain": IT,
+    "GET /v1/turns/{turn_id}/result": IT,
+    "GET /v1/turns/{turn_id}/transcript": IT,
+    "GET /v1/turns/{turn_id}/calls": (*IT, Asked("?after={turn_id}-c1-0")),
+    "GET /v1/turns/{turn_id}/events": IT,
+    "POST /v1/turns/{turn_id}/input": (*TEXT, Asked(body={"text": "x", "expected_turn_id": "{turn_id}"})),
+    "GET /v1/turns/{turn_id}/input/{client_message_id}": IT,
+    "POST /v1/turns/{turn_id}/calls/{call_id}/result": (Asked(body={"result": 1}),),
+    "POST /v1/turns/{turn_id}/cancel": IT,
+    "GET /v1/turns/{turn_id}/holds": IT,
+    "POST /v1/turns/{turn_id}/holds": IT,
+    "DELETE /v1/turns/{turn_id}/holds/{hold_id}": IT,
+    "GET /v1/turns/{turn_id}/approvals": IT,
+    "POST /v1/turns/{turn_id}/finalizer/retry": IT,
+    "GET /v1/approvals": (
+        Asked(is_list=True),
+        Asked("?session={session_id}"),
+        Asked("?state=all", is_list=True),
+    ),
+    "GET /v1/approvals/{approval_id}": IT,
+    "POST /v1/approvals/{approval_id}/approve": IT,
+    "POST /v1/approvals/{approval_id}/deny": IT,
+    "POST /v1/approvals/{approval_id}/edit": (Asked(body={"arguments": {}}),),
+    "POST /v1/outside/{token}": (Asked(body={"result": 1}), Asked(body={"error": "none"})),
+    "GET /v1/sessions/{session_id}": IT,
+    "GET /v1/sessions/{session_id}/history": (*IT, Asked("?before={turn_id}")),
+    "POST /v1/sessions/{session_id}/input": TEXT,
+    "POST /v1/sessions/{session_id}/pause": IT,
+    "POST /v1/sessions/{session_id}/resume": IT,
+    "POST /v1/sessions/{session_id}/interrupt": IT,
+    "DELETE /v1/sessions/{session_id}/waiting/{turn_id}": IT,
+    "POST /v1/sessions/{session_id}/flags": IT,
+    "DELETE /v1/sessions/{session_id}/flags/{flag_id}": IT,
+    "POST /v1/sessions/{session_id}/compact": IT,
+    "POST /a2a/{brain}": (
+        rpc("GetTask", {"id": "{turn_id}", "historyLength": 5}),
+        rpc("SubscribeToTask", {"id": "{turn_id}"}),
+        rpc("CancelTask", {"id": "{turn_id}"}, Verb.STEER),
+        rpc("SendMessage", message(taskId="{turn_id}"), Verb.STEER),
+        rpc("SendMessage", message(contextId="{session_id}"), Verb.SUBMIT),
+        rpc("SendStreamingMessage", message(taskId="{turn_id}"), Verb.STEER),
+    ),
+}
+
+
+def collected(routes: Sequence[Any], prefix: str = "") -> set[str]:
+    """All that the app answers, whatever serves it."""
+    found: set[str] = set()
+    for route in routes:
+        if isinstance(route, Mount):
+            found.add(f"MOUNT {prefix}{route.path}")
+        elif isinstance(route, Route):
+            methods = (route.methods or set()) - {"HEAD"}
+            found |= {f"{method} {prefix}{route.path_format}" for method in methods}
+        else:  # a router that was included, which FastAPI keeps whole
+            found |= collected(route.original_router.routes, prefix + route.include_context.prefix)
+    return found
+
+
+def open_routes(app: FastAPI) -> set[str]:
+    return {route for route in collected(app.routes) if is_public(route.partition(" ")[2])}
+
+
+def open_paths(app: FastAPI) -> list[str]:
+    """All that everybody gets: each asset of the page, too."""
+    found = {route.removeprefix("GET ").replace("{brain}", "gate") for route in open_routes(app)}
+    found.remove("/page/{release}/{name}")
+    page = assets()
+    found |= {f"/page/{page.release}/{name}" for name in page.files}
+    assert all(path.startswith("/") and "{" not in path for path in found), found
+    return sorted(found)
+
+
+@pytest.fixture
+def gateway(
+    gateways: Callable[..., GatewayThread], pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> GatewayThread:
+    monkeypatch.setattr(Tokens.__init__, "__defaults__", (600.0,))  # who asks is known: no question to SQL
+    token(pump, "anybody", "*")
+    return gateways(requests_s=10_000, a2a="http://agents.example")
+
+
+def test_every_route_stands_in_the_table(gateway: GatewayThread) -> None:
+    app = make_app(gateway.gateway)
+    assert collected(app.routes) == set(TABLE) | open_routes(app)
+    assert set(TABLE) == set(NEEDED)
+
+
+def lived_in(gateway: GatewayThread, pump: Pump, mine: Any) -> dict[str, str]:
+    """A tenant with a turn that waits for an approval, one behind it, one that waits for its client; and more."""
+    given.clear()
+
+    def ask(method: str, path: str, body: Any = None) -> Any:
+        answer = gateway.http.request(method, path, json=body, headers=mine)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    def submit(session: str, said: str, **more: Any) -> str:
+        return ask("POST", "/v1/turns", {"session_id": session, "user_message": said, **more})["turn_id"]
+
+    turn_id = submit("acme:1", "save")
+    submit("acme:1", "look")
+    submit("acme:2", "order")
+    ringing = submit("acme:3", "ring", client_tools=[{"name": "ring"}])
+    pump.drain()
+    ask("POST", f"/v1/turns/{turn_id}/input", {"text": "hurry", "client_message_id": "m1"})
+    return {
+        "turn_id": turn_id,
+        "ringing": ringing,
+        "session_id": "acme:1",
+        "approval_id": f"{turn_id}-c1-0",
+        "token": given[0],
+        "client_message_id": "m1",
+        "call_id": f"{ringing}-c1-0",
+        "hold_id": ask("POST", f"/v1/turns/{turn_id}/holds")["id"],
+        "flag_id": ask("POST", "/v1/sessions/acme:1/flags")["id"],
+        "own_session": "evil:1",
+        "brain": pump.wiring.brain.name,
+    }
+
+
+def nobodys(ids: Ids) -> dict[str, str]:
+    """The like of each, which nobody has."""
+    turn_id = "0" * len(ids["turn_id"])
+    return {
+        **ids,
+        "turn_id": turn_id,
+        "ringing": turn_id,
+        "session_id": "acme:9",
+        "approval_id": f"{turn_id}-c1-0",
+        "token": ids["token"][:-8] + "AAAAAAAA",
+        "client_message_id": "m9",
+        "call_id": f"{turn_id}-c1-0",
+        "hold_id": "nohold",
+        "flag_id": "noflag",
+    }
+
+
+class Desk:
+    """Asks the gateway, and listens to what it asks SQL and Redis."""
+
+    def __init__(self, gateway: GatewayThread, pump: Pump) -> None:
+        self._gateway = gateway
+        self._redis: Any = pump.wiring.state.redis
+
+    def ask(self, route: str, asked: Asked, ids: Ids, headers: Any) -> httpx.Response:
+        method, path = route.split(" ")
+        turn_id = ids["ringing"] if "{call_id}" in route else ids["turn_id"]
+        filled = _filled([path + asked.query, asked.body], {**ids, "turn_id": turn_id})
+        with self._gateway.http.stream(method, filled[0], json=filled[1], headers=headers) as answer:
+            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+                answer.read()
+                return answer
+            return httpx.Response(answer.status_code, headers=answer.headers)  # a stream, which need not end
+
+    def told(self, route: str, asked: Asked, ids: Ids, headers: Any) -> tuple[Any, ...]:
+        """The answer without the ids that were asked for, and what it took."""
+        with self._heard() as heard:
+            answer = self.ask(route, asked, ids, headers)
+        body, shown = answer.text, dict(answer.headers)
+        for name, found in sorted(ids.items(), key=lambda item: -len(item[1])):
+            body = body.replace(found, f"<{name}>")
+        for name in ("date", "content-length"):
+            shown.pop(name, None)
+        return answer.status_code, body, shown, dict(heard)
+
+    @contextmanager
+    def _heard(self) -> Generator[Counter[str]]:
+        heard: Counter[str] = Counter()
+        run: Any = Transaction._run  # pyright: ignore[reportPrivateUsage]
+
+        def hear(transaction: Any, prepared: Any, parameters: Any) -> int:
+            heard[prepared.for_driver(parameters)[0]] += 1
+            return run(transaction, prepared, parameters)
+
+        self._redis.config_resetstat()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Transaction, "_run", hear)
+            yield heard
+        for name, said in self._redis.info("commandstats").items():
+            if name not in ("cmdstat_config|resetstat", "cmdstat_info", "cmdstat_ping"):
+                heard[name] += said["calls"]
+
+
+def is_refusal(route: str, told: tuple[Any, ...]) -> bool:
+    status, body = told[:2]
+    if route in A2A_VERBS:
+        return status == 200 and "error" in json.loads(body) and "result" not in json.loads(body)
+    return status == 404 or (route in LISTS and (status == 422 or (status == 200 and ":[]" in body)))
+
+
+def _filled(value: Any, ids: Ids) -> Any:
+    text = json.dumps(value)
+    for name, found in ids.items():
+        text = text.replace(f"{{{name}}}", found)
+    return json.loads(text)
+
+
+def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(
+    gateway: GatewayThread, pump: Pump
+) -> None:
+    mine, theirs = token(pump, "acme", "acme:"), token(pump, "evil", "evil:")
+    scopes = {
+        verb: token(pump, f"no {verb}", "*", *(other for other in Verb if other is not verb)) for verb in Verb
+    }
+    app = make_app(gateway.gateway)
+    unlived = {path: gateway.http.get(path).content for path in open_paths(app)}
+    ids = lived_in(gateway, pump, mine)
+    absent = nobodys(ids)
+    desk = Desk(gateway, pump)
+    for headers in (mine, theirs, *scopes.values()):
+        gateway.http.get("/v1/approvals", headers=headers)  # from here on each of them is known
+    before, wrong = rows_about(pump), list[str]()
+    heard = " ".join(desk.told("GET /v1/turns/{turn_id}", Asked(), ids, mine)[3])
+    assert ("SELECT" in heard, "cmdstat_" in heard) == (True, True), "it is listened to"
+
+    for route, requests in TABLE.items():
+        for asked in requests:
+            where = f"{route}{asked.query} {asked.body or ''}"
+            foreign = desk.told(route, asked, ids, theirs)
+            missing = desk.told(route, asked, absent, theirs)
+            if foreign != missing:
+                wrong.append(f"{where}: {foreign} is not {missing}")
+            if not is_refusal(route, foreign):
+                wrong.append(f"{where}: the wrong tenant is answered {foreign[:2]}")
+            without = scopes[asked.needs or NEEDED[route]]
+            refused = [desk.told(route, asked, each, without) for each in (ids, absent)]
+            if refused[0][0] != 403 or (asked.needs is None and refused[0] != refused[1]):
+                wrong.append(f"{where}: the wrong scope is answered {refused}")
+            nobody = [desk.told(route, asked, each, {}) for each in (ids, absent)]
+            if nobody[0] != nobody[1] or nobody[0][0] != 401 or nobody[0][3]:
+                wrong.append(f"{where}: no token is answered {nobody}")
+
+    assert not wrong, "\n".join(wrong)
+    assert rows_about(pump) == before
+    for path, content in unlived.items():
+        assert gateway.http.get(path).content == content, f"{path} tells what there is"
+
+    # And each request of the table asks for what is there: whose it is may. The last ones end what others look at.
+    order = sorted(
+        TABLE, key=lambda route: (not route.startswith("GET "), "/cancel" in route, "DELETE" in route)
+    )
+    for route in order:
+        answer = desk.ask(route, TABLE[route][0], ids, mine)
+        assert answer.status_code not in (401, 403, 404, 422), f"{route}: {answer.text}"
+        assert not is_refusal(route, (answer.status_code, answer.text)), f"{route}: {answer.text}"
+
+
+NEEDED = {**VERBS, **A2A_VERBS}
+LISTS = {route for route, requests in TABLE.items() if any(asked.is_list for asked in requests)}
