@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from brainq.contracts.reflection import ThinkLevel
     from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
     from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
+    from brainq.contracts.timeline import TimelineBar, TimelineSpan, TurnTimeline
     from brainq.contracts.tool import ToolSpec
     from brainq.contracts.trace import ToolTraceEntry
     from brainq.contracts.turn import Citation, LimitsOverride, TurnRequest, TurnResult
@@ -161,6 +162,7 @@ _NAMES = {
     "brainq.contracts.reflection": "ThinkLevel",
     "brainq.contracts.snapshot": "BudgetSnapshot TurnSnapshot",
     "brainq.contracts.status": "Ending StopReason TraceStatus TurnState",
+    "brainq.contracts.timeline": "TimelineBar TimelineSpan TurnTimeline",
     "brainq.contracts.tool": "ToolSpec",
     "brainq.contracts.trace": "ToolTraceEntry",
     "brainq.contracts.turn": "Citation LimitsOverride TurnRequest TurnResult",
@@ -282,6 +284,8 @@ __all__ = [
     "SubmitConflict",
     "ThinkLevel",
     "ThinkingManager",
+    "TimelineBar",
+    "TimelineSpan",
     "TokenRefused",
     "TokenUsage",
     "Tool",
@@ -320,6 +324,7 @@ __all__ = [
     "TurnRuntimeState",
     "TurnSnapshot",
     "TurnState",
+    "TurnTimeline",
     "Unreachable",
     "UsageInfo",
     "Verb",

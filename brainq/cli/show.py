@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from brainq.cli.options import App, AsJson, TurnArgument
 
 
-def show(turn: TurnArgument, as_json: AsJson = False, app: App = "") -> None:
+def show(
+    turn: TurnArgument,
+    timeline: Annotated[
+        bool, typer.Option("--timeline", "-t", help="Its steps, calls and waits as bars over time.")
+    ] = False,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
     """Show a turn: what happened, what happens next and why.
 
     Its state, its calls with their arguments and results, what it used of its budget, who has it, retries of the
@@ -20,15 +31,24 @@ def show(turn: TurnArgument, as_json: AsJson = False, app: App = "") -> None:
     Examples:
       brainq show 01k7x2
       brainq show order-4711              a request key
+      brainq show 01k7x2 --timeline
       brainq show 01k7x2 --json
       brainq show 01k7x2-c1-0             one call
     """
+    from brainq.cli.bars import print_bars
     from brainq.cli.call_page import print_call
     from brainq.cli.output import print_json, stdout
     from brainq.cli.reach import observer
     from brainq.cli.turn_page import print_page
 
     with observer() as seen:
+        if timeline:
+            bars = seen.timeline(turn)
+            if as_json:
+                print_json(bars.model_dump(mode="json"))
+            else:
+                print_bars(stdout(), bars)
+            return
         call = seen.call(turn)
         facts = None if call else seen.facts(turn)
     if as_json:

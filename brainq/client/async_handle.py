@@ -116,6 +116,7 @@ class AsyncTurnHandle:
     events_so_far = looked_up(TurnHandle.events_so_far)
     snapshot = looked_up(TurnHandle.snapshot)
     explain = looked_up(TurnHandle.explain)
+    timeline = looked_up(TurnHandle.timeline)
     transcript = looked_up(TurnHandle.transcript)
     calls = looked_up(TurnHandle.calls)
     give_result = awaited(TurnHandle.give_result)

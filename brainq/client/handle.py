@@ -13,6 +13,7 @@ from brainq.client.history import history_of
 from brainq.client.hold import Hold
 from brainq.client.options import Cancelled
 from brainq.client.reach import says_what_is_away, told_as_ours
+from brainq.client.timelines import timeline_of
 from brainq.contracts.approval import Approval
 from brainq.contracts.claim import CallRef
 from brainq.contracts.event import TurnEvent
@@ -21,7 +22,9 @@ from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
 from brainq.contracts.ids import check_id
 from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
+from brainq.contracts.rows import TurnRow
 from brainq.contracts.snapshot import TurnSnapshot
+from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.turn import TurnResult
 from brainq.errors import InvalidInput, ResultTimeout, TurnNotFound
 from brainq.people.outside import Taken
@@ -128,11 +131,19 @@ class TurnHandle:
 
         Raises TurnNotFound.
         """
-        row = self._client.wiring.store.turns.get(self.turn_id)
-        if row is None:
-            raise TurnNotFound(f"no turn {self.turn_id!r} in SQL; `brainq list` shows the newest ones")
+        row = self._row()
         snapshot = None if row.state == "rejected" else self.snapshot()
         return what_next(row, snapshot, self._client.wiring.settings)
+
+    def timeline(self) -> TurnTimeline:
+        """The turn as bars over time: steps, calls, waits, parks, holds, input, reflections, finalizer steps.
+
+        From its events while Redis has them; events above its `seq` go on with it, by the rules in docs/events.md.
+        Later from SQL, which does not know when steps began, what waited for lanes and holds, nor reflections. Raises
+        TurnNotFound.
+        """
+        wiring = self._client.wiring
+        return timeline_of(wiring.store, wiring.state, self._row(), self.events_so_far())
 
     def transcript(self, limit: int = checks.MAX_LISTED, after: int = 0) -> tuple[Message, ...]:
         """The turn's messages in order: the user's, then step by step the model's with the `calls` it made, their
@@ -261,6 +272,12 @@ class TurnHandle:
     def approvals(self) -> tuple[Approval, ...]:
         """Every call of the turn that people are, or were, asked about, in the order they were asked."""
         return self._client.wiring.people.approvals.of(self.turn_id)
+
+    def _row(self) -> TurnRow:
+        row = self._client.wiring.store.turns.get(self.turn_id)
+        if row is None:
+            raise TurnNotFound(f"no turn {self.turn_id!r} in SQL; `brainq list` shows the newest ones")
+        return row
 
     def _known_result(self) -> TurnResult | None:
         body = self._client.wiring.state.events.result(self.session_id, self.turn_id)

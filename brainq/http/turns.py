@@ -10,6 +10,7 @@ from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.checks import MAX_LISTED
 from brainq.client.options import SubmitOptions
+from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.turn import TurnResult
 from brainq.errors import TurnRejected, Unreachable
 from brainq.http.bodies import Calls, Explained, SubmitBody, Submitted, Transcript, TurnSeen
@@ -123,6 +124,12 @@ async def result(handle: Turn, here: Here, by: By, request: Request, prefer: Pre
     if found is not None:
         return _json(found)
     return await _result_or(await seen(handle), 202, handle, here, by, request, prefer)
+
+
+@router.get("/v1/turns/{turn_id}/timeline")
+async def timeline(handle: Turn) -> TurnTimeline:
+    """The turn as bars over time. While its events are there it is gone on with by those above its `seq`."""
+    return await handle.timeline()
 
 
 @router.get("/v1/turns/{turn_id}/transcript", responses=documented(410))

@@ -12,6 +12,7 @@ from brainq.client.client import Client
 from brainq.client.finding import find_turn
 from brainq.client.history import History, history_of
 from brainq.client.options import TurnFilters
+from brainq.client.timelines import timeline_of
 from brainq.client.turn_list import TurnList, checked_filter, turn_list_of
 from brainq.contracts.approval import Approval
 from brainq.contracts.history import TurnCall
@@ -19,6 +20,7 @@ from brainq.contracts.ids import split_call_id
 from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.session_prefix import check_prefixes
+from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.errors import InvalidInput, SetupError, TurnNotFound
 from brainq.finalize.retry import Retried
@@ -89,6 +91,13 @@ class Operator:
         return collect_facts(
             self.find(sought), self.settings, self._store, self._client, self._history(), self.why_away
         )
+
+    def timeline(self, sought: str) -> TurnTimeline:
+        """As `TurnHandle.timeline`, of the turn that `find` finds; while Redis is away, what SQL knows."""
+        row = self.find(sought)
+        if self._client is None:
+            return timeline_of(self._store, None, row, ())
+        return self._client.handle(row.turn_id).timeline()
 
     def call(self, sought: str) -> TurnCall | None:
         """The call that is named so, by its id; what stands for its turn there is read as `find` does. None where the

@@ -32,6 +32,11 @@ class RedisEvents:
         rows = found[key][0] if isinstance(found, dict) else found[0][1]
         return [_event(number, fields) for number, fields in rows]
 
+    def now_ms(self) -> int:
+        """What the clock says by which events are told."""
+        seconds, micros = self._client.time()
+        return seconds * 1000 + micros // 1000
+
     def known(self, session_id: str, turn_id: str) -> bool:
         return bool(self._client.exists(self._keys.turn(session_id, turn_id)))
 

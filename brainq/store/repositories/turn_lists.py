@@ -16,6 +16,7 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     Text,
+    bindparam,
     func,
     literal,
     literal_column,
@@ -49,6 +50,7 @@ _FIGURES = ("kind", "message", "steps", "calls", "failed_calls", "tokens", "cost
 _LISTED = select(
     *(_T[name] for name in _ROW_FIELDS), *(_T[name] for name in _FIGURES), _DEAD_STEPS.label("dead_steps")
 )
+_STEPS = select(_T.steps).where(_T.turn_id == bindparam("turn"))
 _SESSION_LISTED = _LISTED.add_columns(func.coalesce(_T.turn_number, POSITION).label("turns"))
 
 
@@ -72,6 +74,11 @@ class TurnLists:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+
+    def steps_of(self, turn_id: str) -> int:
+        """How many steps a turn took; 0 before it has ended."""
+        found = self._db.first(_STEPS, {"turn": turn_id})
+        return 0 if found is None else int(found["steps"] or 0)
 
     def place(self, turn_id: str, sessions: Sequence[str] | None) -> int | None:
         """Where a turn stands among all; None for one that is not there, or in none of these sessions."""

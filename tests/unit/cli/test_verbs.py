@@ -58,6 +58,7 @@ VERBS: dict[str, str] = {
     "TurnHandle.holds": "show",
     "TurnHandle.release": "release",
     "TurnHandle.approvals": "show",
+    "TurnHandle.timeline": "show",
     "Session.live": "session",
     "Session.history": "history",
     "Session.waiting": "session",

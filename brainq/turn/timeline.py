@@ -1,0 +1,278 @@
+"""A turn's timeline as a fold over its numbered events: `fold(fold(NOTHING, first), rest) == fold(NOTHING, all)`. Pure.
+
+The rules stand in docs/events.md, for whoever folds elsewhere, such as in a browser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from brainq.contracts.effect import Effect
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.timeline import BarKind, SpanKind, Timeline, TimelineBar, TimelineSpan
+
+NOTHING = Timeline()
+"""Before the first event."""
+
+GOES_ON = frozenset(
+    {
+        EventKind.TURN_ACTIVE,
+        EventKind.TURN_RESUMED,
+        EventKind.STEP_ENDED,
+        EventKind.CALL_ENDED,
+        EventKind.REFLECTION,
+        EventKind.COMPACTION,
+    }
+)
+"""After these the coordinator can go on; what it does beside the steps is told only when it is done."""
+
+
+def fold(timeline: Timeline, events: Iterable[TurnEvent]) -> Timeline:
+    """The timeline with these events, which follow those that are in it; one that is in it already changes nothing."""
+    folding = _Folding(timeline)
+    for event in events:
+        folding.add(event)
+    return folding.timeline()
+
+
+def pool_of(effect: Effect) -> str:
+    """The pool that runs calls of this effect."""
+    return "parallel" if effect is Effect.READ_ONLY else "serial"
+
+
+class _Folding:
+    def __init__(self, start: Timeline) -> None:
+        self._start = start
+        self._bars = {bar.id: bar for bar in start.bars}
+        self._seq = start.seq
+        self._began = start.began_at_ms
+        self._now = start.now_ms
+        self._idle = start.idle_since_ms
+        self._state = start.state
+        self._ending, self._stop_reason = start.ending, start.stop_reason
+
+    def timeline(self) -> Timeline:
+        return Timeline(
+            source=self._start.source,
+            began_at_ms=self._began,
+            seq=self._seq,
+            state=self._state,
+            ending=self._ending,
+            stop_reason=self._stop_reason,
+            now_ms=self._now,
+            idle_since_ms=self._idle,
+            bars=tuple(self._bars.values()),
+        )
+
+    def add(self, event: TurnEvent) -> None:
+        if event.seq <= self._seq:
+            return
+        if not self._seq:
+            self._began = event.at_ms
+        self._seq = event.seq
+        # Redis' clock may step back; a bar does not.
+        self._now = max(self._now, event.at_ms - self._began)
+        rule = _RULES.get(event.kind)
+        if rule is not None:
+            rule(self, event.data)
+        if event.kind in GOES_ON:
+            self._idle = self._now
+
+    # What happens to bars.
+
+    def _open(self, bar_id: str, kind: BarKind, **said: Any) -> None:
+        if bar_id not in self._bars:
+            self._bars[bar_id] = TimelineBar.model_validate(
+                {"id": bar_id, "kind": kind, "from_ms": self._now, **said}
+            )
+
+    def _change(self, bar_id: str, **said: Any) -> None:
+        if bar_id in self._bars:
+            self._bars[bar_id] = self._bars[bar_id].model_copy(update=said)
+
+    def _close(self, bar_id: str, **said: Any) -> None:
+        bar = self._bars.get(bar_id)
+        if bar is not None and bar.to_ms is None:
+            self._change(bar_id, to_ms=self._now, spans=self._ended(bar), **said)
+
+    def _ended(self, bar: TimelineBar) -> tuple[TimelineSpan, ...]:
+        """Its spans, none open any more, and none beyond now; one that took no time is left out."""
+        ended: list[TimelineSpan] = []
+        for span in bar.spans:
+            if span.to_ms is None or span.to_ms > self._now:
+                span = span.model_copy(update={"to_ms": self._now})
+            if span.to_ms != span.from_ms:
+                ended.append(span)
+        return tuple(ended)
+
+    def _enter(self, bar_id: str, kind: SpanKind, attempt: int, why: str = "") -> None:
+        """The bar's next span begins, and the one before it ends."""
+        bar = self._bars.get(bar_id)
+        if bar is not None:
+            span = TimelineSpan(kind=kind, from_ms=self._now, attempt=attempt, why=why)
+            self._change(bar_id, to_ms=None, spans=(*self._ended(bar), span))
+
+    def _plan(self, data: Mapping[str, Any], step: int) -> None:
+        for call in cast("list[dict[str, str]]", data.get("plan") or []):
+            effect, bar_id = Effect(call["effect"]), f"call:{call['call']}"
+            self._open(
+                bar_id,
+                "call",
+                name=call["tool"],
+                step=step,
+                call_id=call["call"],
+                effect=effect,
+                pool=pool_of(effect),
+            )
+            self._enter(bar_id, "planned", 1)
+
+    def _count(self, kind: BarKind) -> int:
+        return sum(bar.kind == kind for bar in self._bars.values())
+
+    # What each event does.
+
+    def queued(self, data: Mapping[str, Any]) -> None:
+        self._state = "queued"
+        self._open("queued", "queued")
+
+    def active(self, data: Mapping[str, Any]) -> None:
+        self._state = "active"
+        self._close("queued")
+
+    def opening(self, data: Mapping[str, Any]) -> None:
+        self._plan(data, 0)
+
+    def step_started(self, data: Mapping[str, Any]) -> None:
+        bar_id = f"step:{data['step']}"
+        self._open(bar_id, "step", name=f"step {data['step']}", step=data["step"], pool="coordinator")
+        self._enter(bar_id, "attempt", data["attempt"])
+
+    def step_retried(self, data: Mapping[str, Any]) -> None:
+        bar = self._bars.get(f"step:{data['step']}")
+        if bar is not None:
+            wait = TimelineSpan(
+                kind="retry",
+                from_ms=self._now,
+                to_ms=self._now + int(data["wait_ms"]),
+                attempt=data["attempt"],
+                why=str(data["kind"]),
+            )
+            self._change(bar.id, spans=(*bar.spans, wait))
+
+    def step_ended(self, data: Mapping[str, Any]) -> None:
+        self._close(
+            f"step:{data['step']}",
+            outcome=data.get("problem") or "calls",
+            input_tokens=data["input_tokens"],
+            output_tokens=data["output_tokens"],
+        )
+        self._plan(data, data["step"])
+
+    def call_waiting(self, data: Mapping[str, Any]) -> None:
+        self._call(data, "waiting")
+
+    def call_parked(self, data: Mapping[str, Any]) -> None:
+        self._call(data, "parked", str(data["why"]))
+
+    def call_dispatched(self, data: Mapping[str, Any]) -> None:
+        self._call(data, "dispatched")
+
+    def call_running(self, data: Mapping[str, Any]) -> None:
+        self._call(data, "running")
+
+    def _call(self, data: Mapping[str, Any], kind: SpanKind, why: str = "") -> None:
+        bar = self._bars.get(f"call:{data['call']}")
+        if bar is not None:
+            known = bar.spans[-1].attempt if bar.spans else 1
+            self._enter(bar.id, kind, int(data.get("attempt") or known), why)
+
+    def call_ended(self, data: Mapping[str, Any]) -> None:
+        self._close(f"call:{data['call']}", outcome=data["status"], detail=data.get("detail") or "")
+
+    def hold_placed(self, data: Mapping[str, Any]) -> None:
+        self._open(f"hold:{data['hold']}", "hold", name=data["reason"] or data["kind"])
+
+    def hold_released(self, data: Mapping[str, Any]) -> None:
+        self._close(f"hold:{data['hold']}")
+
+    def input_accepted(self, data: Mapping[str, Any]) -> None:
+        self._open(f"input:{data['input']}", "input", name="input")
+
+    def input_consumed(self, data: Mapping[str, Any]) -> None:
+        self._close(f"input:{data['input']}", outcome="consumed", step=data["step"])
+
+    def input_bounced(self, data: Mapping[str, Any]) -> None:
+        self._close(f"input:{data['input']}", outcome="bounced")
+
+    def turn_parked(self, data: Mapping[str, Any]) -> None:
+        self._state = "parked"
+        self._open(f"parked:{self._count('parked') + 1}", "parked", name=data["awaits"])
+
+    def turn_resumed(self, data: Mapping[str, Any]) -> None:
+        self._state = "active"
+        self._close(f"parked:{self._count('parked')}")
+
+    def turn_cancelling(self, data: Mapping[str, Any]) -> None:
+        self._open("cancelling", "cancelling", name=data["reason"])
+
+    def reflection(self, data: Mapping[str, Any]) -> None:
+        self._beside("reflection", int(data["step"]), data.get("stub") or "")
+
+    def compaction(self, data: Mapping[str, Any]) -> None:
+        self._beside("compaction", 0, data.get("method") or "")
+
+    def _beside(self, kind: BarKind, step: int, detail: str) -> None:
+        bar_id = f"{kind}:{self._count(kind) + 1}"
+        self._open(
+            bar_id,
+            kind,
+            name=kind,
+            from_ms=self._idle,
+            to_ms=self._now,
+            step=step,
+            pool="coordinator",
+            detail=detail,
+        )
+
+    def closing(self, data: Mapping[str, Any]) -> None:
+        self._state, self._ending = "closing", Ending(data["ending"])
+        self._stop_reason = StopReason(data["stop_reason"])
+        for bar in tuple(self._bars.values()):
+            is_answer = bar.kind == "step" and self._ending is Ending.COMPLETED
+            self._close(bar.id, **({"outcome": "answer"} if is_answer else {}))
+        self._open("finalizer", "finalizer", name="until the result is out", pool="finalizer")
+
+    def result(self, data: Mapping[str, Any]) -> None:
+        self._state, self._ending = str(data["ending"]), Ending(data["ending"])
+        self._stop_reason = StopReason(data["stop_reason"])
+        self._close("finalizer", outcome=self._state)
+
+
+_RULES: dict[EventKind, Callable[[_Folding, Mapping[str, Any]], None]] = {
+    EventKind.TURN_QUEUED: _Folding.queued,
+    EventKind.TURN_ACTIVE: _Folding.active,
+    EventKind.TURN_OPENING: _Folding.opening,
+    EventKind.STEP_STARTED: _Folding.step_started,
+    EventKind.STEP_RETRIED: _Folding.step_retried,
+    EventKind.STEP_ENDED: _Folding.step_ended,
+    EventKind.CALL_WAITING: _Folding.call_waiting,
+    EventKind.CALL_PARKED: _Folding.call_parked,
+    EventKind.CALL_DISPATCHED: _Folding.call_dispatched,
+    EventKind.CALL_RUNNING: _Folding.call_running,
+    EventKind.CALL_ENDED: _Folding.call_ended,
+    EventKind.HOLD_PLACED: _Folding.hold_placed,
+    EventKind.HOLD_RELEASED: _Folding.hold_released,
+    EventKind.INPUT_ACCEPTED: _Folding.input_accepted,
+    EventKind.INPUT_CONSUMED: _Folding.input_consumed,
+    EventKind.INPUT_BOUNCED: _Folding.input_bounced,
+    EventKind.TURN_PARKED: _Folding.turn_parked,
+    EventKind.TURN_RESUMED: _Folding.turn_resumed,
+    EventKind.TURN_CANCELLING: _Folding.turn_cancelling,
+    EventKind.REFLECTION: _Folding.reflection,
+    EventKind.COMPACTION: _Folding.compaction,
+    EventKind.TURN_CLOSING: _Folding.closing,
+    EventKind.RESULT: _Folding.result,
+}
+"""The others move no bar."""
