@@ -72,6 +72,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/sessions": (Asked(is_list=True), Asked("?prefix={session_id}"), Asked("?before={turn_id}")),
     "GET /v1/turns/{turn_id}": IT,
     "GET /v1/turns/{turn_id}/explain": IT,
+    "GET /v1/turns/{turn_id}/timeline": IT,
     "GET /v1/turns/{turn_id}/result": IT,
     "GET /v1/turns/{turn_id}/transcript": IT,
     "GET /v1/turns/{turn_id}/calls": (*IT, Asked("?after={turn_id}-c1-0")),
