@@ -78,11 +78,12 @@ class Asker:
                 )
 
 
-def gateway(request: Request) -> Gateway:
+# What is plain would be run by FastAPI in a thread of its own, each time: that is dearer than all they do.
+async def gateway(request: Request) -> Gateway:
     return cast("Gateway", request.app.state.gateway)
 
 
-def asker(request: Request) -> Asker:
+async def asker(request: Request) -> Asker:
     """Who asks. Raises Refused where the caller may not do what the route does."""
     caller = cast("Caller", request.state.caller)
     route = f"{request.method} {request.scope['route'].path_format}"

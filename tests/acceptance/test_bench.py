@@ -147,7 +147,10 @@ def test_streams_are_followed_beside_a_live_turn(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_a_gateway_is_asked_and_its_streams_are_held(tmp_path: Path) -> None:
-    figures = printed(tmp_path, "ops.bench.http", "--streams", "3", "--asked", "8", "--watched", "0.5")
+    small = ("--streams", "3", "--asked", "8", "--turns", "2", "--watched", "0.5")
+    figures = printed(tmp_path, "ops.bench.gateway", *small)
     assert (figures["first_byte"]["streams"], figures["streams"]["streams"]) == (3, 3)
-    assert figures["looks"]["requests"] == figures["submits"]["requests"] == 8
-    assert figures["submits"]["cpu_ms_each"] > 0
+    for asked in figures["requests"].values():
+        assert {found["requests"] for found in asked.values()} == {8}
+    assert figures["requests"]["submit"]["gateway"]["cpu_ms_each"] > 0
+    assert figures["live_beside_streams"]["events"] > 10
