@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from brainq.client.checks import MAX_LISTED
 from brainq.contracts.approval import Approval
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.outside_token import ref_of_token
@@ -21,6 +20,7 @@ from brainq.http.bodies import (
     TakenAnswer,
 )
 from brainq.http.gateway import CALL_ID, ID, Asker, By, Here
+from brainq.http.paging import LISTED, Limit
 from brainq.http.problems import documented
 from brainq.http.who import LOCAL
 
@@ -43,7 +43,7 @@ async def approvals(
     by: By,
     session: Annotated[str | None, Query(pattern=ID)] = None,
     state: Annotated[str, Query(pattern="^(pending|approved|denied|expired|void|all)$")] = "pending",
-    limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 50,
+    limit: Limit = LISTED,
 ) -> Approvals:
     """Calls that people are, or were, asked to approve, the newest first."""
     if session is not None:

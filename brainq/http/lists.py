@@ -7,16 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 
-from brainq.client.checks import MAX_LISTED
 from brainq.contracts.ids import MAX_ID_LENGTH
 from brainq.contracts.listing import STATES
 from brainq.contracts.status import Ending, StopReason
 from brainq.http.bodies import SessionPage, TurnPage
 from brainq.http.gateway import ID, TURN_ID, By, Here
+from brainq.http.paging import LISTED, Limit
 
 router = APIRouter(prefix="/v1", tags=["lists"])
 
-Limit = Annotated[int, Query(ge=1, le=MAX_LISTED)]
 Before = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of the page at hand.")]
 
 
@@ -41,7 +40,7 @@ async def turns(
         str,
         Query(max_length=MAX_ID_LENGTH, description="In the turn's id or its session's, or the request key."),
     ] = "",
-    limit: Limit = 50,
+    limit: Limit = LISTED,
     before: Before = None,
 ) -> TurnPage:
     """Turns of the caller's own, the newest first."""
@@ -67,7 +66,7 @@ async def sessions(
     here: Here,
     by: By,
     prefix: Annotated[str | None, Query(pattern=ID, description="Only those whose id begins so.")] = None,
-    limit: Limit = 50,
+    limit: Limit = LISTED,
     before: Before = None,
 ) -> SessionPage:
     """Sessions of the caller's own that have a turn, the one with the newest turn first."""

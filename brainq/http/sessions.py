@@ -9,7 +9,6 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from brainq.access import Verb
 from brainq.client.async_session import AsyncSession
-from brainq.client.checks import MAX_LISTED
 from brainq.contracts.mailbox import Receipt
 from brainq.errors import TurnNotFound
 from brainq.http.bodies import (
@@ -26,6 +25,7 @@ from brainq.http.bodies import (
     Waiting,
 )
 from brainq.http.gateway import ID, TURN_ID, By, Here
+from brainq.http.paging import LISTED, Limit
 from brainq.http.problems import documented
 from brainq.http.request_keys import Key, submitting
 
@@ -60,7 +60,7 @@ async def look(own: Own) -> SessionSeen:
 @router.get("/history")
 async def history(
     own: Own,
-    limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 50,
+    limit: Limit = LISTED,
     before: Annotated[
         str | None, Query(pattern=TURN_ID, description="The first turn of the page at hand.")
     ] = None,

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
-from brainq.client.checks import MAX_LISTED
 from brainq.client.options import SubmitOptions
 from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.turn import TurnResult
@@ -16,6 +15,7 @@ from brainq.errors import TurnRejected, Unreachable
 from brainq.http.bodies import Calls, Explained, SubmitBody, Submitted, Transcript, TurnSeen
 from brainq.http.event_stream import begin, stream
 from brainq.http.gateway import CALL_ID, Asker, By, Gateway, Here, Turn
+from brainq.http.paging import PAGE, Limit
 from brainq.http.problems import Refused, documented
 from brainq.http.request_keys import Key, submitting
 from brainq.http.waiting import known_result, result_within, wished
@@ -23,7 +23,6 @@ from brainq.http.waiting import known_result, result_within, wished
 router = APIRouter(tags=["turns"])
 
 MOST = 2**53 - 1
-Limit = Annotated[int, Query(ge=1, le=MAX_LISTED)]
 Prefer = Annotated[
     str,
     Header(description="`wait=n`: answer with the result, if it is out within n seconds."),
@@ -135,7 +134,7 @@ async def timeline(handle: Turn) -> TurnTimeline:
 @router.get("/v1/turns/{turn_id}/transcript", responses=documented(410))
 async def transcript(
     handle: Turn,
-    limit: Limit = MAX_LISTED,
+    limit: Limit = PAGE,
     after: Annotated[int, Query(ge=0, le=MOST, description="Leave out so many messages.")] = 0,
 ) -> Transcript:
     """The turn's messages: the user's, the model's with the calls it made, and the results of those."""
@@ -146,7 +145,7 @@ async def transcript(
 @router.get("/v1/turns/{turn_id}/calls")
 async def calls(
     handle: Turn,
-    limit: Limit = MAX_LISTED,
+    limit: Limit = PAGE,
     after: Annotated[
         str | None, Query(pattern=CALL_ID, description="The last call of the page at hand.")
     ] = None,

@@ -60,6 +60,19 @@ def test_the_document_has_every_route_with_its_problems_and_who_may(gateway: Gat
             }, (route, status)
 
 
+def test_a_page_has_a_bound_that_suits_an_answer(gateway: GatewayThread) -> None:
+    paths = gateway.http.get("/v1/openapi.json").json()["paths"]
+    limits = {
+        path: parameter["schema"]
+        for path, methods in paths.items()
+        for parameter in methods.get("get", {}).get("parameters", ())
+        if parameter["name"] == "limit"
+    }
+    assert {path for path in paths if path.endswith(("/transcript", "/calls", "/history"))} <= set(limits)
+    for path, schema in limits.items():
+        assert (schema["default"] <= 200, schema["maximum"]) == (True, 1_000), path
+
+
 @contextmanager
 def pumping(pump: Pump) -> Generator[None]:
     """The pools, as one thread, beside what is asked."""
