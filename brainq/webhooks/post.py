@@ -10,31 +10,34 @@ from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
+from brainq.webhooks.connecting import connected
+
 CONNECT_S = 5.0
 ANSWER_S = 10.0
 MOST_ERROR_CHARS = 300
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], answer_s: float = ANSWER_S) -> str:
-    """Send it; "" when it was taken (a status from 200 to 299), else why not.
+    """Send it; "" when it was taken (a status from 200 to 299), else why not. The connection has CONNECT_S in all.
 
     answer_s   from the connection on until the answer's head is there, also where that comes a byte at a time
     """
     parts = urlsplit(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     host = parts.hostname or ""
+    trust = _trust() if parts.scheme == "https" else None
     connection = (
-        HTTPSConnection(host, parts.port, timeout=CONNECT_S, context=_trust())
-        if parts.scheme == "https"
-        else HTTPConnection(host, parts.port, timeout=CONNECT_S)
+        HTTPConnection(host, parts.port)
+        if trust is None
+        else HTTPSConnection(host, parts.port, context=trust)
     )
     over = threading.Event()
     timer = threading.Timer(answer_s, lambda: (over.set(), _cut(connection)))
     timer.daemon = True
-    connected = False
+    is_connected = False
     try:
-        connection.connect()
-        connected = True
+        connection.sock = connected(host, connection.port, trust, CONNECT_S)
+        is_connected = True
         connection.sock.settimeout(answer_s)
         timer.start()
         connection.request("POST", path, body, dict(headers))
@@ -42,7 +45,9 @@ def post(url: str, body: bytes, headers: Mapping[str, str], answer_s: float = AN
     except (OSError, HTTPException, ValueError) as failure:
         if over.is_set() or isinstance(failure, TimeoutError):
             return (
-                f"no answer within {answer_s:g} s" if connected else f"no connection within {CONNECT_S:g} s"
+                f"no answer within {answer_s:g} s"
+                if is_connected
+                else f"no connection within {CONNECT_S:g} s"
             )
         return f"{type(failure).__name__}: {failure}"[:MOST_ERROR_CHARS]
     finally:
