@@ -16,6 +16,8 @@ from starlette.exceptions import HTTPException
 from brainq import __version__
 from brainq.errors import BrainqError, InvalidInput, SetupError
 from brainq.http import approvals, health, lists, sessions, turn_people, turns
+from brainq.http.ag_ui import routes as ag_ui
+from brainq.http.ai_sdk import routes as ai_sdk
 from brainq.http.body_limit import BodyLimit
 from brainq.http.door import Answered, Door
 from brainq.http.gateway import Gateway, asker
@@ -24,7 +26,15 @@ from brainq.http.page import routes as page
 from brainq.http.problems import Refused, answer_of, documented
 from brainq.http_settings import listed
 
-ROUTERS = (turns.router, turn_people.router, approvals.router, sessions.router, lists.router)
+ROUTERS = (
+    turns.router,
+    turn_people.router,
+    approvals.router,
+    sessions.router,
+    lists.router,
+    ai_sdk.router,
+    ag_ui.router,
+)
 COMMON = documented(400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
 
 

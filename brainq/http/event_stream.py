@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,6 +22,9 @@ from brainq.http.waiting import until_gone
 from brainq.observe.logs import logger
 
 log = logger("brainq.http")
+
+REST_S = 0.25
+"""How long a stream that may rest waits for another event: what happens at once comes together."""
 
 FIRST_S = 1.0
 """How long the answer waits for the first event, which is there at once but for a turn that is only just accepted."""
@@ -105,12 +108,20 @@ async def as_it_is(event: TurnEvent) -> Written:
     return Written(frame(event), event.is_final)
 
 
+def goes_on() -> bytes:
+    """A stream that never rests: it follows its turn to the end."""
+    return b""
+
+
 class EventStream(Response):
     """`text/event-stream` of what `reading` reads. Leaves its place when it is over, whatever ends it.
 
     is_welcome   whether who asked may still read; asked every `heartbeat_s`
     write        how an event is written
     opening      what is sent before the first event
+    farewell     what is sent before a stream is closed that is not over
+    rest         what ends a stream whose turn waits for its reader to act; empty: it goes on
+    headers      beside those of every stream
     """
 
     media_type = "text/event-stream"
@@ -123,8 +134,11 @@ class EventStream(Response):
         is_welcome: Callable[[], Awaitable[bool]],
         write: Write = as_it_is,
         opening: bytes = b"",
+        farewell: bytes = FAREWELL,
+        rest: Callable[[], bytes] = goes_on,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(headers or {})})
         del self.headers["content-length"]
         self._reading = reading
         self._place = place
@@ -132,6 +146,8 @@ class EventStream(Response):
         self._is_welcome = is_welcome
         self._write = write
         self._opening = opening
+        self._farewell = farewell
+        self._rest = rest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         gone = asyncio.ensure_future(until_gone(receive))
@@ -154,16 +170,17 @@ class EventStream(Response):
             if clock() - asked_at >= self._heartbeat_s:
                 asked_at = clock()
                 if not await self._may_go_on():
-                    await _write(send, FAREWELL)
+                    await _write(send, self._farewell)
                     return
             reading = self._reading.next
             if not reading.done():
                 waited = {reading, gone, stopping}
-                await asyncio.wait(waited, timeout=self._heartbeat_s, return_when=asyncio.FIRST_COMPLETED)
+                quiet_s = REST_S if self._rest() else self._heartbeat_s
+                await asyncio.wait(waited, timeout=quiet_s, return_when=asyncio.FIRST_COMPLETED)
             if gone.done():
                 return
             if stopping.done():
-                await _write(send, FAREWELL)
+                await _write(send, self._farewell)
                 return
             if reading.done():
                 try:
@@ -171,7 +188,7 @@ class EventStream(Response):
                     written = None if event is None else await self._write(event)
                 except BrainqError as away:
                     log.warning("a stream is cut off", failure=away)
-                    await _write(send, FAREWELL)
+                    await _write(send, self._farewell)
                     return
                 if written is None:
                     return
@@ -179,6 +196,9 @@ class EventStream(Response):
                 if written.is_last:
                     return
                 self._reading.advance()
+            elif rest := self._rest():
+                await _write(send, rest)
+                return
             else:
                 await _write(send, HEARTBEAT)
 
@@ -197,6 +217,9 @@ async def stream(
     begin_reading: Callable[[], Awaitable[Reading | None]],
     write: Write = as_it_is,
     opening: bytes = b"",
+    farewell: bytes = FAREWELL,
+    rest: Callable[[], bytes] = goes_on,
+    headers: Mapping[str, str] | None = None,
 ) -> EventStream | None:
     """What `begin_reading` reads as a stream in a place of the caller's; None where there is nothing to read.
 
@@ -212,7 +235,15 @@ async def stream(
         reading = await begin_reading()
         if reading is not None:
             return EventStream(
-                reading, place, here.settings.http_heartbeat_s, is_welcome, write=write, opening=opening
+                reading,
+                place,
+                here.settings.http_heartbeat_s,
+                is_welcome,
+                write=write,
+                opening=opening,
+                farewell=farewell,
+                rest=rest,
+                headers=headers,
             )
     except BaseException:
         place.leave()

@@ -60,6 +60,10 @@ VERBS: dict[str, Verb] = {
     "POST /v1/sessions/{session_id}/flags": Verb.STEER,
     "DELETE /v1/sessions/{session_id}/flags/{flag_id}": Verb.STEER,
     "POST /v1/sessions/{session_id}/compact": Verb.SUBMIT,
+    "POST /api/chat": Verb.SUBMIT,
+    "GET /api/chat/{session_id}/stream": Verb.READ,
+    "POST /api/chat/{session_id}/stop": Verb.STEER,
+    "POST /agui": Verb.SUBMIT,
 }
 
 A2A_VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}

@@ -63,6 +63,24 @@ def message(**where: str) -> dict[str, Any]:
     return {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "x"}], **where}}
 
 
+def chat(*parts: Any, role: str = "user", needs: Verb | None = None, session: str = "{session_id}") -> Asked:
+    said = {"id": "m1", "role": role, "parts": list(parts) or [{"type": "text", "text": "x"}]}
+    return Asked(body={"id": session, "messages": [said]}, needs=needs)
+
+
+def run(*, needs: Verb | None = None, thread: str = "{session_id}", **more: Any) -> Asked:
+    said = {"id": "m1", "role": "user", "content": "x"}
+    return Asked(body={"threadId": thread, "runId": "r1", "messages": [said], **more}, needs=needs)
+
+
+DECIDED = {
+    "type": "tool-save",
+    "state": "approval-responded",
+    "approval": {"id": "{approval_id}", "approved": True},
+}
+GIVEN = {"type": "tool-ring", "state": "output-available", "toolCallId": "{turn_id}-c1-0", "output": 1}
+RESUMED = [{"interruptId": "{approval_id}", "status": "resolved", "payload": {"approved": True}}]
+
 TABLE: Mapping[str, tuple[Asked, ...]] = {
     "POST /v1/turns": (
         Asked(body={"session_id": "{session_id}", "user_message": "x"}),
@@ -106,6 +124,25 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "POST /v1/sessions/{session_id}/flags": IT,
     "DELETE /v1/sessions/{session_id}/flags/{flag_id}": IT,
     "POST /v1/sessions/{session_id}/compact": IT,
+    "POST /api/chat": (
+        chat(),
+        chat(needs=Verb.READ),
+        chat(DECIDED, role="assistant", needs=Verb.DECIDE),
+        chat(DECIDED, role="assistant", session="{own_session}"),
+        chat(GIVEN, role="assistant", needs=Verb.STEER),
+        chat(GIVEN, role="assistant", session="{own_session}"),
+    ),
+    "GET /api/chat/{session_id}/stream": (
+        *IT,
+        Asked("?turn={turn_id}"),
+    ),
+    "POST /api/chat/{session_id}/stop": (*IT, Asked("?turn={turn_id}")),
+    "POST /agui": (
+        run(),
+        run(needs=Verb.READ),
+        run(resume=RESUMED, needs=Verb.DECIDE),
+        run(resume=RESUMED, thread="{own_session}"),
+    ),
     "POST /a2a/{brain}": (
         rpc("GetTask", {"id": "{turn_id}", "historyLength": 5}),
         rpc("SubscribeToTask", {"id": "{turn_id}"}),

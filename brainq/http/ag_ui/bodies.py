@@ -1,0 +1,175 @@
+"""What a run of AG-UI brings along, and what it means: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, cast
+
+from ag_ui.core import (
+    AssistantMessage,
+    DeveloperMessage,
+    Message,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+
+from brainq.client.options import SubmitOptions
+from brainq.contracts.client_tool import MAX_CLIENT_TOOLS, MAX_DESCRIPTION_CHARS
+from brainq.contracts.ids import split_call_id
+from brainq.contracts.turn import MAX_EXTRA_CHARS
+from brainq.errors import InvalidInput
+from brainq.http.chat_turns import Answer, Decision, Given, Question
+from brainq.http.gateway import ID
+
+MAX_MESSAGES = 10_000
+MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
+
+
+class Shown(BaseModel):
+    """A part of the body. What is not named is not looked at."""
+
+    model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, validate_by_name=False)
+
+
+class Resume(Shown):
+    """An answer to one interrupt. A tool call's `payload` has `approved`, and may have `editedArgs` and `reason`."""
+
+    interrupt_id: str = Field(max_length=200)
+    status: Literal["resolved", "cancelled"]
+    payload: JsonValue = None
+
+
+class Tool(Shown):
+    """A tool that the application runs itself."""
+
+    name: str = Field(max_length=64)
+    description: str = Field(default="", max_length=MAX_DESCRIPTION_CHARS)
+    parameters: dict[str, JsonValue] | None = None
+
+
+class Context(Shown):
+    """Something that the model is to know in this run."""
+
+    description: str = Field(max_length=MAX_DESCRIPTION_CHARS)
+    value: str = Field(max_length=MAX_EXTRA_CHARS)
+
+
+class RunBody(Shown):
+    """`RunAgentInput` of AG-UI 1.0: the thread is the session."""
+
+    thread_id: str = Field(pattern=ID)
+    run_id: str = Field(min_length=1, max_length=200)
+    messages: list[dict[str, JsonValue]] = Field(max_length=MAX_MESSAGES)
+    tools: list[Tool] | None = Field(default=None, max_length=MAX_CLIENT_TOOLS)
+    context: list[Context] | None = Field(default=None, max_length=100)
+    state: JsonValue = None
+    forwarded_props: JsonValue = None
+    resume: list[Resume] | None = None
+
+
+def messages_of(body: RunBody) -> list[Message]:
+    """Raises InvalidInput for one that the protocol does not know."""
+    try:
+        return MESSAGES.validate_python(body.messages)
+    except ValidationError as wrong:
+        first = wrong.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidInput(f"messages.{where}", first["msg"]) from None
+
+
+def question_of(messages: Sequence[Message]) -> Question:
+    """The user's last message. Raises InvalidInput where there is none, or it is not of text alone."""
+    for message in reversed(messages):
+        if isinstance(message, UserMessage):
+            return Question(_text_of(message), message.id)
+    raise InvalidInput("messages", "none of them is the user's; send what he said last")
+
+
+def history_of(messages: Sequence[Message], question: Question) -> list[dict[str, Any]]:
+    """What was said before the question, as text: a session that is new begins with it."""
+    said: list[dict[str, Any]] = []
+    for message in messages:
+        if message.id == question.key:
+            break
+        if isinstance(message, UserMessage | AssistantMessage) and isinstance(message.content, str):
+            said.append({"role": message.role, "content": message.content})
+    return [message for message in said if message["content"].strip()]
+
+
+def options_of(body: RunBody, messages: Sequence[Message], *, configures: bool) -> SubmitOptions:
+    """The application's tools; what callbacks get; and, of a caller that `configures`, what the model is told beside
+    the brain's prompt: applications send it with every run, so of any other it is left out."""
+    told = [message.content for message in messages if isinstance(message, SystemMessage | DeveloperMessage)]
+    told += [f"{context.description}: {context.value}" for context in body.context or ()]
+    metadata = {"state": body.state, "forwarded_props": body.forwarded_props}
+    return {
+        "client_tools": [tool.model_dump(exclude_none=True) for tool in body.tools or ()],
+        "skill_context": "\n\n".join(told) or None if configures else None,
+        "metadata": {name: value for name, value in metadata.items() if value} or None,
+    }
+
+
+def answers_of(body: RunBody, messages: Sequence[Message]) -> list[Answer]:
+    """What was decided about interrupts, and the results of the application's own tools that came last.
+
+    Raises InvalidInput for an answer that decides nothing.
+    """
+    answers: list[Answer] = [_decision(entry) for entry in body.resume or ()]
+    for message in reversed(messages):
+        if not isinstance(message, ToolMessage) or message.id == f"{message.tool_call_id}-result":
+            break
+        split_call_id(message.tool_call_id)
+        answers.append(Given(message.tool_call_id, _result_of(message), message.error or ""))
+    return answers
+
+
+def before_the_turn(messages: Iterable[Message], turn_id: str) -> list[Message]:
+    """The conversation without what the turn told of itself."""
+    return [message for message in messages if not is_of(message, turn_id)]
+
+
+def is_of(message: Message, turn_id: str) -> bool:
+    call_id: str = getattr(message, "tool_call_id", "")
+    return message.id.startswith(f"{turn_id}-") or call_id.startswith(f"{turn_id}-")
+
+
+def answered_in(messages: Iterable[Message]) -> list[str]:
+    """The calls whose results the client has."""
+    return [message.tool_call_id for message in messages if message.role == "tool"]
+
+
+def _text_of(message: UserMessage) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    texts = [part.text for part in message.content if part.type == "text"]
+    if len(texts) < len(message.content):
+        raise InvalidInput("messages", "the user's last one has more than text, and a turn takes text alone")
+    return "\n".join(texts)
+
+
+def _result_of(message: ToolMessage) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(part.text for part in message.content if part.type == "text")
+
+
+def _decision(entry: Resume) -> Decision:
+    split_call_id(entry.interrupt_id)
+    if entry.status == "cancelled":
+        return Decision(entry.interrupt_id, False, "it was cancelled")
+    payload = entry.payload
+    match payload:
+        case {"approved": bool(approved)}:
+            edited: Any = cast("dict[str, Any]", payload).get("editedArgs")
+            reason: Any = cast("dict[str, Any]", payload).get("reason")
+        case _:
+            raise InvalidInput("resume.payload", 'send {"approved": true}, or false')
+    if edited is not None and not isinstance(edited, dict):
+        raise InvalidInput(
+            "resume.payload.editedArgs", "it is no object; send all arguments, or leave it out"
+        )
+    said = reason if isinstance(reason, str) else ""
+    return Decision(entry.interrupt_id, approved, said, cast("dict[str, Any] | None", edited))

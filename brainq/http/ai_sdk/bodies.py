@@ -1,0 +1,118 @@
+"""What `useChat` sends, as far as it matters here, and what it means: pure."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic.alias_generators import to_camel
+
+from brainq.contracts.client_tool import MAX_CLIENT_TOOLS
+from brainq.contracts.ids import split_call_id
+from brainq.errors import InvalidInput
+from brainq.http.bodies import ClientToolBody
+from brainq.http.chat_turns import Answer, Decision, Given, Question
+from brainq.http.gateway import ID
+
+MAX_MESSAGES = 10_000
+
+
+class Shown(BaseModel):
+    """A part of the body. What is not named is the client's own affair, and is not looked at."""
+
+    model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, validate_by_name=False)
+
+
+class PartApproval(Shown):
+    """How a call stands with the person at the page."""
+
+    id: str = Field(max_length=200)
+    approved: bool | None = None
+    reason: str | None = None
+
+
+class MessagePart(Shown):
+    """A part of a message: its text, or a tool's call by its state."""
+
+    type: str
+    text: str | None = None
+    state: str | None = None
+    approval: PartApproval | None = None
+    tool_call_id: str | None = Field(default=None, max_length=200)
+    provider_executed: bool | None = None
+    output: JsonValue = None
+    error_text: str | None = None
+
+
+class UiMessage(Shown):
+    """A message as the client holds it."""
+
+    id: str = Field(max_length=500)
+    role: Literal["system", "user", "assistant"]
+    parts: list[MessagePart]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(part.text for part in self.parts if part.type == "text" and part.text)
+
+
+class ChatBody(Shown):
+    """`id` is the chat's, and the session's; the last message is what is new.
+
+    tools   tools that the page runs itself, in `onToolCall`
+    """
+
+    id: str = Field(pattern=ID)
+    messages: list[UiMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
+    trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
+    message_id: str | None = Field(default=None, max_length=500)
+    tools: list[ClientToolBody] = Field(default=[], max_length=MAX_CLIENT_TOOLS)
+
+
+def question_of(body: ChatBody, newest_turn: str | None) -> Question | None:
+    """The message that wants an answer; None: the last one is the assistant's. Asked for another answer, the message
+    is another question to each newest turn of its session."""
+    last = body.messages[-1]
+    if last.role != "user":
+        return None
+    if any(part.type == "file" for part in last.parts):
+        raise InvalidInput("messages", "the last one has a file, and a turn takes text; say where to find it")
+    again = f" again {body.message_id or newest_turn}" if body.trigger == "regenerate-message" else ""
+    return Question(last.text, f"{last.id}{again}")
+
+
+def history_of(body: ChatBody) -> list[dict[str, Any]]:
+    """What was said before the last message, as text: a session that is new begins with it."""
+    return [
+        {"role": message.role, "content": message.text}
+        for message in body.messages[:-1]
+        if message.role != "system" and message.text.strip()
+    ]
+
+
+def answers_of(message: UiMessage) -> list[Answer]:
+    """What the page did about the calls of the message's last step."""
+    steps = [at for at, part in enumerate(message.parts) if part.type == "step-start"]
+    answers = (_answer(part) for part in message.parts[steps[-1] if steps else 0 :])
+    return [answer for answer in answers if answer is not None]
+
+
+def _answer(part: MessagePart) -> Answer | None:
+    if part.state == "approval-responded" and part.approval is not None:
+        approval = part.approval
+        split_call_id(approval.id)
+        return Decision(approval.id, bool(approval.approved), approval.reason or "")
+    if part.tool_call_id is None or part.provider_executed:
+        return None
+    match part.state:
+        case "output-available":
+            return Given(_call_id(part.tool_call_id), part.output)
+        case "output-error":
+            return Given(_call_id(part.tool_call_id), error=part.error_text or "the page's tool failed")
+        case _:
+            return None
+
+
+def _call_id(given: str) -> str:
+    split_call_id(given)
+    return given

@@ -1,0 +1,46 @@
+"""What belongs to a turn's events and is not in them: arguments, results, the turn's own result."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.history import TurnCall
+from brainq.contracts.ids import full_call_id
+from brainq.http.chat_events import More
+
+NOTHING = More()
+
+
+class CallDetails:
+    """Looks details of one turn up. A call that has ended is looked up once."""
+
+    def __init__(self, handle: AsyncTurnHandle) -> None:
+        self._handle = handle
+        self._ended: dict[str, TurnCall] = {}
+
+    async def of(self, event: TurnEvent) -> More:
+        """Raises as the handle's verbs do."""
+        data = cast("dict[str, Any]", event.data)
+        match event.kind:
+            case EventKind.STEP_ENDED if data["calls"]:
+                return More(calls=await self._calls([asked["call"] for asked in data["plan"]]))
+            case EventKind.CALL_ENDED:
+                return More(calls=await self._calls([data["call"]]))
+            case EventKind.APPROVAL_DECIDED if data.get("edited"):
+                call_id = full_call_id(self._handle.turn_id, data["call"])
+                edited = [found for found in await self._handle.approvals() if found.id == call_id]
+                return More(arguments=edited[0].arguments if edited else None)
+            case EventKind.RESULT:
+                return More(result=await self._handle.result(timeout_s=0))
+            case _:
+                return NOTHING
+
+    async def _calls(self, wanted: list[str]) -> tuple[TurnCall, ...]:
+        ids = [full_call_id(self._handle.turn_id, call) for call in wanted]
+        if all(full in self._ended for full in ids):
+            return tuple(self._ended[full] for full in ids)
+        found = {call.id: call for call in await self._handle.calls()}
+        self._ended.update((full, call) for full, call in found.items() if call.status.is_settled)
+        return tuple(found[full] for full in ids if full in found)

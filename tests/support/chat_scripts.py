@@ -1,0 +1,189 @@
+"""Turns made up at random, as their events and what belongs to each: for tests of whatever folds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from brainq.contracts.effect import Effect
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.history import TurnCall
+from brainq.contracts.status import Ending, StopReason, TraceStatus
+from brainq.contracts.turn import TurnResult
+from brainq.contracts.usage import Spend
+from brainq.http.chat_events import More
+
+TURN = "01k7x2turn"
+TEXTS = st.text('ab \n😀é\u200d👩"\\', min_size=1, max_size=5)
+
+
+@dataclass
+class Script:
+    """`texts`: what the last attempt of each step said, in order."""
+
+    events: list[TurnEvent] = field(default_factory=list[TurnEvent])
+    more: list[More] = field(default_factory=list[More])
+    texts: list[str] = field(default_factory=list[str])
+    result: TurnResult | None = None
+
+    def add(self, kind: EventKind, more: More | None = None, /, **data: Any) -> None:
+        seq = len(self.events) + 1
+        self.events.append(TurnEvent(seq=seq, kind=kind, at_ms=1_700_000_000_000 + seq, data=data))
+        self.more.append(more or More())
+
+    @property
+    def whole(self) -> list[tuple[TurnEvent, More]]:
+        return list(zip(self.events, self.more, strict=True))
+
+
+@st.composite
+def scripts(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Script:
+    """A turn of one to three steps, as brainq tells it."""
+    script = Script()
+    if draw(st.booleans()):
+        script.add(EventKind.TURN_QUEUED, ahead=1)
+    script.add(EventKind.TURN_ACTIVE, deadline_in_ms=1000)
+    steps = draw(st.integers(1, 3))
+    ending = draw(st.sampled_from(Ending))
+    last = ""
+    for step in range(1, steps + 1):
+        last = _attempts(draw, script, step)
+        if step < steps or draw(st.booleans()):
+            _reply(draw, script, step)
+            last = ""
+        _between(draw, script)
+    rest = draw(st.sampled_from(["", "\n\nSources"]))
+    answers = {
+        Ending.COMPLETED: last + rest if last else "The limit was reached.",
+        Ending.TIMED_OUT: "It took too long.",
+    }
+    text = answers.get(ending, "")
+    script.result = TurnResult(
+        turn_id=TURN,
+        session_id="s1",
+        text=text,
+        ending=ending,
+        stop_reason=StopReason.ANSWERED if ending is Ending.COMPLETED else StopReason.CANCELLED,
+        spends=(Spend(step=1, model="m", input_tokens=3, output_tokens=4),),
+        error="no" if ending is Ending.FAILED else None,
+    )
+    if last and text == last + rest:
+        script.texts[-1] = text
+    elif text:
+        script.texts.append(text)
+    script.add(EventKind.TURN_CLOSING, ending=ending.value, stop_reason="answered")
+    script.add(
+        EventKind.RESULT, More(result=script.result), ending=ending.value, stop_reason="", elapsed_ms=1
+    )
+    return script
+
+
+def _attempts(draw: Any, script: Script, step: int) -> str:
+    text = ""
+    attempts = draw(st.integers(1, 3))
+    for attempt in range(1, attempts + 1):
+        script.add(EventKind.STEP_STARTED, step=step, attempt=attempt)
+        pieces = draw(st.lists(TEXTS, max_size=3))
+        text = "".join(pieces)
+        for piece in pieces:
+            script.add(EventKind.TEXT_DELTA, step=step, attempt=attempt, text=piece)
+            if draw(st.integers(0, 5)) == 0:
+                script.add(EventKind.INPUT_ACCEPTED, input=f"m{step}")
+        if attempt < attempts and draw(st.booleans()):
+            script.add(EventKind.STEP_RETRIED, step=step, attempt=attempt, kind="stream", wait_ms=1)
+    if text:
+        script.texts.append(text)
+    return text
+
+
+def _reply(draw: Any, script: Script, step: int) -> None:
+    """Calls one after another: each runs, or asks first, or is the client's own."""
+    kinds = draw(st.lists(st.sampled_from(["runs", "asks", "hands", "fails"]), max_size=3))
+    calls = [_call(step, index, kind) for index, kind in enumerate(kinds)]
+    for call, kind in zip(calls, kinds, strict=True):
+        if kind == "asks":
+            script.add(
+                EventKind.APPROVAL_REQUESTED,
+                call=call.call_id,
+                tool=call.tool,
+                effect="local_write",
+                reason="asks",
+                expires_in_ms=60_000,
+            )
+    plan = [{"call": call.call_id, "tool": call.tool, "effect": "network"} for call in calls]
+    script.add(EventKind.STEP_ENDED, More(calls=tuple(calls)), step=step, calls=len(calls), plan=plan)
+    for call, kind in zip(calls, kinds, strict=True):
+        _run(draw, script, call, kind)
+
+
+def _run(draw: Any, script: Script, call: TurnCall, kind: str) -> None:
+    status, detail = TraceStatus.COMPLETED, ""
+    if kind in ("asks", "hands"):
+        told = {"tool": call.tool, "arguments": "{}"} if kind == "hands" else {}
+        why = "client" if kind == "hands" else "approval"
+        script.add(EventKind.CALL_PARKED, call=call.call_id, why=why, **told)
+        script.add(EventKind.TURN_PARKED, awaits="people")
+    if kind == "asks":
+        decision = draw(st.sampled_from(["approved", "denied", "expired"]))
+        edited = {"name": "other"} if decision == "approved" and draw(st.booleans()) else None
+        script.add(
+            EventKind.APPROVAL_DECIDED,
+            More(arguments=edited),
+            call=call.call_id,
+            decision=decision,
+            edited=bool(edited),
+        )
+        if decision != "approved":
+            status, detail = TraceStatus.DENIED, "approval"
+    if kind == "fails":
+        status = TraceStatus.FAILED
+    if kind in ("asks", "hands"):
+        script.add(EventKind.TURN_RESUMED, parked_ms=1)
+    script.add(EventKind.CALL_RUNNING, call=call.call_id, tool=call.tool, attempt=1)
+    ended = call.model_copy(
+        update={
+            "status": status,
+            "detail": detail,
+            "result": f"result of {call.call_id}",
+            "is_error": status is not TraceStatus.COMPLETED,
+        }
+    )
+    script.add(
+        EventKind.CALL_ENDED,
+        More(calls=(ended,)),
+        call=call.call_id,
+        tool=call.tool,
+        status=status.value,
+        latency_ms=1,
+        detail=detail,
+    )
+
+
+def _call(step: int, index: int, kind: str) -> TurnCall:
+    return TurnCall(
+        id=f"{TURN}-c{step}-{index}",
+        session_id="s1",
+        turn_id=TURN,
+        call_id=f"c{step}-{index}",
+        tool="save",
+        effect=Effect.NETWORK,
+        status=TraceStatus.PLANNED,
+        step=step,
+        wave=1,
+        arguments="{broken" if kind == "fails" else {"name": "😀"},
+    )
+
+
+def _between(draw: Any, script: Script) -> None:
+    match draw(st.integers(0, 6)):
+        case 0:
+            script.add(EventKind.HOLD_PLACED, hold="h1", reason="let me look", kind="hold")
+        case 1:
+            script.add(EventKind.TURN_DIFF, diff="--- a")
+        case 2:
+            script.add(EventKind.TURN_CANCELLING, reason="enough")
+        case _:
+            pass
