@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from brainq.by_brain import ByBrain
 from brainq.contracts.brought import check_history
 from brainq.contracts.client_tool import check_client_tools
 from brainq.contracts.hold import readiness_id
@@ -78,7 +79,8 @@ def read_foreign(args: tuple[Any, ...], fields: dict[str, Any]) -> TurnRequest:
 class Admission:
     """Accepts requests. Doing it again with the same request is harmless, at any point of it.
 
-    children      how many child turns each turn may start
+    limits        of the brains' turns
+    children      how many child turns each turn of theirs may start; None: none
     wrote         whether a turn has begun to write, as SQL knows it
     brakes        what stands on turns and sessions, as SQL knows it
     inputs        what was sent into turns
@@ -86,20 +88,22 @@ class Admission:
 
     accepted: TurnRows
     turns: Turns
-    limits: Limits
+    limits: ByBrain[Limits]
     _: KW_ONLY
-    children: int = 0
+    children: ByBrain[int] | None = None
     wrote: Callable[[str], bool] | None = None
     brakes: Brakes | None = None
     inputs: InputRows | None = None
 
-    def admit(self, request: TurnRequest) -> Accepted:
+    def admit(self, request: TurnRequest, said: TurnRequest | None = None) -> Accepted:
         """Accept and queue. A request_key seen before gives the first turn of that key.
+
+        said   the request as its producer sent it, where it names its brain only now
 
         Raises SubmitConflict when the key or the turn id was used with other content, SessionBusy when the request says
         `reject` and the session has a live turn.
         """
-        accepted = self.accepted.accept(request)
+        accepted = self.accepted.accept(request, said)
         if accepted.turn_id != request.turn_id or accepted.ended:
             return accepted  # the first one was queued by whoever sent it, or will be by the sweeper
         if accepted.created:
@@ -162,7 +166,8 @@ class Admission:
         self._submit(request.model_copy(update={"on_busy": "enqueue"}), why)
 
     def limits_of(self, request: TurnRequest) -> Limits:
-        return request.limits.over(self.limits)
+        # A turn whose brain is no more is queued again, too, to be ended.
+        return request.limits.over(self.limits.of(request.brain) or Limits())
 
     def _submit(
         self, request: TurnRequest, lost_reason: str, kept: Kept = NOTHING_KEPT
@@ -171,6 +176,6 @@ class Admission:
             request,
             self.limits_of(request),
             lost_reason=lost_reason,
-            children=self.children,
+            children=(None if self.children is None else self.children.of(request.brain)) or 0,
             kept=kept,
         )

@@ -1,4 +1,4 @@
-"""Finds the brain that a process is to run, by its name."""
+"""Finds the brains that a process is to run, by their name."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import os
 import sys
 from typing import Any
 
-from brainq.brain import Brain
-from brainq.errors import BrainNotLoaded
+from brainq.brains import Brains, read_brains
+from brainq.errors import BrainNotLoaded, InvalidInput
 from brainq.observe.place import where_raised
 from brainq.observe.raises import users_traceback
 
 DEFAULT_ATTR = "brain"
 
 
-def load_brain(reference: str) -> Brain:
-    """The brain named `module:attr`; `:attr` defaults to `:brain`.
+def load_brains(reference: str) -> Brains:
+    """The brain named `module:attr`, or all of a list, tuple or mapping of brains; `:attr` defaults to `:brain`.
 
     The working directory is put on the import path, as Celery does. Raises BrainNotLoaded that names BRAINQ_APP
     and what was tried, or the file and line where the module itself failed; that error is its cause.
@@ -44,12 +44,10 @@ def load_brain(reference: str) -> Brain:
         if not hasattr(found, part):
             raise BrainNotLoaded(f"BRAINQ_APP={reference!r}: the module has no {attr!r}; {tried}")
         found = getattr(found, part)
-    if not isinstance(found, Brain):
-        raise BrainNotLoaded(
-            f"BRAINQ_APP={reference!r} is a {type(found).__name__}, not a Brain; {tried}; "
-            "make it with brain = Brain('name', model)"
-        )
-    return found
+    try:
+        return read_brains(found)
+    except InvalidInput as wrong:
+        raise BrainNotLoaded(f"BRAINQ_APP={reference!r}: {wrong.problem}; {tried}") from wrong
 
 
 def _failed(reference: str, error: Exception) -> BrainNotLoaded:

@@ -1,4 +1,4 @@
-"""The main of a tool process: loads the brain, then runs one call after another.
+"""The main of a tool process: loads the brains, then runs one call after another.
 
 It must stay light: it imports neither Celery nor Redis nor SQL. What the brain's own module imports is the
 user's business.
@@ -16,7 +16,8 @@ import threading
 from queue import SimpleQueue
 from typing import Any
 
-from brainq.brain_loading import load_brain
+from brainq.brain_loading import load_brains
+from brainq.brains import Brains
 from brainq.calls.attempt import Attempt
 from brainq.calls.ended import Ended, dump_ended
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame
@@ -27,7 +28,6 @@ from brainq.contracts.turn import Citation
 from brainq.tools.changes import Change
 from brainq.tools.context import RunContext, SideOutputs
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.registry import ToolRegistry
 from brainq.tools.tool import Tool
 
 
@@ -35,18 +35,18 @@ def main(descriptor: int, brain_ref: str) -> None:
     """Serve the socket with this file descriptor until the other side hangs up."""
     sock = socket.socket(fileno=descriptor)
     try:
-        tools = load_brain(brain_ref).tools
+        brains = load_brains(brain_ref)
     except BaseException as error:  # a module may raise anything, SystemExit too, while it is imported
         send_frame(sock, {"error": one_line(error)})
         return
     send_frame(sock, {"ready": os.getpid()})
-    _Server(sock, tools).serve()
+    _Server(sock, brains).serve()
 
 
 class _Server:
-    def __init__(self, sock: socket.socket, tools: ToolRegistry) -> None:
+    def __init__(self, sock: socket.socket, brains: Brains) -> None:
         self._sock = sock
-        self._tools = tools
+        self._brains = brains
         self._requests: SimpleQueue[tuple[dict[str, Any], DeadlineToken]] = SimpleQueue()
         self._readiness: SimpleQueue[bool] = SimpleQueue()
         self._asking = threading.Lock()
@@ -79,7 +79,8 @@ class _Server:
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
     def _run(self, request: dict[str, Any], token: DeadlineToken) -> tuple[Ended, SideOutputs]:
-        tool = self._tools.get(request["tool"])
+        brain = self._brains.of(request["context"]["brain"])
+        tool = None if brain is None else brain.tools.get(request["tool"])
         if tool is None:
             missing = ToolFailure(
                 error=f"SetupError: the brain loaded in the tool process has no tool {request['tool']!r}; "

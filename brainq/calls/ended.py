@@ -39,6 +39,7 @@ def dump_ended(ended: Ended) -> dict[str, Any]:
                 "session_id": ended.session_id,
                 "timeout_s": ended.timeout_s,
                 "options": ended.options,
+                "brain": ended.brain,
             }
         }
     return {"outcome": ended.model_dump(mode="json")}

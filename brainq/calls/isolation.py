@@ -236,6 +236,7 @@ def _request(
             "budget": None if context.budget is None else context.budget.model_dump(mode="json"),
             "cwd": context.cwd,
             "metadata": context.metadata,
+            "brain": context.brain,
             # A child has no way to note the token it would make.
             "outside_token": "" if tool.context_param is None else context.outside_token(),
         },

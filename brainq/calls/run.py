@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
 from brainq.beats import Beats
 from brainq.brain import Brain
+from brainq.by_brain import ByBrain
+from brainq.calls.brain_calls import BrainCalls
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.loop import stop_tool_loop
 from brainq.calls.memory import memory_tool
@@ -23,6 +26,7 @@ from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.outcome import ToolFailure
 from brainq.contracts.outside_token import new_outside_token
 from brainq.observe.logs import logger
+from brainq.observe.missing_brain import MissingBrain
 from brainq.ports.brakes import Brakes
 from brainq.ports.budgets import Budgets
 from brainq.ports.call_rows import CallRows
@@ -34,7 +38,6 @@ from brainq.ports.outside import Outside
 from brainq.ports.stops import Stops
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.opening import MEMORY_TOOL
 from brainq.tools.tool import Tool
 
 log = logger("brainq.calls")
@@ -45,6 +48,7 @@ MOST_LOST = 2  # a call that lost so many workers runs in a process where nothin
 class CallRunner:
     """Runs calls in a worker of the parallel or the serial pool.
 
+    retriever  of the brain's memory
     stops      tells of a cancel at once; without it a call learns of one from its next beat
     holds      lets tools wait until their turn is ready
     outside    keeps tokens of the tools' own making
@@ -56,14 +60,14 @@ class CallRunner:
         self,
         *,
         owner: str,
-        brain: Brain,
+        brains: ByBrain[Brain],
         calls: Calls,
         lanes: Lanes,
         intents: CallRows,
         budgets: Budgets,
         beats: Beats,
         executor: BoundedToolExecutor,
-        retriever: MemoryRetriever | None = None,
+        retriever: Callable[[Brain], MemoryRetriever | None] = lambda brain: None,
         stops: Stops | None = None,
         holds: Holds | None = None,
         outside: Outside | None = None,
@@ -72,17 +76,22 @@ class CallRunner:
     ) -> None:
         self._owner = owner
         self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/advance.py
-        self._brain = brain
         self._calls = calls
         self._lanes = lanes
-        self._starts = Starts(brain, calls, intents, brakes)
-        self._settler = CallSettler(brain, calls, self._starts, Parker(calls, outside, children))
+        parker = Parker(calls, outside, children)
+
+        def work_of(brain: Brain) -> BrainCalls:
+            starts, found = Starts(brain, calls, intents, brakes), retriever(brain)
+            memory = None if found is None else memory_tool(found)
+            return BrainCalls(brain, starts, CallSettler(brain, calls, starts, parker), memory)
+
+        self._brains = brains.each(work_of)
+        self._missing = MissingBrain()
         self._budgets = budgets
         self._beats = beats
         self._executor = executor
         self._stops = stops
         self._holds = holds
-        self._memory = None if retriever is None else memory_tool(retriever)
 
     def close(self) -> None:
         """End what the process keeps for its tools: threads, child processes, the event loop."""
@@ -109,39 +118,40 @@ class CallRunner:
             if isinstance(claim, Dropped):
                 # Another pool serves the call's effect: the doorbell was forged, or put into a wrong queue.
                 tell = log.warning if claim.why == "unserved" else log.debug
+                if claim.why == "no_brain":
+                    self._missing.say("call", turn_id, self._brains.names)
                 tell("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim.why)
                 return f"dropped: {claim.why}"
-            tool = self._tool(claim)
+            work = self._brains.of(claim.brain)
+            assert work is not None  # the claim says no other brain's
+            tool = work.tool(claim)
             if tool is None:
-                return self._not_loaded(claim)
+                return self._not_loaded(claim, work)
             token.end_within(min(claim.cap_ms, claim.remaining_ms) / 1000)
             held.push(self._beats.renew(partial(self._calls.beat, claim), token.cancel))
             # The workers that ran it before are gone, and this call may be what killed them.
-            runs_alone = claim.attempt > MOST_LOST and tool is not self._memory
+            runs_alone = claim.attempt > MOST_LOST and tool is not work.memory
             # What needs Redis comes before the intent: between that and the function nothing may fail.
-            context = self._context(claim, tool, token, runs_alone=runs_alone)
-            call = RunningCall(claim, tool, context, self._settler, self._beats, self._lanes, held, abandon)
-            if not claim.effect.is_read and (word := self._starts.start(claim)) != "started":
+            context = self._context(claim, tool, token, work.brain.name, runs_alone=runs_alone)
+            call = RunningCall(claim, tool, context, work.settler, self._beats, self._lanes, held, abandon)
+            if not claim.effect.is_read and (word := work.starts.start(claim)) != "started":
                 if word == "closed":  # a turn that is being cancelled waits for its calls: this one is over
-                    self._settler.settle(claim, NEVER_STARTED, never_started(claim))
+                    work.settler.settle(claim, NEVER_STARTED, never_started(claim))
                 return "not started"
             return call.run_apart(self._executor) if runs_alone else call.run(self._executor)
 
-    def _tool(self, claim: CallClaim) -> Tool | None:
-        if claim.tool == MEMORY_TOOL and claim.step == 0:
-            return self._memory
-        return self._brain.tools.get(claim.tool)
-
-    def _not_loaded(self, claim: CallClaim) -> str:
+    def _not_loaded(self, claim: CallClaim, work: BrainCalls) -> str:
         outcome = ToolFailure(
             error=f"tool {claim.tool!r} is not loaded by this worker; all workers must load the same brain",
             error_type="ToolNotLoaded",
         )
         report = report_of(claim, outcome)
-        self._settler.settle(claim, outcome, report)
+        work.settler.settle(claim, outcome, report)
         return did_of("not loaded", report)
 
-    def _context(self, claim: CallClaim, tool: Tool, token: DeadlineToken, *, runs_alone: bool) -> RunContext:
+    def _context(
+        self, claim: CallClaim, tool: Tool, token: DeadlineToken, brain: str, *, runs_alone: bool
+    ) -> RunContext:
         session_id, turn_id = claim.session_id, claim.turn_id
         # A child process cannot note a token itself.
         is_apart = tool.context_param and (tool.spec.isolation == "process" or runs_alone)
@@ -156,6 +166,7 @@ class CallRunner:
             budget=self._budgets.snapshot(session_id, turn_id) if tool.context_param else None,
             cwd=claim.cwd,
             metadata=claim.metadata,
+            brain=brain,
             is_ready=partial(self._holds.is_ready, session_id, turn_id) if self._holds is not None else None,
             outside_token=self._calls.give_token(claim, new_token) if is_apart else "",
             give_token=partial(self._calls.give_token, claim),

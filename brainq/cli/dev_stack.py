@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from brainq.brain import Brain
+from brainq.brains import Brains
 from brainq.cli.flower import LOOPBACK, PORT
 from brainq.cli.logs import LogFollower
 from brainq.cli.output import stdout
@@ -49,12 +51,12 @@ def run_dev(
         if port is not None:
             require_free_port(LOOPBACK, port, "Redis", "`brainq dev --port`")
         told = settings.redis_url.get_secret_value() if settings.redis_url else None
-        brain = ready_to_start(settings, redis_url=told, writes=settings.data_dir)
+        brains = ready_to_start(settings, redis_url=told, writes=settings.data_dir)
         # From here on things run that have to be stopped; until here Ctrl+C just ends this process.
         stop = stack.enter_context(StopSignals())
         _run(
             settings,
-            brain,
+            brains,
             console,
             stack,
             stop,
@@ -70,7 +72,7 @@ def run_dev(
 
 def _run(
     settings: Settings,
-    brain: Brain,
+    brains: Brains,
     console: Console,
     stack: ExitStack,
     stop: StopSignals,
@@ -103,7 +105,7 @@ def _run(
     for other in others:
         stack.callback(other.stop)
         other.launch()
-    _print_places(console, settings, brain, url, logs, flower=flower, port=port, http=_http(http, served))
+    _print_places(console, settings, brains, url, logs, flower=flower, port=port, http=_http(http, served))
     follower.skip()
     stack.callback(stop_all, fleet, console, stop, GRACE_S)
     with console.status("starting the workers") if console.is_terminal else nullcontext():
@@ -111,7 +113,7 @@ def _run(
             return
     follower.skip()
     console.print(Text(f"ready in {duration((time.monotonic() - started) * 1000)}", style="bold green"))
-    _print_next(console, settings, brain, reload=reload)
+    _print_next(console, settings, brains, reload=reload)
     reloader = Reloader(fleet, gateways, follower, console)
     with reloader.watching(Path.cwd()) if reload else nullcontext():
         keep_running(fleet, others, follower, console, stop, reloader.look)
@@ -120,7 +122,7 @@ def _run(
 def _print_places(
     console: Console,
     settings: Settings,
-    brain: Brain,
+    brains: Brains,
     url: str,
     logs: Path,
     *,
@@ -129,17 +131,8 @@ def _print_places(
     http: Text,
 ) -> None:
     own = settings.redis_url is None
-    effects: dict[str, int] = {}
-    for spec in brain.tools.specs.values():
-        effects[spec.effect.value] = effects.get(spec.effect.value, 0) + 1
-    tools = Text(", ").join(
-        Text(f"{count} {effect}", EFFECT_STYLES[effect]) for effect, count in effects.items()
-    )
     rows = {
-        "brain": Text(f"{settings.app}, {counted(len(brain.tools.specs), 'tool')}").append_text(
-            Text(": ").append_text(tools) if effects else Text("")
-        ),
-        "model": _model(brain),
+        **_brains(settings.app, brains),
         "redis": Text(without_password(url)).append(
             "  from BRAINQ_REDIS_URL" if not own else "  its own", "dim"
         ),
@@ -151,6 +144,31 @@ def _print_places(
     }
     for name, value in rows.items():
         console.print(Text(f"  {name:<8}", "bold").append_text(value), soft_wrap=True)
+
+
+def _brains(app: str, brains: Brains) -> dict[str, Text]:
+    if len(brains) == 1:
+        brain = brains.default
+        return {"brain": Text(app + ", ").append_text(_tools(brain)), "model": _model(brain)}
+    lines = [
+        Text(brain.name, "bold")
+        .append(", ")
+        .append_text(_tools(brain))
+        .append(", ")
+        .append_text(_model(brain))
+        for brain in brains
+    ]
+    named = Text(f"{app}, {len(brains)}, of which {brains.default.name} has the turns that name none")
+    return {"brains": Text("\n          ").join([named, *lines])}
+
+
+def _tools(brain: Brain) -> Text:
+    effects = Counter(spec.effect.value for spec in brain.tools.specs.values())
+    tools = Text(", ").join(
+        Text(f"{count} {effect}", EFFECT_STYLES[effect]) for effect, count in effects.items()
+    )
+    said = Text(counted(len(brain.tools.specs), "tool"))
+    return said.append(": ").append_text(tools) if effects else said
 
 
 def _http_port(settings: Settings) -> int:
@@ -188,9 +206,11 @@ def _model(brain: Brain) -> Text:
     )
 
 
-def _print_next(console: Console, settings: Settings, brain: Brain, *, reload: bool) -> None:
+def _print_next(console: Console, settings: Settings, brains: Brains, *, reload: bool) -> None:
     app = "" if settings.app == "app:brain" else f" -A {settings.app}"
-    console.print(f'\nIn another terminal, here: brainq{app} submit s1 "{_first_words(brain)}" --follow')
+    console.print(
+        f'\nIn another terminal, here: brainq{app} submit s1 "{_first_words(brains.default)}" --follow'
+    )
     if not reload:
         console.print(
             "The workers keep the code they began with; --reload takes up what you change.", style="dim"

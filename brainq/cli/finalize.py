@@ -43,7 +43,7 @@ def retry(
       brainq finalize retry 01k7x2 judge:relevance     one judgement
       brainq finalize retry 01k7x2 judges              every dead judgement
     """
-    from brainq.brain_loading import load_brain
+    from brainq.brain_loading import load_brains
     from brainq.cli.codes import Exit
     from brainq.cli.output import print_json, say
     from brainq.cli.style import clean
@@ -52,7 +52,7 @@ def retry(
 
     failed = False
     settings = load_settings()
-    with Operator(settings, load_brain(settings.app)) as operator:
+    with Operator(settings, load_brains(settings.app)) as operator:
         row = operator.find(turn)
         wanted = operator.given_up(row.turn_id, step)
         if not wanted and as_json:

@@ -13,6 +13,7 @@ import typer
 
 from brainq.cli import (
     approvals,
+    brains,
     cancel,
     codes,
     db,
@@ -66,6 +67,7 @@ for name, command in {
     "complete": outside.complete,
     "fail": outside.fail,
     "sessions": listing.list_sessions,
+    "brains": brains.brains,
     "session": session.session,
     "history": session_verbs.history,
     "pause": session.pause,
@@ -129,7 +131,7 @@ def root(
       brainq --install-completion
     \b
     Settings come from the environment, and from .env in the working directory:
-      BRAINQ_APP         module:variable of the brain (or -A)
+      BRAINQ_APP         module:variable of the brain, or of several (or -A)
       BRAINQ_REDIS_URL   unset: that of `brainq dev` in BRAINQ_DATA_DIR (.brainq)
       BRAINQ_SQL_URL     unset: SQLite in BRAINQ_DATA_DIR
     """

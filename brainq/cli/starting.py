@@ -1,6 +1,6 @@
-"""Looks before workers start: the brain, its model, Redis, SQL, the disk and ports.
+"""Looks before workers start: the brains, their models, Redis, SQL, the disk and ports.
 
-`python -m brainq.cli.starting` loads the brain only, and says what is wrong with it.
+`python -m brainq.cli.starting` loads the brains only, and says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from brainq.brain import Brain
-from brainq.brain_loading import load_brain
+from brainq.brain_loading import load_brains
+from brainq.brains import Brains
 from brainq.cli.output import say
 from brainq.errors import BrainNotLoaded, SetupError
 from brainq.preflight import require_start
@@ -20,8 +20,8 @@ from brainq.settings import Settings, load_settings
 EXAMPLE = "examples.vault"
 
 
-def ready_to_start(settings: Settings, *, redis_url: str | None, writes: Path | None = None) -> Brain:
-    """The brain, once all is seen to be there; the traceback of one that fails is shown.
+def ready_to_start(settings: Settings, *, redis_url: str | None, writes: Path | None = None) -> Brains:
+    """The brains, once all is seen to be there; the traceback of one that fails is shown.
 
     redis_url   None: a server of its own will be started, or the one that runs on the data directory used
     writes      a directory that files will be written to
@@ -59,7 +59,7 @@ def _is_there(module: str) -> bool:
 
 if __name__ == "__main__":
     try:
-        load_brain(load_settings().app)
+        load_brains(load_settings().app)
     except BrainNotLoaded as failure:
         _show(failure)
         say(f"brainq: {failure}", style="red")

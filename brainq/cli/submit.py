@@ -26,6 +26,9 @@ def submit(
         str | None,
         typer.Option("--request-key", help="Sending a key again is the same turn: nothing runs twice."),
     ] = None,
+    brain: Annotated[
+        str | None, typer.Option("--brain", help="Which of several has it; `brainq brains` lists them.")
+    ] = None,
     model: Annotated[str | None, typer.Option("--model", help="Another model for this turn.")] = None,
     limits: Annotated[
         list[str] | None,
@@ -121,6 +124,7 @@ def submit(
 
     fields = {
         "request_key": request_key,
+        "brain": brain,
         "model": model,
         "provider": provider,
         "system_prompt": None if system_prompt is None else text_of(system_prompt, "--system-prompt"),

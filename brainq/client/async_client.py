@@ -6,7 +6,7 @@ import asyncio
 from types import TracebackType
 from typing import Self, Unpack
 
-from brainq.brain import Brain
+from brainq.brains import GivenBrains
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.async_session import AsyncSession
 from brainq.client.awaited import awaited, looked_up
@@ -26,7 +26,7 @@ class AsyncClient:
 
     It takes what Client takes, and has its verbs, awaited: `submit`, `handle`, `find`, `turns`, `sessions`,
     `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`, `cancel`, `ping`, `close`.
-    `session` asks nothing, and is not awaited.
+    `session` and `brains` ask nothing, and are not awaited.
 
     Turns are followed (`handle.events`, `handle.result`) without threads: one task with one blocking read reads them
     all. The other verbs are one quick round trip to SQL and Redis each, and SQL's drivers block: a verb takes a thread
@@ -34,10 +34,15 @@ class AsyncClient:
     """
 
     def __init__(
-        self, settings: Settings | None = None, brain: Brain | None = None, *, redis_url: str = ""
+        self, settings: Settings | None = None, brain: GivenBrains | None = None, *, redis_url: str = ""
     ) -> None:
         self._sync = Client(settings, brain, redis_url=redis_url)
         self._threads = Threads()
+
+    @property
+    def brains(self) -> tuple[str, ...]:
+        """Their names; the first is the default's."""
+        return self._sync.brains
 
     async def submit(
         self, session_id: str, user_message: str, **options: Unpack[SubmitOptions]

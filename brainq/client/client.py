@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, Literal, Self, cast
 
 from brainq.admission import read_request
-from brainq.brain import Brain
-from brainq.brain_loading import load_brain
+from brainq.brain_loading import load_brains
+from brainq.brains import GivenBrains, read_brains
 from brainq.client import checks
 from brainq.client.finding import find_turn
 from brainq.client.handle import TurnHandle
@@ -38,18 +38,26 @@ _CANCELLED: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "r
 
 @says_what_is_away
 class Client:
-    """Submits turns of one brain. Thread-safe; one a process is enough.
+    """Submits turns. Thread-safe; one a process is enough.
 
     client = Client()                    # settings and brain from BRAINQ_...
     handle = client.submit("session-1", "What is on my list?")
     print(handle.result(timeout_s=60).text)
+
+    `brain` is one, or several in a list, tuple or mapping: a turn names which has it.
     """
 
     def __init__(
-        self, settings: Settings | None = None, brain: Brain | None = None, *, redis_url: str = ""
+        self, settings: Settings | None = None, brain: GivenBrains | None = None, *, redis_url: str = ""
     ) -> None:
         settings = settings or load_settings()
-        self.wiring = Wiring(settings, brain or load_brain(settings.app), redis_url=redis_url)
+        brains = load_brains(settings.app) if brain is None else read_brains(brain)
+        self.wiring = Wiring(settings, brains, redis_url=redis_url)
+
+    @property
+    def brains(self) -> tuple[str, ...]:
+        """Their names; the first is the default's."""
+        return self.wiring.brains.names
 
     def submit(
         self,
@@ -77,6 +85,7 @@ class Client:
         greeting: str | None = None,
         history: Sequence[Message | Mapping[str, Any]] = (),
         client_tools: Sequence[ClientTool | Mapping[str, Any]] = (),
+        brain: str | None = None,
     ) -> TurnHandle:
         """Accept a turn; returns once SQL has it.
 
@@ -101,6 +110,8 @@ class Client:
                       `calls` it made) and tool, up to 1,000; only the first turn of a session takes it
         client_tools  tools that you run yourself, beside the brain's: a call of one waits, and holds no worker, until
                       `handle.give_result(call_id, ...)`
+        brain         the name of the brain that is to have the turn; by default the first. A message that goes into
+                      another turn is that turn's brain's
         The other arguments override the brain for this turn.
 
         Raises InvalidInput naming the field, before anything is stored; SubmitConflict when the
@@ -132,6 +143,7 @@ class Client:
                 "greeting": greeting,
                 "history": history,
                 "client_tools": client_tools,
+                "brain": brain,
             }
         )
         with told_as_ours(request_key=request.key):

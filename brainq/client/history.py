@@ -133,6 +133,7 @@ def _turn(turn: WholeTurn, is_first: bool, seen: tuple[str, str] | None) -> Hist
         is_kept=is_kept,
         accepted_at=row.accepted_at,
         ended_at=row.ended_at,
+        brain=request.brain,
     )
 
 

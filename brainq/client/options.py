@@ -40,6 +40,7 @@ class SubmitOptions(TypedDict, total=False):
     greeting: str | None
     history: Sequence[Message | Mapping[str, Any]]
     client_tools: Sequence[ClientTool | Mapping[str, Any]]
+    brain: str | None
 
 
 class TurnFilters(TypedDict, total=False):

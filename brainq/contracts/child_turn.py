@@ -13,6 +13,7 @@ class ChildTurn:
     session_id   of the child; another one than the parent's. None: a new session, named after the call,
                  with the parent's prefix: `acme:42` has children in `acme:ch-...`
     message      the child's user message
+    brain        the name of the brain that is to have it; None: its parent's
     options      more fields of the TurnRequest: model, system_prompt, limits, metadata, ...
     timeout_s    how long to wait for it at most, its waiting in its session's queue included
     """
@@ -21,3 +22,4 @@ class ChildTurn:
     session_id: str | None = None
     timeout_s: float = 3_600.0
     options: dict[str, Any] = field(default_factory=dict[str, Any])
+    brain: str | None = None

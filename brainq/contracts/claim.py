@@ -36,8 +36,9 @@ class TurnClaim:
     seen: object = field(default=None, compare=False, repr=False)
 
 
-TurnDropped = Dropped[TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits"]]
-"""`suspect`: the turn lost its worker too often to be worked on beside others; `awaits`: its calls."""
+TurnDropped = Dropped[TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain"]]
+"""`suspect`: the turn lost its worker too often to be worked on beside others; `awaits`: its calls; `no_brain`: this
+worker does not have its brain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class CallClaim:
     """The right to run one attempt of a call.
 
     cap_ms         the tool's own limit; remaining_ms: until the turn's deadline, at the claim
+    brain          the one that the turn names; "": the default
     """
 
     session_id: str
@@ -141,6 +143,7 @@ class CallClaim:
     cwd: str | None = None
     metadata: dict[str, Any] | None = None
     edited: bool = False
+    brain: str = ""
 
     @property
     def ref(self) -> CallRef:
@@ -151,9 +154,11 @@ class CallClaim:
         return f"{self.turn_id}:{self.call_id}"
 
 
-CallDropped = Dropped[TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held"]]
-"""`unserved`: another pool serves the call's effect; `closed`: the turn no longer wants it;
-`held`: a hold stands."""
+CallDropped = Dropped[
+    TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "no_brain"]
+]
+"""`unserved`: another pool serves the call's effect; `closed`: the turn no longer wants it; `held`: a hold stands;
+`no_brain`: this worker does not have its turn's brain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +166,7 @@ class StepClaim:
     """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text;
     `sent` says that the result went out before; `lost` counts the workers that took the step before and told no end
     of it. `seen` is what was read of the turn with the claim; `Finals.look` makes the turn of it. `said` likewise, for
-    `Finals.details_of`."""
+    `Finals.details_of`. `brain` is the one that the turn names; "": the default."""
 
     session_id: str
     turn_id: str
@@ -174,6 +179,7 @@ class StepClaim:
     lost: int = 0
     seen: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
     said: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
+    brain: str = ""
 
     @property
     def step_key(self) -> str:
@@ -181,7 +187,7 @@ class StepClaim:
         return f"{self.turn_id}:{self.step}"
 
 
-StepDropped = Dropped[Literal["gone", "stale", "held", "later"]]
+StepDropped = Dropped[Literal["gone", "stale", "held", "later", "no_brain"]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ class HistoryTurn(Wire):
 
     state         as `brainq list` shows it: queued, active, parked, closing, or the ending; `accepted` where only SQL
                   knows the turn yet
+    brain         the one that the turn names; None in a deployment of one
     greeting      what the assistant said before the user did, where this is the session's first turn
     user_message  what the user said
     text          the answer; of a live turn what the model said last
@@ -33,6 +34,7 @@ class HistoryTurn(Wire):
     is_kept: bool = True
     accepted_at: datetime
     ended_at: datetime | None = None
+    brain: str | None = None
 
 
 class TurnCall(Wire):

@@ -30,6 +30,7 @@ class TurnSnapshot(Wire):
 
     awaits      who is to act
     parked_ms   how long it has waited for people and outside results so far
+    brain       the one that the turn names; None in a deployment of one
     text        the turn's answer; while it lives the newest text of its model, as far as readers were told of it
     """
 
@@ -55,3 +56,4 @@ class TurnSnapshot(Wire):
     waiting_behind: int = 0
     created_at_ms: int = 0
     now_ms: int = 0
+    brain: str | None = None

@@ -97,6 +97,7 @@ class TurnRequest(Wire):
     greeting       what the assistant said before the user did; only the first turn of a session takes it
     history        a conversation that was had elsewhere, before the user's message; as the greeting, and in its place
     client_tools   tools that the caller runs itself, beside the brain's
+    brain          the name of the brain that has the turn; None: the only one, or the default
     """
 
     turn_id: str
@@ -123,6 +124,7 @@ class TurnRequest(Wire):
     greeting: str | None = Field(default=None, min_length=1, max_length=MAX_MESSAGE_CHARS)
     history: tuple[Message, ...] = ()
     client_tools: tuple[ClientTool, ...] = ()
+    brain: str | None = None
 
     @field_validator("user_message", mode="before")
     @classmethod
@@ -151,6 +153,11 @@ class TurnRequest(Wire):
     def _request_key(cls, value: str) -> str:
         return check_id("request_key", value) if value else value
 
+    @field_validator("brain")
+    @classmethod
+    def _brain(cls, value: str | None) -> str | None:
+        return value if value is None else check_id("brain", value)
+
     @property
     def key(self) -> str:
         return self.request_key or self.turn_id
@@ -173,10 +180,11 @@ class TurnResult(Wire):
     warnings                 what went wrong on the way without changing the ending
     cost_usd                 None where the price of the model is not known
     spends                   what each model call of the turn used, in order
-    error                    one line, for `failed`
+    error                    one line, for `failed`, and where no worker had the turn's brain in time
     last_agent_message       the last the model said, where that is not `text`: a turn that was cut off
     diff                     one unified diff of all changes the tools reported; None where there were none
     parked_ms                how long the turn waited for people and outside results; no part of its time limit
+    brain                    the one that the turn named; None in a deployment of one
     parsed                   the answer as JSON, where the turn had an `output_schema` and the answer fits it; else
                              None. `parsed_as(Model)` gives it as a pydantic model
     """
@@ -205,6 +213,7 @@ class TurnResult(Wire):
     diff: str | None = None
     parked_ms: int = 0
     parsed: JsonValue = None
+    brain: str | None = None
 
     def parsed_as(self, model: type[M]) -> M:
         """The answer as `model`: usually the class that was given as `output_schema`.

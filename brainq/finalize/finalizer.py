@@ -9,19 +9,19 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from brainq.beats import Beats
+from brainq.by_brain import ByBrain
 from brainq.contracts.claim import Dropped, StepClaim
 from brainq.contracts.did import Did, Failed
 from brainq.contracts.turn import TurnResult
 from brainq.finalize.alone import MOST_LOST, RunAlone, error_type_of
+from brainq.finalize.brain_finals import BrainFinals
 from brainq.finalize.ended import EndedTurns
-from brainq.finalize.order import StepOrder
-from brainq.finalize.parts import FinalParts
 from brainq.finalize.result import result_of
 from brainq.finalize.step import FinalStep, StepContext
 from brainq.observe.logs import logger
+from brainq.observe.missing_brain import MissingBrain
 from brainq.ports.child_turns import ChildTurns
 from brainq.ports.finals import Finals
 from brainq.ports.records import Records
@@ -47,19 +47,19 @@ def retry_after_s(tries: int, chance: float) -> float:
 class TurnFinalizer:
     """Runs finalizer steps. Holds no state of its own: any process may run any step of any turn.
 
-    alone   runs steps that lost their worker again and again, each in a process where nothing else runs
+    missing   sees off turns whose brain nobody has any more; None: as the default brain's
+    alone     runs steps that lost their worker again and again, each in a process where nothing else runs
     """
 
     def __init__(
         self,
         *,
         owner: str,
-        brain: Any,
-        order: StepOrder,
+        brains: ByBrain[BrainFinals],
+        missing: BrainFinals | None = None,
         chain: Finals,
         records: Records,
         beats: Beats,
-        parts: FinalParts | None = None,
         parents: ChildTurns | None = None,
         alone: RunAlone | None = None,
         max_tries: int = MAX_TRIES,
@@ -67,14 +67,14 @@ class TurnFinalizer:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._owner = owner
-        self._brain = brain
-        self._order = order
+        self._brains = brains
+        self._missing = missing or brains.default
+        self._left = MissingBrain()
         self._chain = chain
         self._records = records
         self._beats = beats
         self._max_tries = max_tries
         self._visit_s = visit_s
-        self._parts = parts
         self._parents = parents
         self._alone = alone
         self._chance = chance
@@ -88,6 +88,8 @@ class TurnFinalizer:
         """
         claim = self._read.claim(session_id, turn_id, step_name, self._owner)
         if isinstance(claim, Dropped):
+            if claim.why == "no_brain":
+                self._left.say("step", turn_id, self._brains.names)
             log.debug("doorbell dropped", turn_id=turn_id, step=step_name, why=claim.why)
             return f"dropped: {claim.why}"
         until = time.monotonic() + self._visit_s
@@ -111,7 +113,7 @@ class TurnFinalizer:
 
     def _answer(self, claim: StepClaim, until: float) -> tuple[str, StepClaim | None]:
         """Run a claimed step and settle it: what was done, and the claim of the next where this worker has it."""
-        step = self._order.get(claim.step)
+        step = self._work(claim).order.get(claim.step)
         if step is None:
             log.warning("step is not known here", turn_id=claim.turn_id, step=claim.step)
             return self._go_on(claim, until)
@@ -129,7 +131,7 @@ class TurnFinalizer:
 
     def run_claimed(self, claim: StepClaim) -> None:
         """Run a step that somebody else has claimed, limits, and will settle. Raises what the step raises."""
-        step = self._order.get(claim.step)
+        step = self._work(claim).order.get(claim.step)
         if step is None:
             raise LookupError(f"step {claim.step!r} is not known here")
         step.run(self._context(claim))
@@ -143,14 +145,18 @@ class TurnFinalizer:
         else:
             within(limit_s, f"step {step.name!r}", lambda: step.run(context))
 
+    def _work(self, claim: StepClaim) -> BrainFinals:
+        return self._brains.of(claim.brain) or self._missing
+
     def _context(self, claim: StepClaim, outgoing: list[TurnResult] | None = None) -> StepContext:
+        work = self._work(claim)
         return StepContext(
             claim,
             lambda: self._read.turn(claim),
             self._chain,
             self._records,
-            self._brain,
-            self._parts,
+            work.brain,
+            work.parts,
             self._parents,
             outgoing,
         )
@@ -160,16 +166,21 @@ class TurnFinalizer:
         turn = self._chain.ended(session_id, turn_id)
         if turn is None:
             return "gone"
-        why = turn.failing_error or "no finalizer worker has taken it up"
+        why = turn.failing_error or self._untaken(turn.request.brain)
         result = result_of(turn, warnings=(f"sent before the finalizer was done: {why}",))
         return self._chain.publish(result).lower()
+
+    def _untaken(self, brain: str | None) -> str:
+        said = "no finalizer worker has taken it up"
+        if self._brains.of(brain) is not None:
+            return said
+        return f"{said}; its brain {brain!r} is none of {', '.join(self._brains.names)}"
 
     def _failed(self, claim: StepClaim, failure: Exception, until: float) -> tuple[str, StepClaim | None]:
         error_type = error_type_of(failure)
         dead = claim.tries >= self._max_tries and claim.step not in NEVER_DEAD
         log.error("step failed", failure=failure, turn_id=claim.turn_id, step=claim.step, tries=claim.tries)
-        redact = bool(getattr(self._brain, "redact_logs", False))
-        said = error_type if redact else f"{error_type}: {failure}"[:2000]
+        said = error_type if self._work(claim).redacts else f"{error_type}: {failure}"[:2000]
         try:
             self._records.note_failure(claim, said, dead)
         except Exception as worse:
@@ -198,7 +209,8 @@ class TurnFinalizer:
     def _go_on(
         self, claim: StepClaim, until: float, outgoing: Sequence[TurnResult] = ()
     ) -> tuple[str, StepClaim | None]:
-        next_step = self._order.after(claim.step)
+        order = self._work(claim).order
+        next_step = order.after(claim.step)
         if not next_step:
             for result in outgoing:
                 self._chain.publish(result)
@@ -207,7 +219,7 @@ class TurnFinalizer:
         if outgoing:
             found = self._chain.send(claim, next_step, outgoing[0], stay=stay)
         else:
-            reads_said = getattr(self._order.get(next_step), "reads_said", False)
+            reads_said = getattr(order.get(next_step), "reads_said", False)
             go_on = self._chain.go_on_and_read if reads_said and stay else self._chain.go_on
             found = go_on(claim, next_step, stay=stay)
         return ("next", found) if isinstance(found, StepClaim) else (found.lower(), None)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from brainq.beats import Beats
+from brainq.by_brain import ByBrain
 from brainq.contracts.did import Did, Failed
 from brainq.contracts.judgement import Judge, JudgeCase, Judgement
 from brainq.contracts.recorded import RecordedTurn
+from brainq.finalize.brain_judges import BrainJudges
 from brainq.finalize.finalizer import MAX_TRIES, retry_after_s
 from brainq.finalize.judges.case import judge_case
 from brainq.finalize.judges.registry import judges_named, unknown_judge
 from brainq.observe.logs import logger
 from brainq.ports.judgement_rows import JudgementRows
-from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.within import within
 
 log = logger("brainq.finalize")
@@ -35,16 +36,15 @@ NO_CONTENT = (
 class JudgeRunner:
     """Runs one judge on one turn. Holds no state of its own: any process may run any judge of any turn.
 
-    own         the brain's judges
+    brains      what the judging of each brain's turns takes
+    brain_of    the name of a turn's brain, by the turn's id
     recorded    a turn by session, turn and step key; None when its content is nowhere any more, or SQL kept it redacted
-    auxiliary   the model of the shipped judges; None: they go by rules
     places      how many judges run at once in this process
     limit_s     a judge that has not returned by then is abandoned in its thread, and tried again
-    redact      reasons and errors may quote the turn: SQL keeps the score and the kind of error only
     """
 
-    own: Sequence[Judge]
-    auxiliary: AuxiliaryModel | None
+    brains: ByBrain[BrainJudges]
+    brain_of: Callable[[str], str | None]
     rows: JudgementRows
     recorded: Callable[[str, str, str], RecordedTurn | None]
     beats: Beats
@@ -52,7 +52,6 @@ class JudgeRunner:
     limit_s: float = LIMIT_S
     max_tries: int = MAX_TRIES
     places: int = 4
-    redact: bool = False
 
     def __post_init__(self) -> None:
         self._free = threading.BoundedSemaphore(self.places)
@@ -80,32 +79,41 @@ class JudgeRunner:
         if tries > self.max_tries:
             died = f"its worker died, or was cut off, in each of {tries - 1} tries"
             return self._give_up(turn_id, judge_name, tries, died)
-        judge = judges_named([judge_name], self.own, self.auxiliary)[judge_name]
+        brain = self.brain_of(turn_id)
+        work = self.brains.of(brain)
+        if work is None:  # a worker that has it may come first to the next try
+            error = f"its brain {brain!r} is none of this worker's: {', '.join(self.brains.names)}"
+            return self._again(turn_id, judge_name, tries, error, "MissingBrain")
+        judge = judges_named([judge_name], work.own, work.auxiliary)[judge_name]
         if judge is None:
-            return self._give_up(turn_id, judge_name, tries, unknown_judge(judge_name, self.own))
+            return self._give_up(turn_id, judge_name, tries, unknown_judge(judge_name, work.own))
         try:
             turn = self.recorded(session_id, turn_id, f"{turn_id}:judge:{judge_name}")
             if turn is None:
                 return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
-            judgement = self._judged(judge, judge_case(turn))
+            judgement = self._judged(judge, judge_case(turn), work.redact)
         except Exception as failure:
-            return self._failed(turn_id, judge_name, tries, failure)
+            return self._failed(turn_id, judge_name, tries, failure, work.redact)
         self.rows.settle(turn_id, judge_name, judgement)
         return "judged"
 
-    def _judged(self, judge: Judge, case: JudgeCase) -> Judgement:
+    def _judged(self, judge: Judge, case: JudgeCase, redact: bool) -> Judgement:
         found: Any = within(self.limit_s, f"judge {judge.name!r}", lambda: judge.judge(case))
         if not isinstance(found, Judgement):
             raise TypeError(
                 f"judge {judge.name!r} returned a {type(found).__name__}; it must return a Judgement"
             )
         judgement = Judgement.model_validate(found.model_dump())  # one made without checks is checked here
-        return judgement.model_copy(update={"reason": ""}) if self.redact else judgement
+        return judgement.model_copy(update={"reason": ""}) if redact else judgement
 
-    def _failed(self, turn_id: str, judge_name: str, tries: int, failure: Exception) -> str:
+    def _failed(self, turn_id: str, judge_name: str, tries: int, failure: Exception, redact: bool) -> str:
         log.error("judge failed", failure=failure, turn_id=turn_id, judge=judge_name, tries=tries)
-        error = type(failure).__name__ if self.redact else f"{type(failure).__name__}: {failure}"
-        seen = Failed.JUDGE_FAILED, type(failure).__name__
+        kind = type(failure).__name__
+        return self._again(turn_id, judge_name, tries, kind if redact else f"{kind}: {failure}", kind)
+
+    def _again(self, turn_id: str, judge_name: str, tries: int, error: str, kind: str) -> str:
+        """It is tried again, unless that was the last time."""
+        seen = Failed.JUDGE_FAILED, kind
         if tries >= self.max_tries:
             return Did(self._give_up(turn_id, judge_name, tries, error), *seen)
         again_after_s = retry_after_s(tries, random.random())

@@ -70,6 +70,7 @@ def result_of(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
         diff=turn.diff,
         parked_ms=turn.parked_ms,
         parsed=_parsed(turn),
+        brain=turn.request.brain,
     )
 
 

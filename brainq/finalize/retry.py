@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from brainq.by_brain import ByBrain
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.rows import StepRow
 from brainq.contracts.view import EndedTurn
 from brainq.errors import InvalidInput, TurnNotFound
+from brainq.finalize.brain_finals import BrainFinals
 from brainq.finalize.judging import JudgeRunner
 from brainq.finalize.order import StepOrder
-from brainq.finalize.parts import FinalParts
 from brainq.finalize.recall import Recall
 from brainq.finalize.sent_chain import SentChain
 from brainq.finalize.step import StepContext
@@ -42,17 +43,19 @@ class Retried:
 @dataclass(eq=False, kw_only=True)
 class StepRetrier:
     """Runs steps in the process of the command that asks for it. A worker may be at the same step: what a step
-    writes to SQL is then still written once, and callbacks get the step key they had before."""
+    writes to SQL is then still written once, and callbacks get the step key they had before.
 
-    brain: Any
-    order: StepOrder
+    brain_of   the name of a turn's brain, by the turn's id
+    """
+
+    brains: ByBrain[BrainFinals]
+    brain_of: Callable[[str], str | None]
     chain: Finals
     records: Records
     steps: Callable[[str], Sequence[StepRow]]
     judgements: JudgementRows
     recall: Recall
     judges: JudgeRunner
-    parts: FinalParts | None
     parents: ChildTurns | None = None
 
     def wanted(self, turn_id: str, name: str | None) -> list[str]:
@@ -60,20 +63,22 @@ class StepRetrier:
 
         name   a step; `judge:NAME`; or `judges`, the step of that name and every dead judgement, as far as they failed
 
-        Raises InvalidInput for a name that this brain or the turn does not know, and for what needs no retry.
+        Raises InvalidInput for a name that its brain or the turn does not know, for what needs no retry, and for a
+        brain that is not here.
         """
+        order = self._work(turn_id).order
         dead = [f"{JUDGE}{row.judge}" for row in self.judgements.of(turn_id) if row.state == "dead"]
         rows = {row.step: row for row in self.steps(turn_id)}
         if name is None:
             failed = [row.step for row in rows.values() if row.state == "dead"]
-            return [step for step in self.order.names if step in failed] + dead
+            return [step for step in order.names if step in failed] + dead
         if name.startswith(JUDGE):
             self._require_dead_judgement(turn_id, name)
             return [name]
         step = rows.get(name)
         if name == JUDGES and dead:
             return ([name] if step is not None and step.state != "done" else []) + dead
-        self._require_failed_step(name, step)
+        _require_failed_step(order, name, step)
         return [name]
 
     def run(self, session_id: str, turn_id: str, name: str) -> Retried:
@@ -101,9 +106,10 @@ class StepRetrier:
     def _step(self, turn: EndedTurn, name: str) -> Retried:
         session_id, turn_id = turn.request.session_id, turn.request.turn_id
         row = next((row for row in self.steps(turn_id) if row.step == name), None)
-        step = self.order.get(name)
+        work = self._work(turn_id)
+        step = work.order.get(name)
         if step is None:
-            raise InvalidInput("STEP", self._unknown(name))
+            raise InvalidInput("STEP", _unknown(work.order, name))
         tries = 1 if row is None else row.tries + 1
         claim = StepClaim(session_id, turn_id, name, OWNER, fence=0, tries=tries, sent=True)
         try:
@@ -113,15 +119,14 @@ class StepRetrier:
                     lambda: turn,
                     SentChain(self.chain, self.recall),
                     self.records,
-                    self.brain,
-                    self.parts,
+                    work.brain,
+                    work.parts,
                     self.parents,
                 )
             )
         except Exception as failure:
             log.error("step failed again", failure=failure, turn_id=turn_id, step=name, tries=tries)
-            redact = bool(getattr(self.brain, "redact_logs", False))
-            error = type(failure).__name__ if redact else f"{type(failure).__name__}: {failure}"
+            error = type(failure).__name__ if work.redacts else f"{type(failure).__name__}: {failure}"
             # A step that its chain still retries must not look given up because this try failed, too.
             dead = row is not None and row.state == "dead"
             self.records.note_failure(claim, error[:2000], dead)
@@ -138,17 +143,16 @@ class StepRetrier:
         row = next(row for row in self.judgements.of(turn_id) if row.judge == judge)
         return Retried(name, "failed", " ".join((row.error or word).split()))
 
-    def _require_failed_step(self, name: str, row: StepRow | None) -> None:
-        if name not in self.order.names:
-            raise InvalidInput("STEP", self._unknown(name))
-        if row is None:
+    def _work(self, turn_id: str) -> BrainFinals:
+        brain = self.brain_of(turn_id)
+        work = self.brains.of(brain)
+        if work is None:
             raise InvalidInput(
-                "STEP",
-                f"SQL knows of no try of {name!r} that failed: the step is done, or the turn has not come to it yet; "
-                "the chain runs it by itself",
+                "TURN",
+                f"{turn_id!r} is of the brain {brain!r}, and the brains here are {', '.join(self.brains.names)}; "
+                "name the app that has it (-A, or BRAINQ_APP)",
             )
-        if row.state == "done":
-            raise InvalidInput("STEP", f"{name!r} is done; there is nothing to retry")
+        return work
 
     def _require_dead_judgement(self, turn_id: str, name: str) -> None:
         rows = {f"{JUDGE}{row.judge}": row.state for row in self.judgements.of(turn_id)}
@@ -160,5 +164,19 @@ class StepRetrier:
         if rows[name] != "dead":
             raise InvalidInput("STEP", f"{name!r} is pending; a finalizer worker tries it by itself")
 
-    def _unknown(self, name: str) -> str:
-        return f"this brain has no step {name!r}; its steps are {', '.join(self.order.names)}"
+
+def _require_failed_step(order: StepOrder, name: str, row: StepRow | None) -> None:
+    if name not in order.names:
+        raise InvalidInput("STEP", _unknown(order, name))
+    if row is None:
+        raise InvalidInput(
+            "STEP",
+            f"SQL knows of no try of {name!r} that failed: the step is done, or the turn has not come to it yet; "
+            "the chain runs it by itself",
+        )
+    if row.state == "done":
+        raise InvalidInput("STEP", f"{name!r} is done; there is nothing to retry")
+
+
+def _unknown(order: StepOrder, name: str) -> str:
+    return f"this brain has no step {name!r}; its steps are {', '.join(order.names)}"

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from brainq import __version__
 from brainq.errors import BrainqError, InvalidInput, SetupError
-from brainq.http import approvals, health, lists, sessions, turn_people, turns
+from brainq.http import approvals, brains, health, lists, sessions, turn_people, turns
 from brainq.http.ag_ui import routes as ag_ui
 from brainq.http.ai_sdk import routes as ai_sdk
 from brainq.http.body_limit import BodyLimit
@@ -27,6 +27,7 @@ from brainq.http.problems import Refused, answer_of, documented
 from brainq.http_settings import listed
 
 ROUTERS = (
+    brains.router,
     turns.router,
     turn_people.router,
     approvals.router,

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_HOLD_S, MAX_REASON_CHARS
 from brainq.client.options import Cancelled
 from brainq.contracts.approval import Approval
+from brainq.contracts.brain_seen import BrainSeen
 from brainq.contracts.brought import MAX_BROUGHT
 from brainq.contracts.client_tool import (
     DEFAULT_CLIENT_S,
@@ -100,6 +101,7 @@ class SubmitBody(Body):
     greeting: str | None = Field(default=None, min_length=1, max_length=MAX_MESSAGE_CHARS)
     history: list[BroughtMessage] = Field(default=[], max_length=MAX_BROUGHT)
     client_tools: list[ClientToolBody] = Field(default=[], max_length=MAX_CLIENT_TOOLS)
+    brain: str | None = Field(default=None, pattern=ID)
 
     def given(self) -> list[str]:
         """The fields that say something; null says nothing."""
@@ -154,6 +156,12 @@ class Calls(Answer):
     turn_id: str
     session_id: str
     calls: tuple[TurnCall, ...]
+
+
+class BrainsSeen(Answer):
+    """The deployment's brains, the default one first."""
+
+    brains: tuple[BrainSeen, ...]
 
 
 class Health(Answer):

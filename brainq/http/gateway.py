@@ -10,7 +10,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Path, Request
 
 from brainq.access import Caller, Verb, may
-from brainq.brain import Brain
+from brainq.brains import Brains
 from brainq.client.async_client import AsyncClient
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import ID_PATTERN, TURN_ID_PATTERN
@@ -30,14 +30,14 @@ CALL_ID = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.]c[0-9]{1,9}-[0-9]{1,9}$"
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """One gateway of one brain.
+    """One gateway.
 
     callers, strangers   how often each caller may ask, and each address that nobody is known of
     long_work            threads for what takes long, which keep nothing else waiting
     """
 
     settings: Settings
-    brain: Brain
+    brains: Brains
     client: AsyncClient
     who: Who
     callers: Rate

@@ -11,7 +11,7 @@ from types import FrameType
 import uvicorn
 
 from brainq.access import Tokens
-from brainq.brain import Brain
+from brainq.brains import GivenBrains, read_brains
 from brainq.client.async_client import AsyncClient
 from brainq.http.app import make_app
 from brainq.http.connection import connection_of
@@ -28,19 +28,20 @@ BACKLOG = 2048
 LONG_AT_ONCE = 4
 
 
-def serve(settings: Settings, brain: Brain, ready: Callable[[Who], None]) -> None:
+def serve(settings: Settings, brains: GivenBrains, ready: Callable[[Who], None]) -> None:
     """Serve until SIGTERM or Ctrl+C. `ready` is called once it listens. `settings` name a Redis."""
     with Store.open(settings.sql_url.get_secret_value()) as store:
         who = who_asks(settings, Tokens(store))
-        gateway = make_gateway(settings, brain, who)
+        gateway = make_gateway(settings, brains, who)
         Server(gateway, lambda: ready(who)).run()
 
 
-def make_gateway(settings: Settings, brain: Brain, who: Who) -> Gateway:
-    client = AsyncClient(settings, brain)
+def make_gateway(settings: Settings, brains: GivenBrains, who: Who) -> Gateway:
+    found = read_brains(brains)
+    client = AsyncClient(settings, found)
     return Gateway(
         settings=settings,
-        brain=brain,
+        brains=found,
         client=client,
         who=who,
         callers=Rate(settings.http_requests_s),

@@ -113,6 +113,6 @@ async def retry(handle: Turn, here: Here, by: By, body: RetryBody | None = None)
 
 
 def _retried(here: Gateway, turn_id: str, wanted: str) -> tuple[RetriedStep, ...]:
-    with Operator(here.settings, here.brain) as operator:
+    with Operator(here.settings, here.brains) as operator:
         tried = [operator.retry(turn_id, step) for step in operator.given_up(turn_id, wanted)]
     return tuple(RetriedStep(step=again.name, outcome=again.word, error=again.error) for again in tried)

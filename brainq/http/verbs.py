@@ -25,6 +25,7 @@ CONFIGURES = frozenset({"model", "provider", "system_prompt", "skill_context", "
 its task. All else is the caller's own: what is said, how the answer is to look, what stands in the records."""
 
 VERBS: dict[str, Verb] = {
+    "GET /v1/brains": Verb.READ,
     "POST /v1/turns": Verb.SUBMIT,
     "GET /v1/turns": Verb.READ,
     "GET /v1/sessions": Verb.READ,

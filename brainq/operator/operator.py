@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self, Unpack, get_args
 
 from brainq.brain import Brain
+from brainq.brains import GivenBrains
 from brainq.client import checks
 from brainq.client.client import Client
 from brainq.client.finding import find_turn
@@ -42,14 +43,16 @@ class Operator:
     Raises SetupError when there is no Redis and no database either.
     """
 
-    def __init__(self, settings: Settings | None = None, brain: Brain | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, brain: GivenBrains | None = None) -> None:
         self.settings = settings or load_settings()
         self.why_away = ""
         """Why Redis cannot be asked; "" while it can."""
         self._client: Client | None = None
         try:
             # Looking at turns asks nothing of a brain, so any will do.
-            self._client = reached(self.settings, brain or Brain("operator", "offline:rules"))
+            self._client = reached(
+                self.settings, Brain("operator", "offline:rules") if brain is None else brain
+            )
         except SetupError as away:
             require_database(self.settings, away)
             self.why_away = str(away)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from brainq.brain import Brain
+from brainq.brains import GivenBrains
 from brainq.client.client import Client
 from brainq.devserver.resolve import known_redis
 from brainq.errors import SetupError, Unreachable
 from brainq.settings import Settings
 
 
-def reached(settings: Settings, brain: Brain) -> Client:
+def reached(settings: Settings, brain: GivenBrains) -> Client:
     """A client whose Redis answers. Raises SetupError."""
     client = Client(settings, brain, redis_url=known_redis(settings))
     try:

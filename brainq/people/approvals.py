@@ -33,14 +33,14 @@ class ApprovalDesk:
     """Redis decides, while a turn lives; SQL is told, and remembers.
 
     editor   makes a call of a person's arguments
-    redact   SQL keeps no arguments
+    redact   whether SQL is to keep no arguments of the turn with this id
     """
 
     rows: ApprovalRows
     asks: Approvals
     requests: TurnRows
     editor: Editor
-    redact: bool
+    redact: Callable[[str], bool]
 
     def list(
         self,
@@ -145,7 +145,7 @@ class ApprovalDesk:
     def _tell_sql(self, approval: Approval, asked: AskState) -> None:
         if asked.state == "pending":
             return
-        keeps = asked.edited and asked.arguments is not None and not self.redact
+        keeps = asked.edited and asked.arguments is not None and not self.redact(approval.turn_id)
         try:
             self.rows.decided(
                 approval.turn_id,

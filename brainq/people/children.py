@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brainq.admission import Admission, read_request
+from brainq.by_brain import ByBrain
 from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, CallRef
 from brainq.contracts.ids import CHILD
@@ -41,9 +42,13 @@ def child_turn_id(turn_id: str, call_id: str) -> str:
 
 @dataclass(eq=False, kw_only=True)
 class ChildDesk:
-    """Starts child turns, brings their results to the calls that wait, and stops those that nobody waits for."""
+    """Starts child turns, brings their results to the calls that wait, and stops those that nobody waits for.
 
-    limits: Children
+    limits   of the parents' brains
+    named    as `people.intake.Intake`'s
+    """
+
+    limits: ByBrain[Children]
     requests: TurnRows
     admission: Admission
     budgets: Budgets
@@ -51,6 +56,7 @@ class ChildDesk:
     outside: Outside
     intents: CallRows
     cancel: Callable[[str, str, str], object]
+    named: Callable[[TurnRequest], TurnRequest]
     hook: Hook = no_hook
 
     def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]:
@@ -59,12 +65,12 @@ class ChildDesk:
         parent = self.requests.request(claim.turn_id)
         if parent is None:
             return "REFUSED", "SQL does not know the parent turn"
+        limits = self.limits.of(parent.brain)
+        if limits is None:
+            return "REFUSED", f"the brain {parent.brain!r} of its parent is not here"
         depth = (parent.parent.depth if parent.parent else 0) + 1
-        if depth > self.limits.max_depth:
-            return (
-                "REFUSED",
-                f"child turns may be {self.limits.max_depth} deep, and this one would be the next",
-            )
+        if depth > limits.max_depth:
+            return "REFUSED", f"child turns may be {limits.max_depth} deep, and this one would be the next"
         if child.session_id == claim.session_id:
             return "REFUSED", "a child turn in its parent's own session would wait for its parent for ever"
         if child.session_id is not None and self._is_above(parent, child.session_id):
@@ -73,9 +79,9 @@ class ChildDesk:
                 f"session {child.session_id!r} has a turn that waits for this one, for ever then",
             )
         if self.budgets.claim(claim.session_id, claim.turn_id, "children", [claim.call_id]) == ["SPENT"]:
-            return "REFUSED", f"this turn has started all the {self.limits.max_turns} child turns it may"
+            return "REFUSED", f"this turn has started all the {limits.max_turns} child turns it may"
         try:
-            request = self._request(claim, child, turn_id, depth)
+            request = self.named(self._request(claim, child, turn_id, depth, parent.brain))
             # Should we die before the call parks: what the child brings, and costs, is the call's all the same.
             self.calls.give_token(claim, turn_id)
             started = self.admission.admit(request).turn_id
@@ -157,10 +163,14 @@ class ChildDesk:
         log.info("child turn delivered", turn_id=request.turn_id, parent=ref.turn_id, did=reply.word.lower())
         return reply.word.lower()
 
-    def _request(self, claim: CallClaim, child: ChildTurn, turn_id: str, depth: int) -> TurnRequest:
+    def _request(
+        self, claim: CallClaim, child: ChildTurn, turn_id: str, depth: int, brain: str | None
+    ) -> TurnRequest:
         """Raises InvalidInput naming the field that is wrong."""
         fields: dict[str, Any] = {
+            "brain": brain,
             **child.options,
+            **({} if child.brain is None else {"brain": child.brain}),
             "turn_id": turn_id,
             "session_id": child.session_id or beside(claim.session_id, turn_id),
             "user_message": child.message,

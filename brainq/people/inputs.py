@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -59,7 +59,10 @@ def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
 
 @dataclass(eq=False, kw_only=True)
 class InputDesk:
-    """Sends input, tells what became of it, and heals what a sender or a coordinator left half done."""
+    """Sends input, tells what became of it, and heals what a sender or a coordinator left half done.
+
+    redact   whether SQL is to keep no texts of the turn with this id
+    """
 
     inputs: InputRows
     mailbox: Mailbox
@@ -68,7 +71,7 @@ class InputDesk:
     admission: Admission
     holds: Holds
     brakes: BrakeDesk
-    redact: bool
+    redact: Callable[[str], bool]
 
     def send(
         self, session_id: str, turn_id: str, item: TurnInput, *, expected_turn_id: str | None = None
@@ -85,7 +88,7 @@ class InputDesk:
         try:
             return self._deliver(row, expected_turn_id)
         except MailboxFull:
-            self.inputs.refused(session_id, item.client_message_id, redact=self.redact)
+            self.inputs.refused(session_id, item.client_message_id, redact=self.redact(turn_id))
             raise
 
     def receipt(self, session_id: str, client_message_id: str) -> Receipt:
@@ -147,7 +150,7 @@ class InputDesk:
             case _:
                 pass
         if expected_turn_id is not None and word != "ALREADY":
-            if self.inputs.refused(row.session_id, row.client_message_id, redact=self.redact):
+            if self.inputs.refused(row.session_id, row.client_message_id, redact=self.redact(row.turn_id)):
                 raise StaleTurn(expected_turn_id, self.sessions.live(row.session_id))
             return self.receipt(row.session_id, row.client_message_id)
         return self._bounce(row)
@@ -173,11 +176,13 @@ class InputDesk:
         request = self.requests.request(row.turn_id)
         if request is None or not row.text.strip():
             # A word about readiness alone, or input of a turn that was pruned meanwhile: no turn can be made of it.
-            self.inputs.refused(row.session_id, row.client_message_id, redact=self.redact)
+            self.inputs.refused(row.session_id, row.client_message_id, redact=self.redact(row.turn_id))
             return self.receipt(row.session_id, row.client_message_id)
         bounced = bounced_request(request, row.item)
         self.admission.admit(bounced)
-        self.inputs.bounced(row.session_id, row.client_message_id, bounced.turn_id, redact=self.redact)
+        self.inputs.bounced(
+            row.session_id, row.client_message_id, bounced.turn_id, redact=self.redact(row.turn_id)
+        )
         log.info("input became a turn", turn_id=bounced.turn_id, sent_to=row.turn_id)
         return self.receipt(row.session_id, row.client_message_id)
 

@@ -27,24 +27,24 @@ class Submitted:
 class Intake:
     """Admits requests. The same request again enters where it entered first.
 
-    check   raises InvalidInput for a request that the brain cannot do
+    named   makes the request name its brain, and raises InvalidInput for one that this brain cannot do
     """
 
-    check: Callable[[TurnRequest], None]
+    named: Callable[[TurnRequest], TurnRequest]
     admission: Admission
     keys: TurnRows
     desk: InputDesk
     sessions: Sessions
 
-    def submit(self, request: TurnRequest) -> Submitted:
+    def submit(self, said: TurnRequest) -> Submitted:
         """Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`."""
-        self.check(request)
+        request = self.named(said)
         if request.on_busy in ("steer", "merge"):
             receipt = self._as_input(request)
             if receipt is not None:
                 turn_id = receipt.bounced_turn_id or receipt.turn_id
                 return Submitted(turn_id, request.session_id, created=False, receipt=receipt)
-        accepted = self.admission.admit(request)
+        accepted = self.admission.admit(request, said)
         return Submitted(accepted.turn_id, accepted.session_id, accepted.created)
 
     def _as_input(self, request: TurnRequest) -> Receipt | None:

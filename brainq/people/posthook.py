@@ -27,14 +27,16 @@ Hook = Callable[[CallRef, str], Tell]
 
 @dataclass(eq=False)
 class PostHook:
-    """Calls the brain's hook in the process that took the result. A hook that raises changes nothing."""
+    """Calls the hook of the call's brain in the process that took the result. A hook that raises changes nothing."""
 
-    brain: Brain
+    brain_of: Callable[[CallRef], Brain | None]
     calls: Calls
 
     def ready(self, ref: CallRef, tool: str) -> Tell:
         """Made before the result is taken: then the call's arguments are still there."""
-        hook, known = self.brain.callbacks.on_post_tool_use, self.brain.tools.get(tool)
+        brain = self.brain_of(ref)
+        hook = None if brain is None else brain.callbacks.on_post_tool_use
+        known = None if brain is None else brain.tools.get(tool)
         if hook is None or known is None:
             return _nothing
         call = ToolCall(id=ref.call_id, name=tool, arguments=self.calls.arguments(ref))

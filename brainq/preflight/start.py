@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from brainq.brain import Brain
-from brainq.brain_loading import load_brain
+from brainq.brain_loading import load_brains
+from brainq.brains import Brains
 from brainq.errors import BrainNotLoaded, SetupError
 from brainq.preflight.check import Check, fail
 from brainq.preflight.model import check_model
@@ -20,32 +20,32 @@ from brainq.settings import Settings
 LIMIT_S = 2.5
 
 
-def require_start(settings: Settings, *, redis_url: str | None, writes: Path | None = None) -> Brain:
-    """The brain, once all that a worker needs was seen to be there.
+def require_start(settings: Settings, *, redis_url: str | None, writes: Path | None = None) -> Brains:
+    """The brains, once all that a worker needs was seen to be there.
 
     redis_url   None: a server of our own will be started
     writes      a directory that files will be written to
-    Raises SetupError with a line for each fault and its remedy, after at most 2.5 s and the brain's import;
-    BrainNotLoaded when the brain is among them.
+    Raises SetupError with a line for each fault and its remedy, after at most 2.5 s and the import of the brains;
+    BrainNotLoaded when the brains are among them.
     """
     services = _Looks(_services(settings, redis_url, writes))
     failed: SetupError | None = None
-    brain: Brain | None = None
+    brains: Brains | None = None
     try:
-        brain = load_brain(settings.app)
+        brains = load_brains(settings.app)
     except SetupError as error:
         failed = error
     found = services.found()
-    if brain is not None:
-        models = [brain.model, *([brain.auxiliary_model] if brain.auxiliary_model is not None else [])]
-        found = [*map(check_model, models), *found]
+    if brains is not None:
+        models = [model for brain in brains for model in (brain.model, brain.auxiliary_model)]
+        found = [*(check_model(model) for model in models if model is not None), *found]
     said = [*([str(failed)] if failed else []), *_sentences(found)]
     if isinstance(failed, BrainNotLoaded):
         raise BrainNotLoaded("\n".join(said), failed.shown_traceback) from failed
     if said:
         raise SetupError("\n".join(said)) from failed
-    assert brain is not None
-    return brain
+    assert brains is not None
+    return brains
 
 
 def _services(

@@ -30,7 +30,11 @@ from brainq.state.typed_scripts import (
 
 
 class RedisCalls:
-    """The call operations over one Redis, each one script. `serves`: the effects of the calls that run here."""
+    """The call operations over one Redis, each one script.
+
+    serves   the effects of the calls that run here
+    brains   the names of the brains that this process has
+    """
 
     def __init__(
         self,
@@ -40,15 +44,17 @@ class RedisCalls:
         *,
         lease_s: float,
         serves: Iterable[Effect] = Effect,
+        brains: Sequence[str] = (),
     ) -> None:
         self._run = scripts
         self._keys = keys
         self._outbox = outbox
         self._lease_ms = int(lease_s * 1000)
         self._serves = [effect.value for effect in serves]
+        self._brains = brains
 
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallDropped:
-        """The right to run this attempt, or why the doorbell is dropped; `held`: a hold stands."""
+        """The right to run this attempt, or why the doorbell is dropped."""
         reply = self._run.call_claim(
             ref.session_id,
             ref.turn_id,
@@ -57,6 +63,7 @@ class RedisCalls:
             attempt=attempt,
             lease_ms=self._lease_ms,
             serves=self._serves,
+            brains=self._brains,
         )
         if isinstance(reply, CallClaimDrop):
             self._outbox.flush(ref.session_id)
@@ -79,6 +86,7 @@ class RedisCalls:
             cwd=spec.get("cwd"),
             metadata=spec.get("metadata"),
             edited=reply.edited,
+            brain=reply.brain,
         )
 
     def beat(self, claim: CallClaim) -> Literal["OK", "CLOSED", "LOST"]:

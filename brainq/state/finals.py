@@ -29,6 +29,7 @@ from brainq.state.typed_scripts import (
 )
 
 JUDGE_RUNG_MS = 5_000  # a judge is not rung more often than this
+LEFT_S = 300.0  # a deployment that brings a brain is rolled out in less
 
 
 class RedisFinals:
@@ -43,12 +44,17 @@ class RedisFinals:
         lease_s: float,
         keep_turn_s: float,
         complete: Callable[[TurnRequest], TurnRequest] = lambda request: request,
+        brains: Sequence[str] = (),
     ) -> None:
-        """`complete` adds to a request what the brain says where it says nothing."""
+        """
+        complete   adds to a request what its brain says where it says nothing
+        brains     the names of those that this process has
+        """
         self._run = scripts
         self._keys = keys
         self._outbox = outbox
         self._complete = complete
+        self._brains = brains
         self._lease_ms = int(lease_s * 1000)
         self._keep_ms = int(keep_turn_s * 1000)
 
@@ -66,7 +72,13 @@ class RedisFinals:
     ) -> StepClaim | StepDropped:
         reply, seen = self._run.with_reads(
             lambda run: run.finalize_claim(
-                session_id, turn_id, owner=owner, step=step, lease_ms=self._lease_ms
+                session_id,
+                turn_id,
+                owner=owner,
+                step=step,
+                lease_ms=self._lease_ms,
+                brains=self._brains,
+                left_ms=int(LEFT_S * 1000),
             ),
             reads,
         )
@@ -83,6 +95,7 @@ class RedisFinals:
             sent=reply.sent,
             lost=reply.lost,
             seen=seen,
+            brain=reply.brain,
         )
 
     def look(self, claim: StepClaim) -> EndedTurn | None:

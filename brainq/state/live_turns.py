@@ -30,7 +30,7 @@ TURN_FIELDS = (
         "stop_reason",
         "cancel",
     ),
-    *("kind", "parked_at", "parked_ms", "fin_step", "fin_tries", "created_at", "n_calls"),
+    *("kind", "brain", "parked_at", "parked_ms", "fin_step", "fin_tries", "created_at", "n_calls"),
 )
 BUDGET_FIELDS = (
     *("deadline", "timeout_ms", "steps_used", "steps_max", "tool_calls_used", "tool_calls_max"),

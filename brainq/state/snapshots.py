@@ -92,4 +92,5 @@ def snapshot_of(
         waiting_behind=0 if ahead is None else ahead + 1,
         created_at_ms=int(row["created_at"]),
         now_ms=now_ms,
+        brain=row.get("brain") or None,
     )

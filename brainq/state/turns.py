@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Literal, cast
 
 from brainq.contracts.claim import CancelWord, Dropped, TurnClaim, TurnDropped, TurnEnded
@@ -46,7 +47,9 @@ class RedisTurns(TurnSteps):
         keep_session_s: float,
         grace_s: float = 2.0,
         first_step: str = "log",
+        brains: Sequence[str] = (),
     ) -> None:
+        """`brains` names those that this process has."""
         super().__init__(scripts, keys, outbox)
         self._client = scripts.client
         self._conversations = Conversations(scripts.client)
@@ -54,6 +57,7 @@ class RedisTurns(TurnSteps):
         self._keep_session_ms = int(keep_session_s * 1000)
         self._grace_ms = int(grace_s * 1000)
         self._first_step = first_step
+        self._brains = brains
 
     def submit(
         self,
@@ -78,6 +82,7 @@ class RedisTurns(TurnSteps):
             spec_json=as_json(request),
             turn_kind=request.kind,
             isolated=request.kind == "review",
+            brain=request.brain or "",
             parent=f"{parent.session_id} {parent.turn_id} {parent.call_id}" if parent else "",
             mode=request.on_busy,
             said=ready_word(said_at_submit(request.readiness, request.key)),
@@ -121,6 +126,7 @@ class RedisTurns(TurnSteps):
                 lease_ms=self._lease_ms,
                 grace_ms=self._grace_ms,
                 most_lost=most_lost,
+                brains=self._brains,
             ),
             view_reads(self._keys, session_id, turn_id, known),
         )

@@ -27,7 +27,7 @@ HEADERS = {
     "budget_create": "c7bcf67065",
     "budget_spend": "6e86d3ef79",
     "call_beat": "f73fcec88a",
-    "call_claim": "4822eed332",
+    "call_claim": "e7ebc01f5b",
     "call_complete": "44ae14fcbe",
     "call_give_up": "4f0d198744",
     "call_park": "0a6961ebe8",
@@ -36,7 +36,7 @@ HEADERS = {
     "call_start": "f73fcec88a",
     "call_token": "34d16420a5",
     "finalize_beat": "3fd54e7e4c",
-    "finalize_claim": "f3c778cb87",
+    "finalize_claim": "362c609347",
     "finalize_finish": "845aa8a557",
     "finalize_retry": "6cc1421779",
     "finalize_send": "97c43fb5d9",
@@ -68,12 +68,12 @@ HEADERS = {
     "turn_begin": "3fd49bcee1",
     "turn_blame": "2f6c6e4706",
     "turn_cancel": "011479cf20",
-    "turn_claim": "fdcfeeb592",
+    "turn_claim": "8d5b01a8be",
     "turn_end": "7256097ca6",
     "turn_open": "97f7c55730",
     "turn_release": "38a02c25dd",
     "turn_said": "88286312f8",
-    "turn_submit": "f7f2cf9813",
+    "turn_submit": "1ad12a48ba",
     "turn_sweep": "0cb8ec79a3",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
@@ -115,11 +115,12 @@ class CallClaimGo:
     tool: str
     step: int
     edited: bool
+    brain: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallClaimDrop:
-    why: TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held"]
+    why: TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "no_brain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +175,12 @@ class FinalizeClaimGo:
     revision: int
     sent: bool
     lost: int
+    brain: str
 
 
 @dataclass(frozen=True, slots=True)
 class FinalizeClaimDrop:
-    why: Literal["gone", "stale", "held", "later"]
+    why: Literal["gone", "stale", "held", "later", "no_brain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +282,7 @@ class TurnClaimGo:
 
 @dataclass(frozen=True, slots=True)
 class TurnClaimDrop:
-    why: TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits"]
+    why: TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,6 +513,7 @@ class Scripts(LoadedScripts):
         attempt: int,
         lease_ms: int,
         serves: Sequence[str],
+        brains: Sequence[str],
     ) -> CallClaimGo | CallClaimDrop:
         """Take a dispatched call to run it."""
         session = self.keys.session(session_id)
@@ -518,7 +521,7 @@ class Scripts(LoadedScripts):
         reply = self.run(
             "call_claim",
             [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
-            [session_id, turn_id, owner, call, attempt, lease_ms, " ".join(serves)],
+            [session_id, turn_id, owner, call, attempt, lease_ms, " ".join(serves), " ".join(brains)],
         )
         if reply[0] == "GO":
             return CallClaimGo(
@@ -529,10 +532,11 @@ class Scripts(LoadedScripts):
                 tool=reply[5],
                 step=int(reply[6]),
                 edited=reply[7] == "1",
+                brain=reply[8],
             )
         return CallClaimDrop(
             why=reply[1]
-            if reply[1] in ("gone", "stale", "unserved", "closed", "expired", "held")
+            if reply[1] in ("gone", "stale", "unserved", "closed", "expired", "held", "no_brain")
             else TraceStatus(reply[1])
         )
 
@@ -785,12 +789,20 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def finalize_claim(
-        self, session_id: str, turn_id: str, *, owner: str, step: str, lease_ms: int
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        step: str,
+        lease_ms: int,
+        brains: Sequence[str],
+        left_ms: int,
     ) -> FinalizeClaimGo | FinalizeClaimDrop:
         """Take the finalizer step that is next, if it is the one the doorbell names and nobody
         holds it."""
         turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("finalize_claim", [turn], [owner, step, lease_ms])
+        reply = self.run("finalize_claim", [turn], [owner, step, lease_ms, " ".join(brains), left_ms])
         if reply[0] == "GO":
             return FinalizeClaimGo(
                 fence=int(reply[1]),
@@ -798,8 +810,11 @@ class Scripts(LoadedScripts):
                 revision=int(reply[3]),
                 sent=reply[4] == "1",
                 lost=int(reply[5]),
+                brain=reply[6],
             )
-        return FinalizeClaimDrop(why=_closed("finalize_claim", reply[1], ("gone", "stale", "held", "later")))
+        return FinalizeClaimDrop(
+            why=_closed("finalize_claim", reply[1], ("gone", "stale", "held", "later", "no_brain"))
+        )
 
     def finalize_finish(
         self, session_id: str, turn_id: str, *, fence: int, step: str, keep_ms: int
@@ -1367,6 +1382,7 @@ class Scripts(LoadedScripts):
         lease_ms: int,
         grace_ms: int,
         most_lost: int,
+        brains: Sequence[str],
     ) -> TurnClaimGo | TurnClaimDrop:
         """Take the ownership of a turn for one advance."""
         session = self.keys.session(session_id)
@@ -1381,13 +1397,13 @@ class Scripts(LoadedScripts):
                 f"{turn}:events",
                 f"{turn}:spends",
             ],
-            [owner, fence, lease_ms, grace_ms, most_lost],
+            [owner, fence, lease_ms, grace_ms, most_lost, " ".join(brains)],
         )
         if reply[0] == "GO":
             return TurnClaimGo(fence=int(reply[1]), now=int(reply[2]))
         return TurnClaimDrop(
             why=reply[1]
-            if reply[1] in ("gone", "stale", "held", "grace", "suspect", "awaits")
+            if reply[1] in ("gone", "stale", "held", "grace", "suspect", "awaits", "no_brain")
             else TurnState(reply[1])
         )
 
@@ -1525,6 +1541,7 @@ class Scripts(LoadedScripts):
         spec_json: str,
         turn_kind: TurnKind,
         isolated: bool,
+        brain: str,
         parent: str,
         mode: OnBusy,
         said: str,
@@ -1565,6 +1582,7 @@ class Scripts(LoadedScripts):
                 spec_json,
                 turn_kind,
                 "1" if isolated else "0",
+                brain,
                 parent,
                 mode,
                 said,

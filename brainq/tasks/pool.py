@@ -13,7 +13,7 @@ from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
 from celery.signals import task_failure, worker_ready
 
-from brainq.brain_loading import load_brain
+from brainq.brain_loading import load_brains
 from brainq.broker.app import make_app
 from brainq.broker.names import served_by
 from brainq.broker.steps import thread_step
@@ -42,7 +42,7 @@ def pool_app(
 ) -> Celery:
     """The app of `pool`, consuming `queues`, with the tasks that `register` puts in.
 
-    The brain is loaded at once, so that a worker with a broken BRAINQ_APP fails at its start and says so. The
+    The brains are loaded at once, so that a worker with a broken BRAINQ_APP fails at its start and says so. The
     machines (connections, threads) are built when the worker is ready to consume, after any fork.
     """
     _calm_collector()
@@ -51,8 +51,9 @@ def pool_app(
     settings = load_settings()
     for name, meant in mistyped(os.environ):
         log.warning("no such setting", name=name, meant=meant)
-    brain = load_brain(settings.app)
-    require_ranking(brain.selection, brain.tools.specs)
+    brains = load_brains(settings.app)
+    for brain in brains:
+        require_ranking(brain.selection, brain.tools.specs)
     configure_logs(settings.log_level, json_lines=settings.log_format == "json")
     app = make_app(
         settings,
@@ -67,7 +68,7 @@ def pool_app(
         if not built:
             with lock:
                 if not built:
-                    built.append(Wiring(settings, brain, serves=served_by(queues)))
+                    built.append(Wiring(settings, brains, serves=served_by(queues)))
         return built[0]
 
     build = register(app, wiring)
@@ -75,9 +76,9 @@ def pool_app(
     def prepare() -> None:
         wiring().warm_up()
         if pool == "coordinator":  # the finalizer may ask models, too, but nobody waits for it
-            from brainq.wiring.coordinator import warm_up_model
+            from brainq.wiring.coordinator import warm_up_models
 
-            warm_up_model(brain)
+            warm_up_models(brains)
         build()
 
     fitness = Fitness(prepare, lambda: wiring().look(sql=pool in NEED_SQL))

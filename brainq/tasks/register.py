@@ -10,6 +10,7 @@ from celery import Celery
 from celery.signals import worker_init
 
 from brainq.admission import read_foreign
+from brainq.brains import Brains
 from brainq.broker import names
 from brainq.broker.request import HiddenRequest
 from brainq.broker.steps import thread_step
@@ -104,7 +105,7 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
     except BrainqError as failure:
         turn_id = str(fields.get("turn_id") or fields.get("request_key") or "")
         log.warning("foreign submit rejected", why=type(failure).__name__)
-        redact = wiring.brain.redact_logs
+        redact = _redacts(wiring.brains, fields.get("brain"))
         wiring.store.turns.reject(
             turn_id,
             str(fields.get("request_key") or turn_id),
@@ -113,6 +114,12 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
             sorted(_FIELDS.intersection(fields)) if redact else fields,
         )
         return Did("rejected", Failed.SUBMIT_REJECTED, type(failure).__name__)
+
+
+def _redacts(brains: Brains, name: object) -> bool:
+    """Of a brain that there is not nobody knows: it is as strict as the strictest."""
+    brain = brains.of(name) if name is None or isinstance(name, str) else None
+    return any(each.redact_logs for each in brains) if brain is None else brain.redact_logs
 
 
 def _without_content(failure: BrainqError) -> str:

@@ -56,6 +56,7 @@ class RunContext:
 
     attempt   1, or more when an idempotent call runs again after its worker was lost
     budget    the turn's budget when the call began, where it is known
+    brain     the name of the brain whose tool is called
     is_ready  says whether the turn is ready just now; None where that cannot be asked
     outside_token   the call's, where it is known already
     give_token      notes that the call gives a new token away; returns the one to give
@@ -70,6 +71,7 @@ class RunContext:
         "_outside_token",
         "_sealed",
         "attempt",
+        "brain",
         "budget",
         "call_id",
         "cwd",
@@ -92,6 +94,7 @@ class RunContext:
         budget: BudgetSnapshot | None = None,
         cwd: str | None = None,
         metadata: dict[str, JsonValue] | None = None,
+        brain: str = "",
         is_ready: Callable[[], bool] | None = None,
         outside_token: str = "",
         give_token: Callable[[str], str] | None = None,
@@ -105,6 +108,7 @@ class RunContext:
         self.budget = budget
         self.cwd = cwd
         self.metadata = metadata
+        self.brain = brain
         self._is_ready = is_ready
         self._outside_token = outside_token
         self._give_token = give_token

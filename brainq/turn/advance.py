@@ -7,14 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from brainq.beats import Beats
-from brainq.brain import Brain
+from brainq.by_brain import ByBrain
 from brainq.contracts.claim import Dropped, TurnClaim
+from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
+from brainq.observe.missing_brain import MissingBrain, not_served
 from brainq.ports.brakes import Brakes
 from brainq.ports.stops import Stops
 from brainq.ports.turns import Turns
-from brainq.turn.auxiliary import AuxiliaryWork
+from brainq.turn.brain_turns import BrainTurns
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide
 from brainq.turn.ending import Ender
 from brainq.turn.facts import facts_of
@@ -22,7 +24,6 @@ from brainq.turn.faults import end_of_fault
 from brainq.turn.outcome import Answer, Calls, RungAgain, StepOutcome
 from brainq.turn.patience import AT_ONCE, Patience, Trying
 from brainq.turn.think import Thinker
-from brainq.turn.thinking import ThinkingManager
 
 log = logger("brainq.turn")
 
@@ -54,10 +55,8 @@ class Coordinator:
         self,
         *,
         owner: str,
-        brain: Brain,
+        brains: ByBrain[BrainTurns],
         turns: Turns,
-        thinker: Thinker,
-        auxiliary: AuxiliaryWork,
         beats: Beats,
         stops: Stops,
         ender: Ender,
@@ -69,11 +68,9 @@ class Coordinator:
         """`is_away` says of an exception whether it comes from a server that cannot be reached."""
         self._owner = owner
         self._numbers = itertools.count(1)
-        self._brain = brain
+        self._brains = brains
         self._turns = turns
-        self._thinker = thinker
-        self._auxiliary = auxiliary
-        self._thinking = ThinkingManager(brain.thinking)
+        self._missing = MissingBrain()
         self._beats = beats
         self._stops = stops
         self._ender = ender
@@ -100,6 +97,8 @@ class Coordinator:
             if isinstance(claim, Dropped) and claim.why == "suspect":
                 return self._alone(session_id, turn_id, fence)
         if isinstance(claim, Dropped):
+            if claim.why == "no_brain":
+                self._missing.say("turn", turn_id, self._brains.names)
             log.debug("doorbell dropped", turn_id=turn_id, why=claim.why)
             return f"dropped: {claim.why}"
         did = "lost"
@@ -114,12 +113,15 @@ class Coordinator:
     def _claimed(self, claim: TurnClaim, ownership: Ownership) -> str:
         with self._beats.renew(lambda: self._turns.beat(claim), ownership.hear):
             view = self._turns.look(claim)
-            request = self._brain.complete(view.request)
+            work = self._brains.of(view.request.brain)
+            trying = self._patience.of(view)
+            if work is None:
+                return self._end_unserved(claim, view, trying)
+            request = work.brain.complete(view.request)
             if request is not view.request:
                 view = replace(view, request=request)
-            trying = self._patience.of(view)
             try:
-                return self._act(claim, view, ownership, trying)
+                return self._act(work, claim, view, ownership, trying)
             except Exception as failure:
                 if self._is_away(failure):
                     raise  # it is waited out: the turn is rung again
@@ -127,14 +129,25 @@ class Coordinator:
                 log.error("turn failed in the coordinator", failure=failure, turn_id=claim.turn_id)
                 return self._ender.end(claim, view, end_of_fault(failure), trying)
 
-    def _act(self, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: Trying) -> str:
+    def _end_unserved(self, claim: TurnClaim, view: TurnView, trying: Trying) -> str:
+        """Its brain is not here. It was given to us because it was cancelled, or nobody else took it up in its time."""
+        decision = decide(facts_of(view))
+        if not isinstance(decision, End) or decision.ending is Ending.FAILED:
+            return "lost"  # it is let go of, for a worker that has its brain
+        if decision.stop_reason is StopReason.DEADLINE:
+            decision = replace(decision, error=not_served(view.request.brain, self._brains.names))
+        return self._ender.end(claim, view, decision, trying)
+
+    def _act(
+        self, work: BrainTurns, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: Trying
+    ) -> str:
         if view.flag and not view.begun:
             trying(lambda: self._brakes.taken(claim.session_id, view.flag, claim.turn_id))
-        thinking = self._thinking.on_turn_start(view.turn_number)
+        thinking = work.thinking.on_turn_start(view.turn_number)
         facts = facts_of(view)
         decision = decide(facts, thinking)
         if isinstance(decision, Reflect):
-            done = self._auxiliary.reflect(claim, view, trying)
+            done = work.auxiliary.reflect(claim, view, trying)
             if done:
                 return done
             # It cannot be made: on to the step itself.
@@ -143,9 +156,9 @@ class Coordinator:
             case Reflect():
                 raise AssertionError("a step is reflected on once")
             case Think():
-                return self._think(claim, view, ownership, trying)
+                return self._think(work.thinker, claim, view, ownership, trying)
             case Compact():
-                return self._auxiliary.compact_now(claim, view, trying) or self._ender.end(
+                return work.auxiliary.compact_now(claim, view, trying) or self._ender.end(
                     claim, view, NOTHING_TO_COMPACT, trying
                 )
             case End():
@@ -153,8 +166,10 @@ class Coordinator:
             case Wait():
                 return f"waits: {decision.why}"
 
-    def _think(self, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: Trying) -> str:
-        asked: StepOutcome = self._thinker.think(claim, view, ownership.lost, trying)
+    def _think(
+        self, thinker: Thinker, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: Trying
+    ) -> str:
+        asked: StepOutcome = thinker.think(claim, view, ownership.lost, trying)
         match asked:
             case Calls():
                 return "committed calls"

@@ -7,14 +7,14 @@ import signal
 import socket
 from typing import Any
 
-from brainq.brain_loading import load_brain
+from brainq.brain_loading import load_brains
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame
 from brainq.contracts.claim import StepClaim
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.observe.logs import configure_logs, logger
 from brainq.settings import load_settings
 from brainq.turn.advance import Coordinator
-from brainq.wiring.coordinator import make_coordinator, warm_up_model
+from brainq.wiring.coordinator import make_coordinator, warm_up_models
 from brainq.wiring.finalizer import make_finalizer
 from brainq.wiring.wiring import Wiring
 
@@ -31,10 +31,10 @@ def main(descriptor: int) -> None:
     try:
         settings = load_settings(**first["settings"])
         configure_logs(settings.log_level, json_lines=settings.log_format == "json")
-        brain = load_brain(settings.app)
-        wiring = Wiring(settings, brain, owner=first["owner"])
+        brains = load_brains(settings.app)
+        wiring = Wiring(settings, brains, owner=first["owner"])
         wiring.warm_up()
-        warm_up_model(brain)
+        warm_up_models(brains)
         coordinator = make_coordinator(wiring.parts, alone=None)
         finalizer = make_finalizer(wiring.parts, alone=None)
     except BaseException as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brainq.brain import Brain
+from brainq.brains import Brains
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.message import Message
 from brainq.contracts.view import EndedTurn
@@ -20,15 +20,18 @@ TURNS_BEFORE = 10
 class Before:
     """Fits `ports.before.Before`."""
 
-    brain: Brain
+    brains: Brains
     turns: Turns
 
     def system_prompt(self, turn: EndedTurn) -> str:
         """As the turn had it; "" where it cannot be made again: the brain, or what its function says, has changed."""
         request = turn.request
+        brain = self.brains.of(request.brain)
         info = TurnInfo.of(request, turn.turn_number)
+        if brain is None:
+            return ""
         try:
-            text = request.system_prompt or system_prompt_of(self.brain, info)
+            text = request.system_prompt or system_prompt_of(brain, info)
         except InvalidInput:
             return ""
         return text if render_hash(text) == turn.prompt_hash else ""

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from brainq.beats import Beats
 from brainq.brain import Brain
+from brainq.brains import unknown_brain
 from brainq.errors import BrainqError
 from brainq.finalize.alone import RunAlone
+from brainq.finalize.brain_finals import BrainFinals
+from brainq.finalize.brain_judges import BrainJudges
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.judging import JudgeRunner
+from brainq.finalize.order import StepOrder
 from brainq.finalize.parts import final_parts
 from brainq.finalize.recall import Recall
 from brainq.finalize.retry import StepRetrier
+from brainq.finalize.steps import steps_of
 from brainq.observe.logs import logger
 from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.resolve import resolve_model
@@ -28,12 +33,11 @@ def make_finalizer(parts: Parts, alone: RunAlone | None) -> TurnFinalizer:
     """
     return TurnFinalizer(
         owner=parts.owner,
-        brain=parts.brain,
-        order=parts.order,
+        brains=parts.brains.each(finals_of),
+        missing=_missing(),
         chain=parts.state.finals,
         records=SqlRecords(parts.store, webhooks_of(parts.settings)),
         beats=parts.beats,
-        parts=final_parts(parts.brain, auxiliary_model(parts.brain)),
         parents=parts.people.children,
         alone=alone,
     )
@@ -44,28 +48,26 @@ def make_judge_runner(parts: Parts, beats: Beats) -> JudgeRunner:
     beats   renews the judgements' leases, which are in SQL
     """
     return JudgeRunner(
-        own=tuple(parts.brain.judges.values()),
-        auxiliary=auxiliary_model(parts.brain),
+        brains=parts.brains.each(judges_of),
+        brain_of=parts.turn_brains.name,
         rows=parts.store.judgements,
         recorded=make_recall(parts).recorded,
         beats=beats,
         lease_s=parts.settings.lease_s,
         places=max(1, parts.settings.concurrency.finalizer // 2),
-        redact=parts.brain.redact_logs,
     )
 
 
 def make_retrier(parts: Parts, judges: JudgeRunner) -> StepRetrier:
     return StepRetrier(
-        brain=parts.brain,
-        order=parts.order,
+        brains=parts.brains.each(finals_of),
+        brain_of=parts.turn_brains.name,
         chain=parts.state.finals,
         records=SqlRecords(parts.store, webhooks_of(parts.settings)),
         steps=parts.store.steps.of,
         judgements=parts.store.judgements,
         recall=make_recall(parts),
         judges=judges,
-        parts=final_parts(parts.brain, auxiliary_model(parts.brain)),
         parents=parts.people.children,
     )
 
@@ -78,8 +80,22 @@ def make_recall(parts: Parts) -> Recall:
         store.transcripts.of,
         store.traces.of,
         store.decisions.get,
-        Before(parts.brain, store.turns),
+        Before(parts.brains, store.turns),
     )
+
+
+def finals_of(brain: Brain) -> BrainFinals:
+    order = StepOrder(steps_of(brain, brain.final_steps))
+    return BrainFinals(brain, order, final_parts(brain, auxiliary_model(brain)))
+
+
+def judges_of(brain: Brain) -> BrainJudges:
+    return BrainJudges(tuple(brain.judges.values()), auxiliary_model(brain), brain.redact_logs)
+
+
+def _missing() -> BrainFinals:
+    brain = unknown_brain()
+    return BrainFinals(brain, StepOrder(steps_of(brain)), final_parts(brain, None))
 
 
 def auxiliary_model(brain: Brain) -> AuxiliaryModel | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from brainq.admission import Admission
 from brainq.brain import Brain
+from brainq.brains import Brains, brain_named, naming_its_brain
+from brainq.contracts.approval import EditedCall
+from brainq.contracts.claim import CallRef
 from brainq.contracts.turn import TurnRequest
 from brainq.people.approval_healer import ApprovalHealer
 from brainq.people.approvals import ApprovalDesk
@@ -21,6 +26,7 @@ from brainq.store.store import Store
 from brainq.turn.client_tools import check_client_tools
 from brainq.turn.planning.edit import edited_call
 from brainq.wiring.state import State
+from brainq.wiring.turn_brain import TurnBrains
 
 
 @dataclass(frozen=True)
@@ -37,13 +43,13 @@ class People:
     outside: OutsideDesk
 
 
-def make_people(brain: Brain, state: State, store: Store) -> People:
+def make_people(brains: Brains, turn_brains: TurnBrains, state: State, store: Store) -> People:
     brakes = BrakeDesk(store.brakes, state.holds, state.turns)
     admission = Admission(
         store.turns,
         state.turns,
-        brain.limits,
-        children=brain.children.max_turns,
+        brains.each(lambda brain: brain.limits),
+        children=brains.each(lambda brain: brain.children.max_turns),
         wrote=store.calls.has_intents,
         brakes=brakes,
         inputs=store.inputs,
@@ -56,22 +62,24 @@ def make_people(brain: Brain, state: State, store: Store) -> People:
         admission=admission,
         holds=state.holds,
         brakes=brakes,
-        redact=brain.redact_logs,
+        redact=turn_brains.redacts,
     )
-    hook = PostHook(brain, state.calls).ready
+    hook = PostHook(_hooked(brains, turn_brains), state.calls).ready
+    named = partial(_named, brains)
     return People(
         admission=admission,
         brakes=brakes,
         inputs=inputs,
         intake=Intake(
-            check=partial(_check, brain),
+            named=named,
             admission=admission,
             keys=store.turns,
             desk=inputs,
             sessions=state.sessions,
         ),
         children=ChildDesk(
-            limits=brain.children,
+            limits=brains.each(lambda brain: brain.children),
+            named=named,
             requests=store.turns,
             admission=admission,
             budgets=state.budgets,
@@ -85,8 +93,8 @@ def make_people(brain: Brain, state: State, store: Store) -> People:
             rows=store.approvals,
             asks=state.approvals,
             requests=store.turns,
-            editor=partial(edited_call, brain),
-            redact=brain.redact_logs,
+            editor=partial(_edited, brains),
+            redact=turn_brains.redacts,
         ),
         approval_healer=ApprovalHealer(store.approvals, state.approvals),
         outside=OutsideDesk(
@@ -99,7 +107,25 @@ def make_people(brain: Brain, state: State, store: Store) -> People:
     )
 
 
-def _check(brain: Brain, request: TurnRequest) -> None:
-    """Raises InvalidInput for a request that the brain cannot do."""
-    check_choice(brain.model, request.model, request.provider)
-    check_client_tools(brain, request)
+def _named(brains: Brains, request: TurnRequest) -> TurnRequest:
+    """Raises InvalidInput for a brain that there is not, and for what its own cannot do."""
+    named = naming_its_brain(brains, request)
+    brain = brain_named(brains, named.brain)
+    check_choice(brain.model, named.model, named.provider)
+    check_client_tools(brain, named)
+    return named
+
+
+def _edited(
+    brains: Brains, tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest
+) -> EditedCall:
+    return edited_call(brain_named(brains, request.brain), tool, arguments, session_id, request)
+
+
+def _hooked(brains: Brains, turn_brains: TurnBrains) -> Callable[[CallRef], Brain | None]:
+    """The brain of a call, for its hook. Where no brain has one nobody is asked."""
+    if all(brain.callbacks.on_post_tool_use is None for brain in brains):
+        return lambda ref: None
+    if not brains.keep_names:
+        return lambda ref: brains.default
+    return lambda ref: turn_brains.of(ref.turn_id)

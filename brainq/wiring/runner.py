@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.run import CallRunner
 from brainq.contracts.memory import MemoryRetriever
+from brainq.store.store import Store
 from brainq.wiring.parts import Parts
 
 SHARE_OF_GRACE = 0.75  # of a cancelled turn's: a function may use so much of it
@@ -14,7 +18,7 @@ def make_runner(parts: Parts) -> CallRunner:
     settings, state, people = parts.settings, parts.state, parts.people
     return CallRunner(
         owner=parts.owner,
-        brain=parts.brain,
+        brains=parts.brains,
         calls=state.calls,
         lanes=state.lanes,
         intents=parts.store.calls,
@@ -25,7 +29,7 @@ def make_runner(parts: Parts) -> CallRunner:
             # The rest is for hearing of the cancel, and for recording how the call ended.
             cancel_grace_s=settings.cancel_grace_s * SHARE_OF_GRACE,
         ),
-        retriever=_retriever(parts),
+        retriever=partial(_retriever, parts.store),
         stops=state.stops,
         holds=state.holds,
         outside=state.outside,
@@ -34,12 +38,12 @@ def make_runner(parts: Parts) -> CallRunner:
     )
 
 
-def _retriever(parts: Parts) -> MemoryRetriever | None:
-    memory = parts.brain.memory
+def _retriever(store: Store, brain: Brain) -> MemoryRetriever | None:
+    memory = brain.memory
     if memory is None:
         return None
     if memory.retriever == "sql":
         from brainq.store.retriever import SqlMemoryRetriever
 
-        return SqlMemoryRetriever(parts.store.memories, memory.scope_of)
+        return SqlMemoryRetriever(store.memories, memory.scope_of)
     return memory.retriever

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -76,20 +76,22 @@ def make_state(
     *,
     serves: Iterable[Effect],
     first_step: str,
+    brains: Sequence[str],
     complete: Callable[[TurnRequest], TurnRequest],
     on_gap: Callable[[], None],
 ) -> State:
     """
     serves       the effects of the calls that run in this process; a doorbell of any other is dropped
-    first_step   of the finalizer
-    complete     fills in what a request leaves to the brain
+    first_step   of the finalizer, which is that of every brain
+    brains       the names of those that this process has
+    complete     fills in what a request leaves to its brain
     on_gap       called when cancels may have been published unheard
     """
     client, keys = make_client(url), Keys(settings.prefix)
     outbox = _outbox(settings, client, keys)
     scripts = Scripts(client, keys, doorbells(settings))
     lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
-    calls = RedisCalls(scripts, keys, outbox, lease_s=lease_s, serves=sorted(serves))
+    calls = RedisCalls(scripts, keys, outbox, lease_s=lease_s, serves=sorted(serves), brains=brains)
     return State(
         redis=client,
         keys=keys,
@@ -102,12 +104,19 @@ def make_state(
             keep_session_s=keep_session_s,
             grace_s=grace_s,
             first_step=first_step,
+            brains=brains,
         ),
         calls=calls,
         auxiliary=RedisAuxiliary(scripts, keys, outbox),
         lanes=RedisLanes(scripts, keys, outbox, lease_s=lease_s),
         finals=RedisFinals(
-            scripts, keys, outbox, lease_s=lease_s, keep_turn_s=settings.keep_turn_s, complete=complete
+            scripts,
+            keys,
+            outbox,
+            lease_s=lease_s,
+            keep_turn_s=settings.keep_turn_s,
+            complete=complete,
+            brains=brains,
         ),
         budgets=RedisBudgets(scripts, keys),
         index=RedisIndex(

@@ -1,4 +1,4 @@
-"""The process: its settings and brain, and what is built of them, each when first used.
+"""The process: its settings and brains, and what is built of them, each when first used.
 
     parts         Redis (`state`), SQL (`store`), and the machines behind people's verbs (`people`)
     the machines  `coordinator`, `runner`, `finalizer`, `judge_runner`, `retrier`, `sweeper`, `webhook_sender`, each
@@ -13,15 +13,14 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from brainq.beats import Beats
-from brainq.brain import Brain
+from brainq.brains import GivenBrains, completed, read_brains
 from brainq.contracts.effect import Effect
 from brainq.errors import SetupError, Unreachable
-from brainq.finalize.order import StepOrder
-from brainq.finalize.steps import steps_of
+from brainq.finalize.steps import FIRST_STEP
 from brainq.observe.urls import without_password
 from brainq.settings import Settings
 from brainq.state.connection import AWAY
@@ -29,6 +28,7 @@ from brainq.store.store import Store
 from brainq.wiring.parts import Parts
 from brainq.wiring.people import People, make_people
 from brainq.wiring.state import State, make_state
+from brainq.wiring.turn_brain import TurnBrains
 
 if TYPE_CHECKING:
     from brainq.calls.run import CallRunner
@@ -52,14 +52,14 @@ class Wiring:
     def __init__(
         self,
         settings: Settings,
-        brain: Brain,
+        brains: GivenBrains,
         *,
         redis_url: str = "",
         owner: str = "",
         serves: Iterable[Effect] = Effect,
     ) -> None:
         self.settings = settings
-        self.brain = brain
+        self.brains = read_brains(brains)
         self.serves = frozenset(serves)
         self.owner = owner or f"{socket.gethostname()}-{os.getpid()}"
         self.beats = Beats(settings.beat_s)
@@ -77,17 +77,14 @@ class Wiring:
         return known_redis(self.settings)
 
     @cached_property
-    def order(self) -> StepOrder:
-        return StepOrder(steps_of(self.brain, self.brain.final_steps))
-
-    @cached_property
     def state(self) -> State:
         return make_state(
             self.settings,
             self.redis_url,
             serves=self.serves,
-            first_step=self.order.first,
-            complete=self.brain.complete,
+            first_step=FIRST_STEP,
+            brains=self.brains.names,
+            complete=partial(completed, self.brains),
             on_gap=self.beats.beat_now,
         )
 
@@ -103,20 +100,24 @@ class Wiring:
         return Store.open(self.settings.sql_url.get_secret_value())
 
     @cached_property
+    def turn_brains(self) -> TurnBrains:
+        return TurnBrains(self.brains, self.store.turns)
+
+    @cached_property
     def people(self) -> People:
-        return make_people(self.brain, self.state, self.store)
+        return make_people(self.brains, self.turn_brains, self.state, self.store)
 
     @cached_property
     def parts(self) -> Parts:
         return Parts(
             settings=self.settings,
-            brain=self.brain,
+            brains=self.brains,
             owner=self.owner,
-            order=self.order,
             beats=self.beats,
             state=self.state,
             store=self.store,
             people=self.people,
+            turn_brains=self.turn_brains,
         )
 
     @cached_property

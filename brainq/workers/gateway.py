@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from brainq.brain_loading import load_brain
+from brainq.brain_loading import load_brains
 from brainq.devserver.owner import follow_owner, tell_ready
 from brainq.devserver.resolve import known_redis
 from brainq.error_kinds import kind_of
@@ -22,7 +22,7 @@ def main() -> None:
     configure_logs(settings.log_level, json_lines=settings.log_format == "json")
     url = known_redis(settings)
     settings = load_settings(redis_url=url)
-    serve(settings, load_brain(settings.app), lambda who: _ready(settings, who))
+    serve(settings, load_brains(settings.app), lambda who: _ready(settings, who))
 
 
 def _ready(settings: Settings, who: Who) -> None:

@@ -13,6 +13,7 @@ from brainq.devserver.embedded import EmbeddedServer, socket_in
 from brainq.devserver.fleet import Fleet
 from brainq.errors import SetupError
 from brainq.settings import ENV_PREFIX, load_settings
+from brainq.wiring.finalizer import finals_of
 from ops.bench import brain as reference
 from ops.bench.noop_task import DONE_IN
 
@@ -85,7 +86,7 @@ def stage(
     concurrency   threads a process by pool, and `workers` processes a pool; the defaults unless given
     """
     with open_client(directory, task_events=task_events) as (client, environment):
-        steps = client.wiring.order.names
+        steps = finals_of(client.wiring.brains.default).order.names
         if steps != reference.FINALIZER_STEPS:
             raise SetupError(
                 f"the reference turn has other finalizer steps now: {', '.join(steps)}; "

@@ -93,7 +93,7 @@ def walk_of(kind: str, directory: Path) -> tuple[list[str], list[str]]:
         with open_client(directory) as (client, _):
             settings = load_settings(**client.wiring.settings.model_dump(exclude_unset=True))
             wiring = Wiring(settings, brain_of(walk, kind))
-            client.wiring.brain = wiring.brain
+            client.wiring.brains = wiring.brains
             try:
                 client.submit("first", "go")
                 _drive(wiring, walk)

@@ -105,7 +105,7 @@ def test_p3_a_voided_attempt_can_never_start(pumps: Pumps) -> None:
     claimed = frozen.wiring.state.calls.claim(ref(handle), 1, "frozen")
     assert isinstance(claimed, CallClaim)
     lapse(pump, handle)
-    assert frozen.wiring.runner._starts.start(claimed) == "left"  # pyright: ignore[reportPrivateUsage]
+    assert frozen.wiring.runner._brains.default.starts.start(claimed) == "left"  # pyright: ignore[reportPrivateUsage]
     assert told(pump, handle)["text"] == "write x ok"
     assert len(notes("start")) == 1
     states = [(row.attempt, row.state) for row in pump.wiring.store.calls.of(handle.turn_id)]
@@ -297,17 +297,17 @@ def test_p7_a_thawed_attempt_does_not_free_the_lane_of_the_next_one(pumps: Pumps
     lapse(pump, handle)
     assert status(pump, handle) == "dispatched"
     other = pump.submit("s2", script([("idem", {"name": "x"})]))
-    tool = pump.wiring.brain.tools.get("idem")
+    tool = pump.wiring.brains.default.tools.get("idem")
     assert tool is not None
     runner: Any = frozen.wiring.runner
     with ExitStack() as held:
-        context = runner._context(claimed, tool, DeadlineToken(5), runs_alone=False)
+        context = runner._context(claimed, tool, DeadlineToken(5), "brain", runs_alone=False)
         wiring: Any = frozen.wiring
         thawed = RunningCall(
             claimed,
             tool,
             context,
-            runner._settler,
+            runner._brains.default.settler,
             wiring.beats,
             wiring.state.lanes,
             held,

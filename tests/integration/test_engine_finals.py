@@ -177,11 +177,13 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
     assert isinstance(claim, StepClaim)
     if effect:
         machine: Any = dead.wiring.finalizer
-        found = machine._order.get(step)
+        found = machine._brains.default.order.get(step)
         turn = dead.wiring.state.finals.ended("s1", handle.turn_id)
         assert turn is not None
         found.run(
-            StepContext(claim, lambda: turn, dead.wiring.state.finals, machine._records, machine._brain)
+            StepContext(
+                claim, lambda: turn, dead.wiring.state.finals, machine._records, machine._brains.default.brain
+            )
         )
     assert pump.answer(bell) == "dropped: held"
     dead.wiring.state.redis.hset(

@@ -76,7 +76,7 @@ def test_an_advance_and_a_finalizers_visit_make_few_round_trips(
     # Claim and look, begin and first step, commit; then claim and look, step, end.
     assert made[TURN_ADVANCE] == [3, 3]
     # Claim and look; then one for the end of each step: it brings the text to `log`, and takes the result out.
-    assert made[FINALIZE_STEP] == [1 + len(finalizer._order.names)]
+    assert made[FINALIZE_STEP] == [1 + len(finalizer._brains.default.order.names)]
 
 
 def seen(pump: Pump, *steps: Any, **options: Any) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from brainq.errors import InvalidInput
 from brainq.finalize.retry import Retried
 from brainq.finalize.step import StepContext
 from brainq.providers.scripted import ScriptedProvider, says
+from brainq.wiring.finalizer import finals_of
 from tests.support.parts import (
     ANSWER,
     MESSAGE,
@@ -73,7 +74,7 @@ def test_a_brain_without_parts_has_no_such_steps(pumps: Pumps) -> None:
     brain = Brain("bare", ScriptedProvider([says("Hi.")]))
     pump = pump_of(pumps, brain)
     run_turn(pump)
-    assert pump.wiring.order.names == ("citations", "log", "result", "decision")
+    assert finals_of(brain).order.names == ("citations", "log", "result", "decision")
 
 
 def test_a_scope_is_shared_by_the_sessions_of_a_user(pumps: Pumps) -> None:
@@ -107,10 +108,15 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
         machine: Any = pump.wiring.finalizer
         turn = dead.wiring.state.finals.ended("s1", handle.turn_id)
         assert turn is not None
-        found = machine._order.get(step)
+        found = machine._brains.default.order.get(step)
         found.run(
             StepContext(
-                claim, lambda: turn, dead.wiring.state.finals, machine._records, brain, machine._parts
+                claim,
+                lambda: turn,
+                dead.wiring.state.finals,
+                machine._records,
+                brain,
+                machine._brains.default.parts,
             )
         )
     assert pump.answer(bell) == "dropped: held"

@@ -239,7 +239,7 @@ def test_the_same_on_an_event_loop(pump: Pump) -> None:
     handle = pump.submit("s1", "hello")
 
     async def ask() -> tuple[list[str], list[str]]:
-        async with AsyncClient(pump.settings, pump.wiring.brain) as client:
+        async with AsyncClient(pump.settings, pump.wiring.brains) as client:
             turns, sessions = await client.turns(state="active"), await client.sessions()
             return ids(turns), [seen.session_id for seen in sessions]
 

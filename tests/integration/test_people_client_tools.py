@@ -66,7 +66,7 @@ def test_the_client_runs_its_own_tools_side_by_side(pumps: Pumps) -> None:
         (full_call_id(handle.turn_id, "c1-0"), "client", {"place": "Oslo"}),
         (full_call_id(handle.turn_id, "c1-1"), "client", {"place": "Bern"}),
     ]
-    other = pumps(pump.wiring.brain, owner="two").client.handle(handle.turn_id)
+    other = pumps(pump.wiring.brains, owner="two").client.handle(handle.turn_id)
     assert other.give_result(waiting[1].id, {"degrees": 20}) == "settled"
     assert awaits(handle) == "parked client"
     assert other.give_error("c1-0", "no such place") == "settled"

@@ -51,7 +51,7 @@ def test_a_setup_that_is_whole_gives_the_brain(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     settings = settings_of(here, "pre_whole", APP.format(model="openai:gpt-4.1-mini"))
-    assert require_start(settings, redis_url=redis_url, writes=here).name == "shop"
+    assert require_start(settings, redis_url=redis_url, writes=here).default.name == "shop"
     assert not (here / "data").exists(), "it only looks"
 
 

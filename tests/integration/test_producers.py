@@ -129,7 +129,7 @@ def test_http(
     pump, code = pumps(), blocks(language)[-1]
     assert URL_OF_THE_GATEWAY in code
     key = re.findall(r'"(order-\d+)"', code)[0]
-    with GatewayThread(pump.settings, pump.wiring.brain, wait_s=0.1) as gateway:
+    with GatewayThread(pump.settings, pump.wiring.brains, wait_s=0.1) as gateway:
         (tmp_path / file).write_text(code.replace(URL_OF_THE_GATEWAY, gateway.url))
         said = run([*command, file], "", tmp_path, GOCACHE=str(tmp_path / "cache"))
     with pump.client as client:

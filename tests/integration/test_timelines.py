@@ -72,7 +72,7 @@ def test_the_same_from_an_operator_and_on_an_event_loop(pump: Pump) -> None:
             operator.timeline("nobody")
 
     async def ask() -> TurnTimeline:
-        async with AsyncClient(pump.settings, pump.wiring.brain) as client:
+        async with AsyncClient(pump.settings, pump.wiring.brains) as client:
             return await (await client.handle(handle.turn_id)).timeline()
 
     assert asyncio.run(ask()) == handle.timeline()

@@ -8,7 +8,7 @@ from tests.lua.rig import LEASE_MS, TIMEOUT_MS, WRITE, Rig
 def test_a_dispatched_call_is_taken_once(rig: Rig) -> None:
     rig.committed({"spec": "spec", "cap_ms": 700})
     reply = rig.run("call_claim")
-    assert reply == ["GO", "spec", 700, TIMEOUT_MS, "read_only", "tool", 1, "0"]
+    assert reply == ["GO", "spec", 700, TIMEOUT_MS, "read_only", "tool", 1, "0", ""]
     assert rig.status() == "running"
     assert rig.run("call_claim", owner="w2") == ["DROP", "running"]
 

@@ -16,7 +16,7 @@ from typing import Any, Self
 import httpx
 
 from brainq.access import Tokens
-from brainq.brain import Brain
+from brainq.brains import GivenBrains
 from brainq.devserver.probe import free_port
 from brainq.http.serving import Server, make_gateway
 from brainq.http.who import who_asks
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 class GatewayThread:
     """A gateway in a thread; `http` asks it. Settings of the gateway come without their `http_`."""
 
-    def __init__(self, settings: Settings, brain: Brain, **given: Any) -> None:
+    def __init__(self, settings: Settings, brain: GivenBrains, **given: Any) -> None:
         ours = {f"http_{name}": value for name, value in given.items()}
         self.settings = settings.model_copy(update={"http_port": free_port(), **ours})
         self.url = f"http://127.0.0.1:{self.settings.http_port}"

@@ -16,7 +16,7 @@ from brainq.contracts.recorded import RecordedTurn
 from brainq.finalize.judging import JudgeRunner
 from brainq.finalize.retry import Retried
 from brainq.providers.scripted import ScriptedProvider, calls, says
-from brainq.wiring.finalizer import auxiliary_model, make_recall
+from brainq.wiring.finalizer import judges_of, make_recall
 from tests.support.pump import Pump
 
 MESSAGE = "I prefer short answers. Where does the boat lie?"
@@ -95,13 +95,12 @@ def run_turn(pump: Pump, message: str = MESSAGE) -> TurnHandle:
 def runner_of(pump: Pump, **options: Any) -> JudgeRunner:
     wiring = pump.wiring
     return JudgeRunner(
-        own=tuple(wiring.brain.judges.values()),
-        auxiliary=auxiliary_model(wiring.brain),
+        brains=wiring.brains.each(judges_of),
+        brain_of=wiring.turn_brains.name,
         rows=wiring.store.judgements,
         recorded=make_recall(wiring.parts).recorded,
         beats=wiring.judge_beats,
         lease_s=wiring.settings.lease_s,
-        redact=wiring.brain.redact_logs,
         **options,
     )
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from brainq.brain import Brain
+from brainq.brains import GivenBrains
 from brainq.broker import names
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
@@ -68,7 +68,7 @@ class Pump:
 
     def __init__(
         self,
-        brain: Brain,
+        brain: GivenBrains,
         redis_url: str,
         sql_url: str,
         *,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from brainq.brain_loading import load_brain
+from brainq.brain_loading import load_brains
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.contracts.event import TurnEvent
@@ -83,7 +83,7 @@ class World:
         )
         own_pace = {"lease_s": 1.5, "beat_s": 0.4, "sweep_s": 0.2, "rering_s": 1.0, **(pace or {})}
         self.settings = load_settings(redis_url=self.redis.url, sql_url=self.sql_url, **own_pace, **elsewhere)
-        self.client = Client(self.settings, load_brain(self.environment["BRAINQ_APP"]))
+        self.client = Client(self.settings, load_brains(self.environment["BRAINQ_APP"]))
         os.environ[diary.DIRECTORY] = str(directory)
 
     @property

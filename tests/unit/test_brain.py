@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from brainq.brain import Brain
-from brainq.brain_loading import load_brain
+from brainq.brain_loading import load_brains
 from brainq.contracts.callbacks import Callbacks, Deny, PreToolUse, TurnInfo
 from brainq.contracts.effect import Effect
 from brainq.contracts.limits import Limits
@@ -203,7 +203,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     [("brain_here", "first"), ("brain_here:brain", "first"), ("brain_here:inner.other", "second")],
 )
 def test_a_brain_is_found_by_name_from_the_working_directory(here: Path, reference: str, name: str) -> None:
-    assert load_brain(reference).name == name
+    assert load_brains(reference).default.name == name
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_brain_is_found_by_name_from_the_working_directory(here: Path, referen
 )
 def test_what_cannot_be_loaded_says_what_was_tried(here: Path, reference: str, words: list[str]) -> None:
     with pytest.raises(SetupError) as refused:
-        load_brain(reference)
+        load_brains(reference)
 
     for word in ["BRAINQ_APP", *words]:
         assert word in str(refused.value)

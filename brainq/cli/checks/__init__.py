@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brainq.cli.checks.brain import check_brain
+from brainq.cli.checks.brain import check_brains
 from brainq.cli.checks.broker import check_broker
 from brainq.cli.checks.libraries import check_libraries
 from brainq.cli.checks.redis import check_redis
@@ -28,7 +28,7 @@ def run_checks() -> Iterator[Check]:
     except SetupError as error:
         yield fail("settings", "; ".join(str(error).splitlines()), "correct these environment variables")
         return
-    yield from check_brain(settings)
+    yield from check_brains(settings)
     if (yield from check_sql(settings)):
         yield from check_webhooks(settings)
     try:

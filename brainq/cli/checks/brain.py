@@ -1,4 +1,4 @@
-"""Whether the brain loads, and what it brings."""
+"""Whether the brains load, and what they bring."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from brainq.brain_loading import load_brain
+from brainq.brain import Brain
+from brainq.brain_loading import load_brains
+from brainq.brains import Brains
 from brainq.cli.style import counted
 from brainq.errors import BrainqError
 from brainq.preflight.check import Check, fail, ok
@@ -14,18 +16,24 @@ from brainq.preflight.model import check_model
 from brainq.settings import Settings
 
 
-def check_brain(settings: Settings) -> Iterator[Check]:
+def check_brains(settings: Settings) -> Iterator[Check]:
     try:
-        brain = load_brain(settings.app)
+        brains = load_brains(settings.app)
     except BrainqError as error:
         yield fail("brain", str(error), "name your brain with -A module:variable or BRAINQ_APP")
         return
+    for brain in brains:
+        yield from _check(settings.app, brain, brains)
+
+
+def _check(app: str, brain: Brain, brains: Brains) -> Iterator[Check]:
     specs = brain.tools.specs.values()
     effects = Counter(spec.effect.value for spec in specs)
     tools = ", ".join(f"{count} {effect}" for effect, count in effects.items())
+    default = " (the default)" if len(brains) > 1 and brain is brains.default else ""
     yield ok(
         "brain",
-        f"{settings.app}: {brain.name!r}, {counted(len(specs), 'tool')}" + (f" ({tools})" if tools else ""),
+        f"{app}: {brain.name!r}{default}, {counted(len(specs), 'tool')}" + (f" ({tools})" if tools else ""),
     )
     yield check_model(brain.model)
     if brain.auxiliary_model is not None:

@@ -16,6 +16,9 @@ from brainq.finalize.steps.memory import ExtractMemories
 from brainq.finalize.steps.result import SendResult
 from brainq.finalize.steps.usage import CallUsage
 
+FIRST_STEP = AppendCitations.name
+"""Of every brain's chain: a turn that is over before anybody has looked at its brain begins it, too."""
+
 
 def steps_of(brain: Any, more: Sequence[FinalStep] = ()) -> list[FinalStep]:
     """The chain of this brain: steps that are not configured are left out; `more` go before the last one."""

@@ -73,7 +73,7 @@ class Asked:
 @router.get(CARD)
 async def default_card(here: Here) -> Response:
     """The card of the default agent."""
-    return _card(here, here.brain)
+    return _card(here, here.brains.default)
 
 
 @router.get(f"/a2a/{{brain}}{CARD}")
@@ -108,7 +108,7 @@ async def ask(brain: str, request: Request, here: Here, by: By) -> Response:
 async def _send(asked: Asked) -> Response:
     given = read_params(asked.call.params, SendMessageRequest())
     history = _history_length(given.configuration)
-    handle = await send(asked.here, asked.by, given)
+    handle = await send(asked.here, asked.by, asked.brain.name, given)
     told = await task_now(handle)
     if not given.configuration.return_immediately:
         wait_s = asked.here.settings.http_wait_s
@@ -119,7 +119,8 @@ async def _send(asked: Asked) -> Response:
 
 
 async def _send_streaming(asked: Asked) -> Response:
-    handle = await send(asked.here, asked.by, read_params(asked.call.params, SendMessageRequest()))
+    given = read_params(asked.call.params, SendMessageRequest())
+    handle = await send(asked.here, asked.by, asked.brain.name, given)
     told = await task_now(handle)
     return await _streamed(asked, handle, told, is_whole=_wants_an_answer(told))
 
@@ -224,6 +225,7 @@ def _card(here: Gateway, brain: Brain) -> Response:
 
 
 def _brain(here: Gateway, name: str) -> Brain:
-    if name != here.brain.name:
+    found = here.brains.of(name)
+    if found is None:
         raise Refused("no-such-route", "no agent has this name; the card at the gateway's root names one")
-    return here.brain
+    return found

@@ -19,8 +19,8 @@ from brainq.http.approvals import decider
 from brainq.http.gateway import Asker, Gateway
 
 
-async def send(here: Gateway, by: Asker, request: SendMessageRequest) -> AsyncTurnHandle:
-    """The turn that the message began, or went to. The same message again does nothing more.
+async def send(here: Gateway, by: Asker, brain: str, request: SendMessageRequest) -> AsyncTurnHandle:
+    """The turn of `brain` that the message began, or the one it went to. The same message again does nothing more.
 
     Raises A2AError, BrainqError, and Refused where the caller lacks a verb.
     """
@@ -28,10 +28,10 @@ async def send(here: Gateway, by: Asker, request: SendMessageRequest) -> AsyncTu
         raise PushNotificationNotSupportedError("there are none; follow the task by SubscribeToTask")
     if request.message.task_id:
         return await _to_task(here, by, request.message)
-    return await _begin(here, by, request)
+    return await _begin(here, by, brain, request)
 
 
-async def _begin(here: Gateway, by: Asker, request: SendMessageRequest) -> AsyncTurnHandle:
+async def _begin(here: Gateway, by: Asker, brain: str, request: SendMessageRequest) -> AsyncTurnHandle:
     by.require_verb(Verb.SUBMIT)
     message = request.message
     context_id = message.context_id or own_context(by.caller, message.message_id)
@@ -39,7 +39,7 @@ async def _begin(here: Gateway, by: Asker, request: SendMessageRequest) -> Async
     by.require(context_id)
     words = words_of(message)
     key = own_request_key(by.caller, context_id, hashed(context_id, message.message_id))
-    options: dict[str, Any] = {"request_key": key}
+    options: dict[str, Any] = {"request_key": key, "brain": brain}
     if request.HasField("metadata"):
         options["metadata"] = json_format.MessageToDict(request.metadata)
     try:

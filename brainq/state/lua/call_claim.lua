@@ -1,20 +1,23 @@
 --[[
 Take a dispatched call to run it. A call of a turn that is closed, cancelled or past its deadline never starts, and one
 that changes something not while a hold stands: it leaves its lanes, and is parked or denied. A worker that
-does not serve the call's effect (`serves` names those it does) is not to run it, whoever sent it the doorbell.
+does not serve the call's effect (`serves` names those it does), or does not have its brain (`brains`), is not to run it,
+whoever sent it the doorbell.
 
 KEYS   turn budget trace history events guard
-ARGV   sid tid owner call attempt:n lease_ms:n serves:words
-REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b | DROP
-       why:TraceStatus/gone/stale/unserved/closed/expired/held
+ARGV   sid tid owner call attempt:n lease_ms:n serves:words brains:words
+REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain | DROP
+       why:TraceStatus/gone/stale/unserved/closed/expired/held/no_brain
 ]]
 -- @include lib/waves
+-- @include lib/has_brain
 local c = read_call(call, {'status', 'attempt', 'effect', 'spec', 'cap_ms', 'tool', 'rung_at', 'edited'})
 if c.status ~= 'dispatched' then return {'DROP', c.status or 'gone'} end
 if tonumber(c.attempt) ~= attempt then return {'DROP', 'stale'} end
 if not (' ' .. serves .. ' '):find(' ' .. c.effect .. ' ', 1, true) then return {'DROP', 'unserved'} end
+local t = read(turn, {'state', 'cancel', 'step', 'holds', 'brain'})
+if not has_brain(brains, t.brain) then return {'DROP', 'no_brain'} end
 mark_claimed(c.effect, c.rung_at)
-local t = read(turn, {'state', 'cancel', 'step', 'holds'})
 if t.state ~= 'active' or t.cancel == '1' then return {'DROP', 'closed'} end
 local remaining_ms = tonumber(redis.call('HGET', budget, 'deadline')) - now
 if remaining_ms <= 0 then return {'DROP', 'expired'} end
@@ -25,4 +28,4 @@ end
 redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
   call .. ':started_at', now)
 emit(events, 'call.running', {call = call, tool = c.tool, attempt = attempt})
-return {'GO', c.spec, tonumber(c.cap_ms), remaining_ms, c.effect, c.tool, tonumber(t.step), c.edited or '0'}
+return {'GO', c.spec, tonumber(c.cap_ms), remaining_ms, c.effect, c.tool, tonumber(t.step), c.edited or '0', t.brain or ''}

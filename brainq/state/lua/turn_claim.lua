@@ -2,11 +2,12 @@
 Take the ownership of a turn for one advance. A doorbell carries the fence it was rung under; only the
 newest one gets the turn, and each claim raises the fence. A cancel, or a deadline passed by over 2 s, takes
 the turn from whoever holds it or from the calls it awaits; after a cancel the calls that run have `grace_ms` to end.
-A turn that lost its worker `most_lost` times since it last went on is given to nobody who works on others, too.
+A turn that lost its worker `most_lost` times since it last went on is given to nobody who works on others, too; one of
+a brain that is none of the worker's `brains` only to be ended.
 
 KEYS   turn budget history notices events spends
-ARGV   owner fence:n lease_ms:n grace_ms:n most_lost:n
-REPLY  GO fence:n now:n | DROP why:TurnState/gone/stale/held/grace/suspect/awaits
+ARGV   owner fence:n lease_ms:n grace_ms:n most_lost:n brains:words
+REPLY  GO fence:n now:n | DROP why:TurnState/gone/stale/held/grace/suspect/awaits/no_brain
 ]]
 -- @include lib/own_history
 -- @include lib/event
@@ -14,8 +15,9 @@ REPLY  GO fence:n now:n | DROP why:TurnState/gone/stale/held/grace/suspect/await
 -- @include lib/budget
 -- @include lib/cancel
 -- @include lib/lost
+-- @include lib/has_brain
 local t = read(turn, {'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at', 'cancel_at', 'lost_attempts',
-  'isolated', 'thinking', 'thinking_step', 'estimate', 'estimate_usd', 'aux_open', 'step', 'aux_tokens', 'aux_usd'})
+  'isolated', 'thinking', 'thinking_step', 'estimate', 'estimate_usd', 'aux_open', 'step', 'aux_tokens', 'aux_usd', 'brain'})
 if not t.state then return {'DROP', 'gone'} end
 if t.state ~= 'active' then return {'DROP', t.state} end
 if tonumber(t.fence) ~= fence then return {'DROP', 'stale'} end
@@ -26,6 +28,7 @@ if cancelled and now < tonumber(t.cancel_at or 0) + grace_ms and runs_calls(turn
 local is_held = t.owner ~= '' and tonumber(t.lease_until or 0) > now
 if is_held and not interrupt then return {'DROP', 'held'} end
 if t.awaits ~= 'coordinator' and not interrupt and now < deadline then return {'DROP', 'awaits'} end
+if not interrupt and now < deadline and not has_brain(brains, t.brain) then return {'DROP', 'no_brain'} end
 
 local lost = t.owner ~= '' and not is_held
 if not interrupt and now < deadline and (tonumber(t.lost_attempts) or 0) + (lost and 1 or 0) >= most_lost then

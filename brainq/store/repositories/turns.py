@@ -114,13 +114,15 @@ class Turns:
         self._insert = database.pick(_INSERT)
         self._insert_ended = database.pick(_INSERT_ENDED)
 
-    def accept(self, request: TurnRequest) -> Accepted:
+    def accept(self, request: TurnRequest, said: TurnRequest | None = None) -> Accepted:
         """Write the turn down, or find the turn that this request key already stands for.
+
+        said   the request as its producer sent it, where that is another: the same again is the same turn
 
         One statement when it is new. Raises SubmitConflict when the request key or the turn id was used with
         other content, TurnRejected when the key was refused before.
         """
-        digest = content_hash(request)
+        digest = content_hash(said or request)
         values = {
             "turn_id": request.turn_id,
             "request_key": request.key,

@@ -68,7 +68,7 @@ def test_every_client_resumes_and_holds_the_same_whole(world: World, tmp_path: P
             if are_in_the_middle():
                 began.set()
 
-        async with AsyncClient(world.settings, world.wiring.brain) as client:
+        async with AsyncClient(world.settings, world.wiring.brains) as client:
             whole = [asyncio.create_task(never_cut(client, handle.turn_id)) for handle in handles]
             with GatewayProcess(tmp_path, world.environment) as first:
                 streaming = asyncio.ensure_future(read_on(readers, first.url, each=look))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brainq.brain_loading import load_brain
+from brainq.brain_loading import load_brains
 from brainq.cli.codes import Exit
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import split_call_id
@@ -59,7 +59,7 @@ def pump(
     (tmp_path / "people_brain.py").write_text(BRAIN)
     monkeypatch.setenv("BRAINQ_APP", "people_brain:brain")
     sql_url = settings.sql_url.get_secret_value()
-    with Pump(load_brain("people_brain:brain"), redis_url, sql_url) as pump:
+    with Pump(load_brains("people_brain:brain").default, redis_url, sql_url) as pump:
         yield pump
 
 

@@ -65,7 +65,7 @@ def gateways(pump: Pump) -> Iterator[Callable[..., GatewayThread]]:
     with ExitStack() as stack:
 
         def make(**given: Any) -> GatewayThread:
-            return stack.enter_context(GatewayThread(pump.settings, pump.wiring.brain, **given))
+            return stack.enter_context(GatewayThread(pump.settings, pump.wiring.brains, **given))
 
         yield make
 

@@ -153,7 +153,7 @@ def test_whatever_is_sent_is_answered_as_the_document_says_while_the_pools_run(t
         world.start()
         handle = world.client.submit("s1", "hello", limits={"max_steps": 1})
         with GatewayThread(
-            world.settings, world.wiring.brain, requests_s=10_000, wait_s=0.5, body_bytes=100_000_000
+            world.settings, world.wiring.brains, requests_s=10_000, wait_s=0.5, body_bytes=100_000_000
         ) as gateway:
             httpx.post(f"{gateway.url}/v1/turns/{handle.turn_id}/cancel").raise_for_status()
             world.done(handle)

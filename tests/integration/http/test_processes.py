@@ -68,7 +68,7 @@ def test_streams_outlive_the_gateway_that_is_killed(pump: Pump, tmp_path: Path) 
             )  # each in the middle of its first step's calls
             await asyncio.to_thread(first.kill)
             cut_off = await streaming
-        with GatewayThread(pump.settings, pump.wiring.brain) as second:
+        with GatewayThread(pump.settings, pump.wiring.brains) as second:
             finishing = asyncio.to_thread(lambda: [pump.finish(handle) for handle in handles])
             left, _ = await asyncio.gather(read_on(readers, second.url), finishing)
             assert left == 0

@@ -11,6 +11,7 @@ from brainq.admission import Admission
 from brainq.calls.run import CallRunner
 from brainq.contracts.healed import HealedPage
 from brainq.contracts.limits import Limits
+from brainq.finalize.brain_finals import BrainFinals
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.order import StepOrder
 from brainq.finalize.result import result_of
@@ -31,7 +32,9 @@ from brainq.state.outside import RedisOutside
 from brainq.state.sessions import RedisSessions
 from brainq.state.turns import RedisTurns
 from brainq.turn.advance import ANY, Coordinator
+from brainq.turn.brain_turns import BrainTurns
 from brainq.turn.ending import Ender
+from brainq.turn.thinking import ThinkingManager
 from brainq.upkeep.compare import Comparer
 from brainq.upkeep.parks import Parks
 from brainq.upkeep.rescue import Rescuer
@@ -51,6 +54,7 @@ from tests.support.model.stand_ins import (
     Stops,
 )
 from tests.support.model.thinker import RandomThinker
+from tests.support.only import only
 from tests.support.stand_in import stand_in
 
 LEASE_S = 1000.0  # ends when the schedule says so, or in the healing after it
@@ -146,7 +150,7 @@ class Process:
         self.admission = Admission(
             stand_in(accepted),
             state.turns,
-            Limits(),
+            only(Limits()),
             wrote=outside.intents.has_intents,
             inputs=inputs,
         )
@@ -160,7 +164,7 @@ class Process:
             admission=self.admission,
             holds=state.holds,
             brakes=brakes,
-            redact=True,
+            redact=lambda turn_id: True,
         )
         children: Any = NoChildren()
         ender = Ender(
@@ -173,12 +177,18 @@ class Process:
         def coordinator(name: str, alone: AloneProcess | None) -> Coordinator:
             return Coordinator(
                 owner=name,
-                brain=BRAIN,
-                turns=state.turns,
-                thinker=cast(
-                    Any, RandomThinker(rng, state.turns, state.budgets, state.auxiliary, outside.waits)
+                brains=only(
+                    BrainTurns(
+                        BRAIN,
+                        cast(
+                            Any,
+                            RandomThinker(rng, state.turns, state.budgets, state.auxiliary, outside.waits),
+                        ),
+                        cast(Any, RandomAuxiliary(state.auxiliary)),
+                        ThinkingManager(BRAIN.thinking),
+                    )
                 ),
-                auxiliary=cast(Any, RandomAuxiliary(state.auxiliary)),
+                turns=state.turns,
                 beats=beats,
                 stops=stops,
                 brakes=brakes,
@@ -199,7 +209,7 @@ class Process:
         intents: Any = outside.intents
         self.runner = CallRunner(
             owner=owner,
-            brain=BRAIN,
+            brains=only(BRAIN),
             calls=state.calls,
             lanes=state.lanes,
             intents=intents,
@@ -218,8 +228,7 @@ class Process:
         )
         self.finalizer = TurnFinalizer(
             owner=owner,
-            brain=None,
-            order=StepOrder(_steps(state, outside)),
+            brains=only(BrainFinals(None, StepOrder(_steps(state, outside)))),
             chain=state.finals,
             records=cast(Any, Records()),
             beats=beats,

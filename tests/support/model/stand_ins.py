@@ -226,6 +226,7 @@ def _tool(name: str) -> SimpleNamespace:
 BRAIN: Any = SimpleNamespace(
     tools=SimpleNamespace(get=_tool),
     callbacks=SimpleNamespace(on_post_tool_use=None),
+    name="brain",
     redact_logs=True,
     thinking="high",
     complete=lambda request: request,  # pyright: ignore[reportUnknownLambdaType]

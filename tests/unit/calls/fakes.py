@@ -18,6 +18,7 @@ from brainq.contracts.claim import CallClaim, CallDropped, CallRef, Dropped, Set
 from brainq.contracts.effect import Effect
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.status import TraceStatus
+from tests.support.only import only
 from tests.support.stand_in import stand_in
 
 REF = CallRef("s", "turn-1", "c1-0")
@@ -197,7 +198,7 @@ class Rig:
     def run(self, abandon: Abandon | None = None) -> str:
         runner = CallRunner(
             owner="worker",
-            brain=self.brain,
+            brains=only(self.brain),
             calls=stand_in(self.calls),
             lanes=stand_in(self.lanes),
             intents=stand_in(self.intents),

@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
     "Client.handle": NONE + "commands take a turn's id",
     "Client.find": NONE + "commands find the turn that an argument means by it",
     "Client.session": "session",
+    "Client.brains": "brains",
     "Client.approvals": "approvals",
     "Client.turns": "list",
     "Client.sessions": "sessions",

@@ -11,8 +11,10 @@ import pytest
 from brainq.beats import Beats
 from brainq.contracts.judgement import JudgeCase, Judgement
 from brainq.contracts.recorded import RecordedTurn
+from brainq.finalize.brain_judges import BrainJudges
 from brainq.finalize.judging import JudgeRunner
 from brainq.providers.scripted import fails
+from tests.support.only import only
 from tests.unit.finalize.support import OwnJudge, auxiliary, recorded, talk
 
 
@@ -72,11 +74,19 @@ class Kept:
 TURN = recorded("Where?", "In the shed.", messages=talk(("user", "Where?"), ("tool", "in the shed")))
 
 
-def runner(job: Job, judge: Any = None, turn: RecordedTurn | None = TURN, **options: Any) -> JudgeRunner:
+def runner(
+    job: Job,
+    judge: Any = None,
+    turn: RecordedTurn | None = TURN,
+    *,
+    auxiliary: Any = None,
+    redact: bool = False,
+    **options: Any,
+) -> JudgeRunner:
     own = () if judge is None else (judge,)
     given: dict[str, Any] = {
-        "own": own,
-        "auxiliary": None,
+        "brains": only(BrainJudges(own, auxiliary, redact)),
+        "brain_of": lambda turn_id: None,  # pyright: ignore[reportUnknownLambdaType]
         "rows": job,
         "recorded": Kept(turn).recorded,
         "beats": Beats(60.0),

@@ -14,6 +14,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.turn import NOT_KEPT, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn
 from brainq.errors import InvalidInput, TurnNotFound
+from brainq.finalize.brain_finals import BrainFinals
+from brainq.finalize.brain_judges import BrainJudges
 from brainq.finalize.judging import JudgeRunner
 from brainq.finalize.order import StepOrder
 from brainq.finalize.recall import Recall
@@ -21,6 +23,7 @@ from brainq.finalize.retry import Retried, StepRetrier
 from brainq.finalize.step import StepContext
 from brainq.finalize.steps.citations import AppendCitations
 from brainq.finalize.steps.result import SendResult
+from tests.support.only import only
 from tests.support.stand_in import stand_in
 from tests.unit.finalize.support import REQUEST, RESULT, LiveChain, OwnJudge, Rows, brain_with, ended, talk
 
@@ -140,23 +143,24 @@ class Stage:
         said = Conversation(talk(("user", "Where?")))
         recall = Recall(self.chain, stand_in(sql), said.of, Empty().of, NoDecision().get)
         self.retrier = StepRetrier(
-            brain=brain_with(show_citations=False),
-            order=StepOrder([OneStep("first"), self.step]),
+            brains=only(
+                BrainFinals(brain_with(show_citations=False), StepOrder([OneStep("first"), self.step]))
+            ),
+            brain_of=lambda turn_id: None,
             chain=self.chain,
             records=self.rows,
             steps=sql.of,
             judgements=stand_in(self.judgements),
             recall=recall,
             judges=JudgeRunner(
-                own=self.judges,
-                auxiliary=None,
+                brains=only(BrainJudges(self.judges, None)),
+                brain_of=lambda turn_id: None,
                 rows=stand_in(self.judgements),
                 recorded=recall.recorded,
                 beats=Beats(60.0),
                 lease_s=10.0,
                 max_tries=1,
             ),
-            parts=None,
         )
 
     def run(self, name: str = "own") -> Retried:

@@ -27,7 +27,7 @@ def desk(rows: Rows, asks: Asks, *, redact: bool = False) -> ApprovalDesk:
         asks=asks,
         requests=stand_in(Requests()),
         editor=edit,
-        redact=redact,
+        redact=lambda turn_id: redact,
     )
 
 

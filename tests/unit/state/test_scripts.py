@@ -131,13 +131,15 @@ def test_an_undeclared_reply_is_refused() -> None:
 
 
 def finalize_claim(*reply: str) -> object:
-    return scripts(Replies(*reply)).finalize_claim("s", "t", owner="w", step="log", lease_ms=1000)
+    return scripts(Replies(*reply)).finalize_claim(
+        "s", "t", owner="w", step="log", lease_ms=1000, brains=["shop"], left_ms=9
+    )
 
 
 def test_a_reply_has_named_fields_of_closed_types() -> None:
     assert finalize_claim("DROP", "gone") == typed_scripts.FinalizeClaimDrop(why="gone")
-    given = typed_scripts.FinalizeClaimGo(fence=7, tries=1, revision=0, sent=True, lost=2)
-    assert finalize_claim("GO", "7", "1", "0", "1", "2") == given
+    given = typed_scripts.FinalizeClaimGo(fence=7, tries=1, revision=0, sent=True, lost=2, brain="shop")
+    assert finalize_claim("GO", "7", "1", "0", "1", "2", "shop") == given
     with pytest.raises(
         ScriptError, match=r"finalize_claim: replied 'asleep', its header declares \['gone', "
     ):

@@ -1,0 +1,28 @@
+"""A brain as those see it who submit turns."""
+
+from __future__ import annotations
+
+from brainq.contracts.base import Wire
+from brainq.contracts.effect import Effect
+
+
+class ToolSeen(Wire):
+    """A tool that the brain's model may call."""
+
+    name: str
+    effect: Effect
+    description: str
+
+
+class BrainSeen(Wire):
+    """A brain of the deployment.
+
+    model        `provider:model`, or the name of the brain's own Provider
+    is_default   it has the turns that name no brain
+    tools        in the order they were added
+    """
+
+    name: str
+    model: str
+    is_default: bool
+    tools: tuple[ToolSeen, ...]

@@ -1,0 +1,13 @@
+"""What a deployment of one brain has."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from brainq.by_brain import ByBrain
+
+T = TypeVar("T")
+
+
+def only(item: T) -> ByBrain[T]:
+    return ByBrain({"only": item})
