@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
-from collections.abc import AsyncGenerator
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse
@@ -53,7 +55,8 @@ def make_app(gateway: Gateway) -> FastAPI:
     app = FastAPI(
         title="brainq",
         version=__version__,
-        openapi_url="/v1/openapi.json",
+        openapi_url=None,  # FastAPI would write the document anew for each who asks
+        redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
@@ -82,7 +85,18 @@ def make_app(gateway: Gateway) -> FastAPI:
         )
     app.add_middleware(Answered)
     app.openapi = lambda: described(app)
+    app.add_route("/v1/openapi.json", _document(app), methods=["GET"], include_in_schema=False)
     return app
+
+
+def _document(app: FastAPI) -> Callable[[Request], Awaitable[Response]]:
+    """The OpenAPI document, written once: nobody is asked who he is there, nor counted."""
+    written = functools.cache(lambda: json.dumps(app.openapi(), separators=(",", ":")).encode())
+
+    async def document(request: Request) -> Response:
+        return Response(written(), media_type="application/json")
+
+    return document
 
 
 def _a2a_router() -> APIRouter:

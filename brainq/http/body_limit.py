@@ -28,10 +28,10 @@ class BodyLimit:
                 body = await self._read(scope, receive)
         except TimeoutError:
             refusal = Refused("body-too-slow", f"send it within {self._within_s:g} s")
-            await answer_of(refusal)(scope, receive, _last(send))
+            await answer_of(refusal)(scope, receive, last(send))
             return
         except Refused as refusal:
-            await answer_of(refusal)(scope, receive, _last(send))
+            await answer_of(refusal)(scope, receive, last(send))
             return
         if body is not None:
             await self._app(scope, _given(body, receive), send)
@@ -79,7 +79,7 @@ def _given(body: bytes, receive: Receive) -> Receive:
     return given
 
 
-def _last(send: Send) -> Send:
+def last(send: Send) -> Send:
     """The connection is closed: what is left of the body would be taken for the next request."""
 
     async def last(message: Message) -> None:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from brainq.access import Caller
 from brainq.contracts.ids import new_turn_id
 from brainq.errors import BrainqError
+from brainq.http.body_limit import last
 from brainq.http.gateway import Gateway
 from brainq.http.problems import Refused, answer_of, bug
 from brainq.http.rate import Rate, counted_address
@@ -122,7 +123,11 @@ class Answered:
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            if _has_two_lengths(scope):
+                refusal = Refused("two-lengths", "send Content-Length or Transfer-Encoding, not both")
+                await answer_of(refusal)(scope, receive, last(noted))
+            else:
+                await self._app(scope, receive, noted)
         except ClientDisconnect:
             pass
         except Exception as failure:
@@ -134,6 +139,13 @@ class Answered:
             took_ms = int((time.monotonic() - began) * 1000)
             caller = getattr(scope.get("state", {}).get("caller"), "name", "")
             log.info("answered", route=_route_of(scope), status=status, took_ms=took_ms, caller=repr(caller))
+
+
+def _has_two_lengths(scope: Scope) -> bool:
+    """Whether a proxy before us may have seen another end of this request than we do: what follows would then be told
+    as somebody else's."""
+    headers = Headers(scope=scope)
+    return "content-length" in headers and "transfer-encoding" in headers
 
 
 def _route_of(scope: Scope) -> str:

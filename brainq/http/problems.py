@@ -63,6 +63,7 @@ REFUSALS: dict[str, ErrorKind] = {
     kind.word: kind
     for kind in (
         _http("bad-json", "The body is not JSON", 400),
+        _http("two-lengths", "The body has two lengths", 400),
         _http("unauthorized", "Nobody knows who asks", 401),
         _http("forbidden", "The caller may not do this", 403),
         _http("foreign-origin", "Another site's page asks", 403),

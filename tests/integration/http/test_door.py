@@ -290,6 +290,38 @@ def _connect(gateway: GatewayThread, **options: int) -> socket.socket:
     return connection
 
 
+def test_a_request_with_two_lengths_is_refused_and_nothing_behind_it_is_read(
+    gateways: Gateways, pump: Pump
+) -> None:
+    token(pump, "web", "*")
+    gateway = gateways()
+    host = f"Host: 127.0.0.1:{gateway.settings.http_port}\r\n"
+    lengths = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"
+    for path in ("/v1/turns", "/healthz"):
+        with _connect(gateway) as smuggling:
+            behind = f"0\r\n\r\nGET /healthz HTTP/1.1\r\n{host}\r\n"
+            smuggling.sendall(f"POST {path} HTTP/1.1\r\n{host}{lengths}\r\n{behind}".encode())
+            answer = b""
+            while piece := smuggling.recv(65536):
+                answer += piece
+            assert answer.startswith(b"HTTP/1.1 400 ")
+            assert (b"two-lengths" in answer, answer.count(b"HTTP/1.1 ")) == (True, 1)
+
+
+def test_a_path_with_a_slash_too_many_is_none(gateway: GatewayThread) -> None:
+    problem(gateway.http.get("/v1/turns/"), 404, "no-such-route")
+
+
+def test_the_document_is_written_once(gateway: GatewayThread) -> None:
+    first, again = (gateway.http.get("/v1/openapi.json") for _ in range(2))
+    assert first.headers["content-type"] == "application/json"
+    assert first.content == again.content
+    app: Any = gateway.server and gateway.server.config.app
+    app.openapi_schema = None
+    app.openapi = None
+    assert gateway.http.get("/v1/openapi.json").content == first.content
+
+
 def test_a_slow_sender_is_cut_off(gateways: Gateways) -> None:
     gateway = gateways(slow_s=0.3)
     head = f"POST /v1/turns HTTP/1.1\r\nHost: 127.0.0.1:{gateway.settings.http_port}\r\n"
