@@ -13,6 +13,7 @@ from tests.support.brains import diary
 from tests.support.brains.obedient import script
 from tests.support.browser import CHROMIUM
 from tests.support.gateways import GatewayProcess
+from tests.support.wait import wait_until
 from tests.support.world import World
 
 pytestmark = [pytest.mark.full, pytest.mark.needs(CHROMIUM, "chromium")]
@@ -146,3 +147,18 @@ def test_a_token_is_asked_for_and_may_what_it_may(new_page: NewPage, world: Worl
         expect(page.locator(".refusal"), "the token is kept for the tab").to_be_visible()
         assert page.evaluate("localStorage.length") == 0
         diary.open_gate(f"{session}-end")
+
+
+def test_a_finalizer_step_that_was_given_up_is_run_again(page: Page, world: World, session: str) -> None:
+    diary.order("extra.raise", "9")
+    handle = world.client.submit(session, script(final="done"))
+    wait_until(
+        lambda: [step for step in world.wiring.store.steps.of(handle.turn_id) if step.state == "dead"],
+        "the step is given up",
+        90,
+    )
+    diary.order("extra.raise", "")
+    page.goto(f"/#/turns/{handle.turn_id}")
+    page.get_by_role("button", name="Run extra again").click()
+    expect(page.locator(".panel .said")).to_contain_text("extra: done")
+    expect(page.get_by_role("button", name="Run extra again")).to_have_count(0)

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from brainq.contracts.effect import Effect
 from brainq.contracts.event import FIELDS, EventKind, TurnEvent
+from brainq.contracts.timeline import TimelineBar, TimelineSpan, TurnTimeline
 from brainq.http.frames import HEARTBEAT, frame
 from tests.support.page_modules import NODE, run
 
@@ -129,6 +131,53 @@ def test_rows_have_every_part_of_a_turn_and_no_two_bars_on_one_place(tmp_path: P
         for line in range(row["lines"]):
             bars = sorted((bar["from"], bar["to"]) for bar in row["bars"] if bar["line"] == line)
             assert all(first[1] <= second[0] for first, second in pairwise(bars)), row["key"]
+
+
+def test_a_turn_whose_events_are_gone_has_the_rows_that_its_route_tells(tmp_path: Path) -> None:
+    told = TurnTimeline(
+        turn_id="t01",
+        session_id="s1",
+        source="sql",
+        began_at_ms=1_000,
+        state="completed",
+        now_ms=900,
+        bars=(
+            TimelineBar(
+                id="step:1", kind="step", from_ms=0, to_ms=100, step=1, pool="coordinator", is_exact=False
+            ),
+            TimelineBar(
+                id="call:c1-0",
+                kind="call",
+                name="edit",
+                from_ms=100,
+                to_ms=500,
+                call_id="c1-0",
+                effect=Effect.LOCAL_WRITE,
+                pool="serial",
+                outcome="failed",
+                spans=(
+                    TimelineSpan(kind="parked", from_ms=100, to_ms=400),
+                    TimelineSpan(kind="running", from_ms=400),
+                ),
+            ),
+            TimelineBar(id="parked:1", kind="parked", name="people", from_ms=100, to_ms=400),
+            TimelineBar(id="finalizer", kind="finalizer", from_ms=500, to_ms=600, outcome="completed"),
+            TimelineBar(
+                id="finalizer:memory", kind="finalizer", name="memory", from_ms=600, to_ms=700, outcome="dead"
+            ),
+        ),
+    )
+    source = """
+    import { finalStepsOf, pastRows } from "./live/past.js";
+    told({ ...pastRows(given), steps: finalStepsOf(given) });
+    """
+    found = run(tmp_path, source, told.model_dump(mode="json"))
+    assert [row["name"] for row in found["rows"]] == ["Coordinator", "Local writes", "People", "Finalizer"]
+    (call,) = found["rows"][1]["bars"]
+    assert (call["from"], call["to"], call["tone"], call["call"]) == (1_100, 1_500, "bad", "c1-0")
+    assert [part["tone"] for part in call["parts"]] == ["park", "bad"]
+    assert found["waits"] == [{"from": 1_100, "to": 1_400}]
+    assert [(step["step"], step["state"]) for step in found["steps"]] == [("memory", "dead")]
 
 
 def test_a_long_wait_is_drawn_shorter_and_order_is_kept(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@
 
 /** @param {string} hash @returns {Place} */
 export function placeOf(hash) {
-  const [path, query] = hash.replace(/^#\/?/, "").split("?", 2);
+  const [path = "", query] = hash.replace(/^#\/?/, "").split("?", 2);
   return {
     path: path.split("/").filter(Boolean).map(decoded),
     query: Object.fromEntries(new URLSearchParams(query ?? "")),

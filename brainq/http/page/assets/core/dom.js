@@ -5,10 +5,10 @@
  *
  * @typedef {{tag: string, props: Record<string, any>, children: Child[], key: string | undefined}} VNode
  * @typedef {VNode | string} Child
- * @typedef {Child | number | boolean | null | undefined | Loose[]} Loose
+ * @typedef {Child | number | boolean | null | undefined | any[]} Loose
  */
 
-const PROPS = Symbol("props");
+const DRAWN = Symbol("drawn");
 const KEY = Symbol("key");
 const HANDLERS = Symbol("handlers");
 
@@ -45,6 +45,15 @@ function flatten(loose, into) {
  * @param {Child[]} wanted
  */
 export function patch(parent, wanted) {
+  if (isInPlace(parent, wanted)) {
+    let node = parent.firstChild;
+    for (const child of wanted) {
+      const next = /** @type {Node} */ (node).nextSibling;
+      draw(/** @type {Node} */ (node), child);
+      node = next;
+    }
+    return;
+  }
   const kept = matched(parent, wanted);
   const used = new Set(kept);
   for (const node of [...parent.childNodes]) if (!used.has(/** @type {any} */ (node))) node.remove();
@@ -53,9 +62,30 @@ export function patch(parent, wanted) {
     const node = kept[index] ?? made(child, parent);
     if (node === at) at = at.nextSibling;
     else parent.insertBefore(node, at);
-    if (typeof child === "string") say(/** @type {Text} */ (node), child);
-    else become(/** @type {HTMLElement} */ (node), child);
+    draw(node, child);
   });
+}
+
+/** Whether the children are of the same kinds and keys, in the same order: what is nearly always so. @param {Element} parent @param {Child[]} wanted */
+function isInPlace(parent, wanted) {
+  let node = parent.firstChild;
+  for (const child of wanted) {
+    if (!node) return false;
+    if (typeof child === "string" ? node.nodeType !== Node.TEXT_NODE : nameOf(node) !== child.tag || /** @type {any} */ (node)[KEY] !== child.key) return false;
+    node = node.nextSibling;
+  }
+  return node === null;
+}
+
+/** @param {Node} node */
+function nameOf(node) {
+  return /** @type {any} */ (node)[DRAWN]?.tag;
+}
+
+/** @param {Node} node @param {Child} child */
+function draw(node, child) {
+  if (typeof child === "string") say(/** @type {Text} */ (node), child);
+  else become(/** @type {HTMLElement} */ (node), child);
 }
 
 /** Which node each child keeps: that of its key, else the next one without a key of the same kind. */
@@ -96,14 +126,16 @@ function say(node, text) {
   else node.data = text;
 }
 
-/** @param {HTMLElement} element @param {VNode} wanted */
+/** The very same object as last time has nothing new in it. @param {HTMLElement} element @param {VNode} wanted */
 function become(element, wanted) {
-  const before = /** @type {any} */ (element)[PROPS] ?? {};
+  const drawn = /** @type {VNode | undefined} */ (/** @type {any} */ (element)[DRAWN]);
+  if (drawn === wanted) return;
+  const before = drawn?.props ?? {};
   for (const name in before) if (!(name in wanted.props)) set(element, name, undefined, before[name]);
   for (const name in wanted.props) {
     if (wanted.props[name] !== before[name]) set(element, name, wanted.props[name], before[name]);
   }
-  /** @type {any} */ (element)[PROPS] = wanted.props;
+  /** @type {any} */ (element)[DRAWN] = wanted;
   patch(element, wanted.children);
   // A select has its value only once its options are there.
   if ("value" in wanted.props) {
@@ -137,7 +169,7 @@ function listen(element, event, handler) {
 /** @param {HTMLElement} element @param {Record<string, string>} wanted @param {Record<string, string>} before */
 function restyle(element, wanted, before) {
   for (const name in before) if (!(name in wanted)) element.style.removeProperty(name);
-  for (const name in wanted) if (wanted[name] !== before[name]) element.style.setProperty(name, wanted[name]);
+  for (const name in wanted) if (wanted[name] !== before[name]) element.style.setProperty(name, wanted[name] ?? "");
 }
 
 /** Whether a link leads to a place of this page, or to the web: never to a script. @param {unknown} address */

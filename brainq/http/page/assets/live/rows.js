@@ -7,12 +7,13 @@
  * @typedef {{key: string, from: number, to: number, open: boolean, tone: string, label: string, facts: [string, string][],
  *   parts: Part[], line: number, call?: string}} Bar
  * @typedef {{key: string, name: string, hint: string, lines: number, bars: Bar[]}} Row
+ * @typedef {{step: string, state: string, error: string, isExact: boolean, from: number, to: number}} FinalStep
  */
 
 import { duration } from "../core/when.js";
 import { PARKED_FOR, wordOf } from "../core/words.js";
 
-const POOLS = {
+export const POOLS = {
   read_only: { name: "Reads", hint: "parallel pool" },
   local_write: { name: "Local writes", hint: "serial pool" },
   network: { name: "Network", hint: "serial pool" },
@@ -20,22 +21,22 @@ const POOLS = {
 };
 
 /** @type {Record<string, string>} */
-const PHASE_TONES = { waiting: "lane", queued: "lane", running: "run", parked: "park" };
-const SETTLED_TONES = { completed: "good", failed: "bad", timed_out: "bad", timed_out_late: "bad", unknown: "bad", denied: "off", cancelled: "off" };
+export const PHASE_TONES = { waiting: "lane", queued: "lane", running: "run", parked: "park" };
+export const SETTLED_TONES = { completed: "good", failed: "bad", timed_out: "bad", timed_out_late: "bad", unknown: "bad", denied: "off", cancelled: "off", done: "good", dead: "bad" };
 
 /**
  * @param {Turn} turn
  * @param {number} now
- * @param {{lanes?: Record<string, string[]>}} beside lanes of calls, by their ids
+ * @param {{lanes?: Record<string, string[]>, finalSteps?: FinalStep[]}} beside lanes of calls, by their ids
  * @returns {Row[]}
  */
-export function rowsOf(turn, now, { lanes = {} } = {}) {
+export function rowsOf(turn, now, { lanes = {}, finalSteps = [] } = {}) {
   const rows = [
     row("coordinator", "Coordinator", "model and decisions", coordinator(turn, now)),
     ...pools(turn, now, lanes),
     row("people", "People", "approvals, holds, input", people(turn, now)),
     row("outside", "Outside", "results, child turns", outside(turn, now)),
-    row("finalizer", "Finalizer", "after the answer", finalizer(turn, now)),
+    row("finalizer", "Finalizer", "after the answer", finalizer(turn, now, finalSteps)),
   ];
   return rows.filter((found) => found.bars.length || found.key === "coordinator");
 }
@@ -144,8 +145,8 @@ function outside(turn, now) {
   );
 }
 
-/** @param {Turn} turn @param {number} now @returns {Bar[]} */
-function finalizer(turn, now) {
+/** @param {Turn} turn @param {number} now @param {FinalStep[]} steps @returns {Bar[]} */
+function finalizer(turn, now, steps) {
   if (!turn.closingAt) return [];
   /** @type {Bar[]} */
   const bars = [
@@ -154,16 +155,25 @@ function finalizer(turn, now) {
       ["because", turn.stopReason.replaceAll("_", " ")],
     ]),
   ];
+  for (const step of steps) {
+    bars.push(
+      bar(`final ${step.step}`, step.from, step.to, false, step.state === "done" ? "good" : "bad", step.step, [
+        ["state", wordOf(step.state)],
+        ["", step.error],
+        ["", step.isExact ? "" : "its exact times were not written down"],
+      ]),
+    );
+  }
   return bars;
 }
 
 /** @param {string} key @param {number} from @param {number} to @param {boolean} open @param {string} tone @param {string} label @param {[string, string][]} facts @returns {Bar} */
-function bar(key, from, to, open, tone, label, facts) {
+export function bar(key, from, to, open, tone, label, facts) {
   return { key, from, to, open, tone, label, facts: facts.filter(([, value]) => value), parts: [], line: 0 };
 }
 
 /** Bars that overlap stand on lines of their own. @param {string} key @param {string} name @param {string} hint @param {Bar[]} bars @returns {Row} */
-function row(key, name, hint, bars) {
+export function row(key, name, hint, bars) {
   /** @type {number[]} */
   const busyUntil = [];
   const placed = [...bars]

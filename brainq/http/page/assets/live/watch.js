@@ -10,7 +10,9 @@ import { isOver } from "../core/words.js";
 import { NOTHING, fold } from "./fold.js";
 import { follow } from "./follow.js";
 
-const MOST_CALLS = 500;
+const PAGE = 1_000; // what the API gives at once
+const MOST = 5_000; // messages of one turn that are shown
+const FINALIZER_MS = 1_500;
 
 /** Which answers an event makes old. @type {[RegExp, ("messages" | "calls" | "approvals" | "holds")[]][]} */
 const CHANGES = [
@@ -39,10 +41,27 @@ export function watchTurn(turnId, changed) {
     { least: 700 },
   );
   const result = lazily((signal) => ask("GET", `${at}/result`, { signal }));
-  const messages = lazily(async (signal) => (await ask("GET", `${at}/transcript`, { signal })).messages);
-  const calls = lazily(async (signal) => (await ask("GET", `${at}/calls?limit=${MOST_CALLS}`, { signal })).calls);
+  const messages = lazily(async (signal) => {
+    /** @type {any[]} */
+    const found = [];
+    for (let page; !page || (page.length === PAGE && found.length < MOST); found.push(...page)) {
+      page = (await ask("GET", `${at}/transcript?limit=${PAGE}&after=${found.length}`, { signal })).messages;
+    }
+    return found;
+  });
+  const calls = lazily(async (signal) => (await ask("GET", `${at}/calls?limit=${PAGE}`, { signal })).calls);
   const approvals = lazily(async (signal) => (await ask("GET", `${at}/approvals`, { signal })).approvals);
   const holds = lazily(async (signal) => (await ask("GET", `${at}/holds`, { signal })).holds);
+  // Of a turn that has ended: its finalizer's steps come after the last event, and are told here.
+  const past = lazily(
+    async (signal) => {
+      const told = await ask("GET", `${at}/timeline`, { signal });
+      const goesOn = seen.value?.snapshot?.awaits === "finalizer";
+      if (goesOn) setTimeout(() => !signal.aborted && ended(), FINALIZER_MS);
+      return told;
+    },
+    { least: 1_000 },
+  );
   const lazy = { messages, calls, approvals, holds };
   /** @type {() => void} */
   let unfollow = () => {};
@@ -56,12 +75,15 @@ export function watchTurn(turnId, changed) {
     streamProblem: null,
     seen,
     result,
+    past,
     ...lazy,
-    /** How it stands, by whoever knows the newest. */
+    /** How it stands, by whoever knows the newest. @returns {string} */
     get state() {
+      /** @type {string} */
       const told = self.events.state || seen.value?.state || "";
       return isOver(seen.value?.state ?? "") ? seen.value.state : told;
     },
+    /** @returns {boolean} */
     get isOver() {
       return isOver(self.state);
     },
@@ -72,7 +94,7 @@ export function watchTurn(turnId, changed) {
     },
     stop() {
       unfollow();
-      for (const one of [seen, result, ...Object.values(lazy)]) one.stop();
+      for (const one of [seen, result, past, ...Object.values(lazy)]) one.stop();
     },
   };
 
@@ -106,6 +128,7 @@ export function watchTurn(turnId, changed) {
   function ended() {
     seen.refresh();
     result.refresh();
+    past.refresh();
   }
 
   /**
@@ -113,8 +136,9 @@ export function watchTurn(turnId, changed) {
    *
    * @template T
    * @param {(signal: AbortSignal) => Promise<T>} load
+   * @param {{least?: number}} [pace]
    */
-  function lazily(load) {
+  function lazily(load, pace = { least: 500 }) {
     /** @type {import("../core/source.js").Source<T> | null} */
     let inner = null;
     return {
@@ -129,7 +153,7 @@ export function watchTurn(turnId, changed) {
       },
       refresh() {
         if (inner) inner.refresh();
-        else inner = source(load, changed, { least: 500 });
+        else inner = source(load, changed, pace);
       },
       stop() {
         inner?.stop();

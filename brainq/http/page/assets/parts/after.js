@@ -1,10 +1,14 @@
-/** What a turn cost, and what went wrong. */
+/** What a turn cost, and what the finalizer did after its answer. */
 
 import { h } from "../core/dom.js";
+import { ago } from "../core/when.js";
 import { dollars, wordOf } from "../core/words.js";
+import { actionButton, said } from "./action.js";
+import { badge } from "./bits.js";
 
 /** As the result has them; while the turn runs, what its events tell of its steps. @param {any} result @param {import("../live/fold.js").Step[]} steps */
 export function costs(result, steps) {
+  const isRunning = !result?.spends?.length;
   const spends = result?.spends ?? steps.filter((step) => step.inputTokens).map(running);
   const cached = spends.some((/** @type {any} */ spend) => spend.cache_read_tokens);
   const about = (/** @type {any} */ spend) => (spend.estimated ? "~" : "");
@@ -19,7 +23,7 @@ export function costs(result, steps) {
       h(
         "table",
         null,
-        h("thead", null, h("tr", null, ["Step", "Model", "In", "Out", ...(cached ? ["Cached"] : []), "Cost"].map((name, index) => h("th", { scope: "col", class: index > 1 ? "number" : "" }, name)))),
+        h("thead", null, h("tr", null, (isRunning ? ["Step", "In", "Out"] : ["Step", "Model", "In", "Out", ...(cached ? ["Cached"] : []), "Cost"]).map((name) => h("th", { scope: "col", class: ["Step", "Model"].includes(name) ? "" : "number", key: name }, name)))),
         h(
           "tbody",
           null,
@@ -28,11 +32,11 @@ export function costs(result, steps) {
               "tr",
               { key: index },
               h("td", null, spend.kind === "step" ? String(spend.step) : `${spend.step}, ${spend.kind}`),
-              h("td", { class: "mono" }, spend.model),
+              isRunning ? null : h("td", { class: "mono" }, spend.model),
               h("td", { class: "number" }, about(spend) + spend.input_tokens.toLocaleString("en")),
               h("td", { class: "number" }, about(spend) + spend.output_tokens.toLocaleString("en")),
               cached ? h("td", { class: "number" }, spend.cache_read_tokens.toLocaleString("en")) : null,
-              h("td", { class: "number" }, spend.isRunning ? "" : dollars(spend.cost_usd)),
+              isRunning ? null : h("td", { class: "number" }, dollars(spend.cost_usd)),
             ),
           ),
         ),
@@ -43,7 +47,38 @@ export function costs(result, steps) {
 
 /** @param {import("../live/fold.js").Step} step */
 function running(step) {
-  return { step: step.step, kind: "step", model: "", input_tokens: step.inputTokens, output_tokens: step.outputTokens, cache_read_tokens: 0, isRunning: true };
+  return { step: step.step, kind: "step", model: "", input_tokens: step.inputTokens, output_tokens: step.outputTokens, cache_read_tokens: 0 };
+}
+
+/**
+ * @param {import("../live/rows.js").FinalStep[]} steps
+ * @param {ReturnType<typeof import("./turn_actions.js").turnActions>} actions
+ */
+export function finalizerSteps(steps, actions) {
+  if (!steps.length) return null;
+  const dead = steps.filter((step) => step.state === "dead");
+  return h(
+    "section",
+    { class: "panel", key: "finalizer" },
+    h("h2", null, "Finalizer"),
+    h(
+      "ul",
+      { class: "steps" },
+      steps.map((step) =>
+        h(
+          "li",
+          { key: step.step },
+          h("span", null, step.step),
+          badge(step.state),
+          h("span", { class: "muted" }, ago(step.to)),
+          step.error ? h("span", { class: "error" }, step.error) : null,
+          step.state === "dead" ? actionButton(`Run ${step.step} again`, actions.mending, () => actions.retry(step.step)) : null,
+        ),
+      ),
+    ),
+    dead.length > 1 ? h("div", { class: "buttons" }, actionButton("Run all again", actions.mending, () => actions.retry(""))) : null,
+    said(actions.mending),
+  );
 }
 
 /** @param {any} result */

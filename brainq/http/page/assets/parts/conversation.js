@@ -15,6 +15,7 @@ import { markdown } from "./markdown.js";
 
 /** @param {Watched} turn @param {Ways} ways @returns {Loose[]} */
 export function conversation(turn, ways) {
+  /** @type {any[]} */
   const messages = turn.messages.value ?? [];
   const calls = callsById(turn);
   /** @type {Loose[]} */

@@ -53,7 +53,7 @@ function blocks(lines) {
   return found;
 }
 
-/** @param {string[]} lines */
+/** @param {string[]} lines @returns {VNode} */
 function list(lines) {
   /** @type {string[][]} */
   const items = [];

@@ -13,6 +13,7 @@ import { roomFor, scaleOf } from "../live/scale.js";
 
 const NEAR = 5; // per cent of the width below which a bar says nothing in itself
 const LINE_PX = 26;
+const LAST_LABEL = 0.96; // of the width; a label further right would be cut
 
 /**
  * @param {Row[]} rows
@@ -24,7 +25,8 @@ const LINE_PX = 26;
 export function timeline(rows, { from, now, isOver, waits }, chosen, choose, openCall) {
   const bars = rows.flatMap((row) => row.bars);
   const last = Math.max(from + 1, ...bars.map((bar) => bar.to));
-  const scale = scaleOf(from, isOver ? last : from + roomFor(now - from), waits, innerWidth < 700 ? 4 : 9);
+  // What ends last has a little room behind it: the shortest bar is wider than its time.
+  const scale = scaleOf(from, isOver ? last + (last - from) / 60 : from + roomFor(now - from), waits, innerWidth < 700 ? 4 : 9);
   const at = bars.find((bar) => bar.key === chosen.at) ?? bars[0];
   return h(
     "section",
@@ -32,7 +34,7 @@ export function timeline(rows, { from, now, isOver, waits }, chosen, choose, ope
     h(
       "div",
       { class: "tl-grid" },
-      h("div", { class: "tl-axis", "aria-hidden": "true" }, scale.ticks.map((tick) => h("span", { style: { left: percent(tick.x) }, key: tick.at }, tick.at ? duration(tick.at) : "0"))),
+      h("div", { class: "tl-axis", "aria-hidden": "true" }, scale.ticks.filter((tick) => tick.x < LAST_LABEL).map((tick) => h("span", { style: { left: percent(tick.x) }, key: tick.at }, tick.at ? duration(tick.at) : "0"))),
       rows.map((row) =>
         h(
           "div",

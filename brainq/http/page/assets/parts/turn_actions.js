@@ -1,4 +1,4 @@
-/** What a person may do to a turn: hold and release, cancel. */
+/** What a person may do to a turn: hold and release, cancel, run given-up finalizer steps again. */
 
 import { ask, enc } from "../core/api.js";
 import { h } from "../core/dom.js";
@@ -12,6 +12,7 @@ import { action, actionButton, said } from "./action.js";
 export function turnActions(turn, update) {
   const at = `v1/turns/${enc(turn.turnId)}`;
   const doing = action(update);
+  const mending = action(update);
   let isAsking = false;
 
   /** @param {() => Promise<string | void>} work */
@@ -37,6 +38,15 @@ export function turnActions(turn, update) {
       await ask("DELETE", `${at}/holds/${enc(one.id)}`);
       return "Released.";
     });
+
+  /** @param {string} step empty: all that were given up */
+  const retry = async (step) => {
+    await mending.run(async () => {
+      const { steps } = await ask("POST", `${at}/finalizer/retry`, { body: { step } });
+      return steps.map((/** @type {any} */ one) => `${one.step}: ${one.outcome}${one.error ? `, ${one.error}` : ""}`).join("; ") || "There was nothing to run again.";
+    });
+    turn.past.refresh();
+  };
 
   return {
     /** Beside the title. */
@@ -69,5 +79,7 @@ export function turnActions(turn, update) {
         ),
       );
     },
+    retry,
+    mending: mending.outcome,
   };
 }

@@ -6,10 +6,11 @@ import { h } from "../core/dom.js";
 import { source } from "../core/source.js";
 import { ago, duration, now } from "../core/when.js";
 import { dollars, firstLine } from "../core/words.js";
+import { finalStepsOf, pastRows } from "../live/past.js";
 import { rowsOf } from "../live/rows.js";
 import { watchTurn } from "../live/watch.js";
 import { action } from "../parts/action.js";
-import { costs, warnings } from "../parts/after.js";
+import { costs, finalizerSteps, warnings } from "../parts/after.js";
 import { approvalCards } from "../parts/approval_card.js";
 import { badge, figure, idOf, loading, refusal } from "../parts/bits.js";
 import { composer } from "../parts/composer.js";
@@ -79,6 +80,7 @@ export function turnView(place, update) {
     queueMicrotask(showCall);
     const result = turn.result.value;
     const { events } = turn;
+    const finalSteps = finalStepsOf(turn.past.value);
     const snapshot = told.snapshot;
     const lanes = Object.fromEntries((snapshot?.trace ?? []).map((/** @type {any} */ call) => [call.call_id, call.lanes]));
     const message = (turn.messages.value ?? []).find((/** @type {any} */ one) => one.role === "user")?.content ?? "";
@@ -103,20 +105,7 @@ export function turnView(place, update) {
       actions.holds(),
       warnings(result),
       figures(snapshot, result, events),
-      events.seq
-        ? timeline(
-            rowsOf(events, now(), { lanes }),
-            {
-              from: events.from,
-              now: now(),
-              isOver: turn.isOver,
-              waits: events.parks.map((park) => ({ from: park.from, to: park.to ?? now() })),
-            },
-            chosen,
-            (picked) => (Object.assign(chosen, picked), update()),
-            openCall,
-          )
-        : timelineAway(),
+      drawn(events, finalSteps, lanes),
       h(
         "div",
         { class: "columns" },
@@ -138,7 +127,7 @@ export function turnView(place, update) {
                 send: steer,
               }),
         ),
-        h("div", { class: "aside" }, changes(result, events), costs(result, events.steps), citations(result)),
+        h("div", { class: "aside" }, changes(result, events), costs(result, events.steps), finalizerSteps(finalSteps, actions), citations(result)),
       ),
     ];
   }
@@ -153,9 +142,19 @@ export function turnView(place, update) {
     );
   }
 
-  function timelineAway() {
-    const isGone = turn.stream === "gone";
-    return h("section", { class: "timeline away", key: "timeline", "aria-label": "Timeline" }, h("p", { class: "muted" }, isGone ? "Its events are no longer kept; what it said and did is below." : "Nothing has happened yet."));
+  /** @param {import("../live/fold.js").Turn} events @param {import("../live/rows.js").FinalStep[]} finalSteps @param {Record<string, string[]>} lanes */
+  function drawn(events, finalSteps, lanes) {
+    const past = turn.past.value;
+    const choose = (/** @type {object} */ picked) => (Object.assign(chosen, picked), update());
+    if (events.seq) {
+      const waits = events.parks.map((park) => ({ from: park.from, to: park.to ?? now() }));
+      return timeline(rowsOf(events, now(), { lanes, finalSteps }), { from: events.from, now: now(), isOver: turn.isOver, waits }, chosen, choose, openCall);
+    }
+    if (turn.stream === "gone" && past?.bars.length) {
+      const { rows, waits } = pastRows(past);
+      return timeline(rows, { from: past.began_at_ms, now: now(), isOver: true, waits }, chosen, choose, openCall);
+    }
+    return h("section", { class: "timeline away", key: "timeline", "aria-label": "Timeline" }, h("p", { class: "muted" }, "Nothing has happened yet."));
   }
 
   return {

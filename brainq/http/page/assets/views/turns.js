@@ -4,7 +4,7 @@ import { ask } from "../core/api.js";
 import { go, link } from "../core/address.js";
 import { h } from "../core/dom.js";
 import { source } from "../core/source.js";
-import { ago, duration, ms, now } from "../core/when.js";
+import { ago, duration, ms, now, relative } from "../core/when.js";
 import { counted, dollars, isOver } from "../core/words.js";
 import { badge, empty, loading, refusal } from "../parts/bits.js";
 import { filters } from "../parts/filters.js";
@@ -12,6 +12,7 @@ import { filters } from "../parts/filters.js";
 const EVERY_MS = 1_500;
 const PAGE = 50;
 const MOST = 200;
+const PORTION = 12; // rows a frame
 
 /** @type {import("../main.js").MakeView} */
 export function turnsView(place, update) {
@@ -45,7 +46,7 @@ export function turnsView(place, update) {
             ? null
             : loading(12)
           : turns.length
-            ? table(turns)
+            ? table(turns, update)
             : isFiltered
               ? empty("No turn is like that", h("a", { href: "#/turns" }, "Show all turns"))
               : empty("No turns yet", "Submit one: ", h("code", null, 'brainq submit s1 "Hello!"'), ", or begin a ", h("a", { href: link(["sessions"], { new: "1" }) }, "chat"), "."),
@@ -76,20 +77,36 @@ function wanted({ brain, state, ending, failing, dear, text, session }) {
   return found;
 }
 
-/** @param {any[]} turns */
-export function table(turns) {
+/** Rows as they were drawn last, by their turns. @type {Map<string, {of: string, row: import("../core/dom.js").VNode}>} */
+let drawn = new Map();
+
+/** A row of which nothing changed is not drawn again, and of all others a portion a frame. @param {any[]} turns @param {() => void} update */
+function table(turns, update) {
+  let left = PORTION;
+  /** @type {typeof drawn} */
+  const next = new Map();
+  for (const turn of turns) {
+    const before = drawn.get(turn.turn_id);
+    const isDone = isOver(turn.state);
+    const took = duration((isDone && turn.ended_at ? ms(turn.ended_at) : now()) - ms(turn.accepted_at));
+    const of = `${JSON.stringify(turn)} ${took} ${relative(ms(turn.accepted_at))}`;
+    const isSame = before?.of === of;
+    if (!isSame) left -= 1;
+    if (before && (isSame || left < 0)) next.set(turn.turn_id, before);
+    else if (left >= 0) next.set(turn.turn_id, { of, row: row(turn, isDone, took) });
+  }
+  drawn = next;
+  if (left < 0) update();
   return h(
     "div",
     { class: "turns", role: "table", "aria-label": "Turns", "aria-rowcount": String(turns.length) },
     h("div", { class: "turn-row head-row", role: "row" }, ["State", "Message", "Session", "Steps / calls", "Cost", "Took", "Begun"].map((name) => h("span", { role: "columnheader", key: name }, name))),
-    turns.map(row),
+    [...drawn.values()].map((one) => one.row),
   );
 }
 
-/** @param {any} turn */
-function row(turn) {
-  const isDone = isOver(turn.state);
-  const took = (isDone && turn.ended_at ? ms(turn.ended_at) : now()) - ms(turn.accepted_at);
+/** @param {any} turn @param {boolean} isDone @param {string} took */
+function row(turn, isDone, took) {
   return h(
     "div",
     { class: "turn-row", role: "row", key: turn.turn_id, "data-state": turn.state },
@@ -109,7 +126,7 @@ function row(turn) {
       turn.dead_steps ? h("small", { class: "bad" }, `${turn.dead_steps} given up`) : null,
     ),
     h("span", { role: "cell", class: "c-cost number" }, turn.cost_usd === null || turn.cost_usd === undefined ? "–" : dollars(turn.cost_usd)),
-    h("span", { role: "cell", class: "c-took number" }, turn.state === "rejected" ? "–" : duration(took)),
+    h("span", { role: "cell", class: "c-took number" }, turn.state === "rejected" ? "–" : took),
     h("span", { role: "cell", class: "c-when" }, ago(turn.accepted_at)),
   );
 }

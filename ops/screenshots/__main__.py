@@ -1,0 +1,32 @@
+"""`python -m ops.screenshots`: a shop's help desk for two minutes, and pictures of it into docs/. Needs chromium."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from brainq.devserver.embedded import EmbeddedServer
+from ops.screenshots.desk import desk
+from ops.screenshots.taking import take
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def main() -> None:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        raise SystemExit("pictures are taken by chromium, which is not here")
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        server = EmbeddedServer(directory / "redis")
+        server.start()
+        try:
+            with desk(directory, server.url) as url:
+                take(url, chromium, DOCS)
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()
