@@ -132,6 +132,23 @@ def test_usechat_answers_approvals_and_goes_on(chats: Node, world: World) -> Non
     assert tools_of(told[-1])[0]["output"] == "saved c"
 
 
+LOCATE = {"name": "locate", "description": "Where the user is.", "parameters": {"type": "object"}}
+
+
+def test_tools_of_the_page_are_run_by_its_client(chats: Node, agents: Node) -> None:
+    sent = chats.ask(do="send", chat="locate", text="locate", tools=[LOCATE])
+    assert (sent["status"], len(sent["messages"])) == ("ready", 2)
+    (call,) = tools_of(sent["messages"][-1])
+    output = {"ran": "locate", "input": {"exact": True}}
+    assert (call["state"], call["output"]) == ("output-available", output)
+    assert text_of(sent["messages"][-1]).startswith('Where? Read: {"ran":"locate"')
+    asked = agents.ask(do="say", thread="locate", message="m1", text="locate", tools=[LOCATE])
+    (pending,) = asked["outcome"]["pendingToolCallIds"]
+    done = agents.ask(do="result", thread="locate", id="r1", call=pending, content="Graz")["messages"]
+    assert [message["role"] for message in done] == ["user", "assistant", "tool", "assistant"]
+    assert (done[2]["content"], done[3]["content"]) == ("Graz", "Read: Graz")
+
+
 def test_clients_are_told_what_is_refused(world: World, tmp_path: Path) -> None:
     few = {**world.environment, "BRAINQ_HTTP_REQUESTS_S": "0.1"}
     with GatewayProcess(tmp_path, few) as limited:

@@ -21,6 +21,8 @@ def answer(request: ModelRequest) -> ModelReply | ScriptedFailure:
                 return fails("stream", attempts=1, after_text=wrong, then=says(STORY))
             case ["broken"]:
                 return fails("refused", retryable=False, message="the model refuses")
+            case ["locate"]:  # a tool that the client brings along
+                return calls(("locate", {"exact": True}), text="Where? ")
             case ["two"]:
                 return calls(("save", {"name": "a"}), ("save", {"name": "b"}), text="Two of them. ")
             case [("look" | "save" | "fail") as tool, *names]:
