@@ -66,7 +66,7 @@ async def ask(
     Raises as `AsyncClient.submit`; SessionBusy.
     """
     by.require_verb(Verb.READ)
-    key = own_request_key(by.caller, session_id, _request_key(session_id, question))
+    key = own_request_key(by.caller, session_id, _request_key(session_id, question, options.get("brain")))
     found = await _find(here, session_id, key)
     if found is not None:
         return found
@@ -133,8 +133,8 @@ async def _give(handle: AsyncTurnHandle, given: Given) -> None:
         pass  # it has one: what it says is told next
 
 
-def _request_key(session_id: str, question: Question) -> str:
-    said = "\n".join((session_id, question.key, question.text))
+def _request_key(session_id: str, question: Question, brain: str | None) -> str:
+    said = "\n".join((session_id, brain or "", question.key, question.text))
     return f"chat-{hashlib.sha256(said.encode()).hexdigest()[:40]}"
 
 

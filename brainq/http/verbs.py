@@ -65,6 +65,7 @@ VERBS: dict[str, Verb] = {
     "GET /api/chat/{session_id}/stream": Verb.READ,
     "POST /api/chat/{session_id}/stop": Verb.STEER,
     "POST /agui": Verb.SUBMIT,
+    "POST /agui/{brain}": Verb.SUBMIT,
 }
 
 A2A_VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}

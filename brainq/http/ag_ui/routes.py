@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from ag_ui.core import BaseEvent
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 
 from brainq.access import Verb
+from brainq.client.options import SubmitOptions
 from brainq.http.ag_ui.bodies import (
     RunBody,
     answered_in,
@@ -22,7 +23,7 @@ from brainq.http.ag_ui.bodies import (
 from brainq.http.ag_ui.events import RunState, begin, cut, opening, rest, tell
 from brainq.http.chat_stream import Wire, chat_stream
 from brainq.http.chat_turns import answer, ask
-from brainq.http.gateway import By, Here
+from brainq.http.gateway import ID, Asker, By, Gateway, Here
 from brainq.http.problems import documented
 
 router = APIRouter(tags=["AG-UI"])
@@ -39,11 +40,23 @@ STREAM: dict[int | str, dict[str, Any]] = {
 
 @router.post("/agui", response_model=None, responses={**STREAM, **documented(409, 410)})
 async def run(body: RunBody, request: Request, here: Here, by: By) -> Response:
-    """Run the agent on a thread: the user's last message begins a turn, and sent again it is the same turn, told from
+    """Run the default brain on a thread. See `/agui/{brain}`."""
+    return await _run(body, None, request, here, by)
+
+
+@router.post("/agui/{brain}", response_model=None, responses={**STREAM, **documented(409, 410)})
+async def run_brain(
+    brain: Annotated[str, Path(pattern=ID)], body: RunBody, request: Request, here: Here, by: By
+) -> Response:
+    """Run a brain on a thread: the user's last message begins a turn, and sent again it is the same turn, told from
     its beginning; `resume`, and results of the application's tools, answer what a run stopped for, and tell the rest.
 
     Needs `read`, too; `decide` for `resume`, `steer` for results.
     """
+    return await _run(body, brain, request, here, by)
+
+
+async def _run(body: RunBody, brain: str | None, request: Request, here: Gateway, by: Asker) -> Response:
     by.require(body.thread_id)
     messages = messages_of(body)
     if answers := answers_of(body, messages):
@@ -56,7 +69,7 @@ async def run(body: RunBody, request: Request, here: Here, by: By) -> Response:
     else:
         question = question_of(messages)
         configures = Verb.CONFIGURE in by.caller.verbs
-        options = options_of(body, messages, configures=configures)
+        options: SubmitOptions = {**options_of(body, messages, configures=configures), "brain": brain}
         history = history_of(messages, question)
         handle = await ask(here, by, body.thread_id, question, options, history, waits_for_decisions=True)
         before = before_the_turn(messages, handle.turn_id)

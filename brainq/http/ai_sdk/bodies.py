@@ -60,6 +60,7 @@ class ChatBody(Shown):
     """`id` is the chat's, and the session's; the last message is what is new.
 
     tools   tools that the page runs itself, in `onToolCall`
+    brain   whose turn it is; left out: the default one's
     """
 
     id: str = Field(pattern=ID)
@@ -67,6 +68,7 @@ class ChatBody(Shown):
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     message_id: str | None = Field(default=None, max_length=500)
     tools: list[ClientToolBody] = Field(default=[], max_length=MAX_CLIENT_TOOLS)
+    brain: str | None = Field(default=None, pattern=ID)
 
 
 def question_of(body: ChatBody, newest_turn: str | None) -> Question | None:

@@ -56,7 +56,10 @@ async def chat(body: ChatBody, request: Request, here: Here, by: By) -> Response
     newest = await _newest(here, body.id) if body.trigger == "regenerate-message" else None
     question = question_of(body, newest)
     if question is not None:
-        options: SubmitOptions = {"client_tools": [tool.model_dump() for tool in body.tools]}
+        options: SubmitOptions = {
+            "brain": body.brain,
+            "client_tools": [tool.model_dump() for tool in body.tools],
+        }
         handle = await ask(here, by, body.id, question, options, history_of(body))
         return await _streamed(request, here, by, handle)
     answers = answers_of(body.messages[-1])

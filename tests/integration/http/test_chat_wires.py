@@ -11,7 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
+from brainq import Brain, ScriptedProvider
 from brainq.access import Verb
+from brainq.providers.scripted import says
+from tests.integration.http.conftest import make_brain
 from tests.integration.http.test_door import token
 from tests.integration.http.test_turns import problem
 from tests.support.chat_clients import AgUiClient, UiMessage
@@ -45,6 +48,27 @@ def driven(pump: Pump) -> Generator[None]:
 def live(pump: Pump) -> Generator[None]:
     with driven(pump):
         yield
+
+
+@pytest.fixture
+def two_brains(pumps: Callable[..., Pump]) -> Pump:
+    other = Brain("other", ScriptedProvider(rules=lambda request: says("The other one.")))
+    return pumps((make_brain(), other))
+
+
+def test_a_chat_and_an_agent_name_their_brain(two_brains: Pump) -> None:
+    said = {"id": "m1", "role": "user", "content": "hello"}
+    with GatewayThread(two_brains.settings, two_brains.wiring.brains) as gateway, driven(two_brains):
+        for body, text in (
+            (chat(user("hello")), "Read: hello"),
+            (chat(user("hello"), brain="other"), "The other one."),
+        ):
+            assert UiMessage().take(pieces(gateway.http.post("/api/chat", json=body))).text == text
+        for path, text in (("/agui/gate", "Read: hello"), ("/agui/other", "The other one.")):
+            told = pieces(gateway.http.post(path, json=run(said, thread="s2")))
+            assert AgUiClient([said]).run(told).text == text
+        refused = gateway.http.post("/agui/nobody", json=run(said, thread="s2"))
+        assert problem(refused, 422, "invalid-input")["field"] == "brain"
 
 
 def user(text: str, message_id: str = "m1") -> Body:

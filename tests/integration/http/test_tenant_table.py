@@ -84,6 +84,13 @@ RESUMED = [{"interruptId": "{approval_id}", "status": "resolved", "payload": {"a
 OF_NOBODY = frozenset({"GET /v1/brains"})
 """Told to everybody alike: what they tell is the deployment's."""
 
+RUNS = (
+    run(),
+    run(needs=Verb.READ),
+    run(resume=RESUMED, needs=Verb.DECIDE),
+    run(resume=RESUMED, thread="{own_session}"),
+)
+
 TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/brains": IT,
     "POST /v1/turns": (
@@ -141,12 +148,8 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
         Asked("?turn={turn_id}"),
     ),
     "POST /api/chat/{session_id}/stop": (*IT, Asked("?turn={turn_id}")),
-    "POST /agui": (
-        run(),
-        run(needs=Verb.READ),
-        run(resume=RESUMED, needs=Verb.DECIDE),
-        run(resume=RESUMED, thread="{own_session}"),
-    ),
+    "POST /agui": RUNS,
+    "POST /agui/{brain}": RUNS,
     "POST /a2a/{brain}": (
         rpc("GetTask", {"id": "{turn_id}", "historyLength": 5}),
         rpc("SubscribeToTask", {"id": "{turn_id}"}),
