@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from brainq.contracts.decision import RuntimeDecisionRecord
     from brainq.contracts.effect import Effect
     from brainq.contracts.event import EventKind, TurnEvent
+    from brainq.contracts.fleet import Fleet
     from brainq.contracts.history import HistoryTurn, TurnCall
     from brainq.contracts.hold import StandingHold
     from brainq.contracts.ids import full_call_id, split_call_id
@@ -143,6 +144,7 @@ _NAMES = {
     "brainq.contracts.decision": "RuntimeDecisionRecord",
     "brainq.contracts.effect": "Effect",
     "brainq.contracts.event": "EventKind TurnEvent",
+    "brainq.contracts.fleet": "Fleet",
     "brainq.contracts.history": "HistoryTurn TurnCall",
     "brainq.contracts.ids": "full_call_id split_call_id",
     "brainq.contracts.hold": "StandingHold",
@@ -229,6 +231,7 @@ __all__ = [
     "EventKind",
     "FinalStep",
     "Flag",
+    "Fleet",
     "HistoryTurn",
     "Hold",
     "InvalidInput",

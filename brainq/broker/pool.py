@@ -46,6 +46,11 @@ class TaskPool(BasePool):
         self._threads.start(run)
         return run
 
+    @property
+    def busy(self) -> int:
+        """How many tasks run."""
+        return self._threads.busy
+
     def on_start(self) -> None:
         atexit.register(self._threads.join)
 

@@ -66,6 +66,11 @@ class TaskThreads:
     def __len__(self) -> int:
         return len(self._all)
 
+    @property
+    def busy(self) -> int:
+        """How many run a job."""
+        return len(self._all) - len(self._idle)
+
     def start(self, job: Job) -> None:
         """Run it now if a thread is idle or can be started, else when one is free.
 

@@ -25,8 +25,8 @@ class AsyncClient:
             print(event.seq, event.kind)
 
     It takes what Client takes, and has its verbs, awaited: `submit`, `handle`, `find`, `turns`, `sessions`,
-    `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`, `cancel`, `ping`, `close`.
-    `session` and `brains` ask nothing, and are not awaited.
+    `fleet`, `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`, `cancel`, `ping`,
+    `close`. `session` and `brains` ask nothing, and are not awaited.
 
     Turns are followed (`handle.events`, `handle.result`) without threads: one task with one blocking read reads them
     all. The other verbs are one quick round trip to SQL and Redis each, and SQL's drivers block: a verb takes a thread
@@ -67,6 +67,7 @@ class AsyncClient:
 
     turns = looked_up(Client.turns)
     sessions = looked_up(Client.sessions)
+    fleet = looked_up(Client.fleet)
     approvals = looked_up(Client.approvals)
     approval = looked_up(Client.approval)
     approve = awaited(Client.approve)

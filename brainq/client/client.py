@@ -12,6 +12,7 @@ from brainq.brain_loading import load_brains
 from brainq.brains import GivenBrains, read_brains
 from brainq.client import checks
 from brainq.client.finding import find_turn
+from brainq.client.fleet import fleet_of
 from brainq.client.handle import TurnHandle
 from brainq.client.options import Cancelled
 from brainq.client.reach import says_what_is_away, told_as_ours
@@ -20,6 +21,7 @@ from brainq.client.session import Session
 from brainq.client.turn_list import checked_filter, turn_list_of
 from brainq.contracts.approval import Approval
 from brainq.contracts.client_tool import ClientTool
+from brainq.contracts.fleet import Fleet
 from brainq.contracts.ids import check_id
 from brainq.contracts.limits import Limits
 from brainq.contracts.listing import ListedSession, ListedTurn
@@ -236,6 +238,11 @@ class Client:
         A session that gets a turn meanwhile moves to the first page. Raises InvalidInput.
         """
         return turn_list_of(self.wiring).sessions(prefix, limit, sessions, before)
+
+    def fleet(self) -> Fleet:
+        """What runs turns, at this moment: workers of each pool, queues, lanes, turns by state, the sweeper, what was
+        given up, and Redis. Asks no worker; docs/operations.md says of each fact where it is from."""
+        return fleet_of(self.wiring)
 
     def approvals(
         self,

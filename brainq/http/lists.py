@@ -1,4 +1,4 @@
-"""Lists: turns and sessions of the caller's own, page by page."""
+"""Lists: turns and sessions of the caller's own, page by page; and what runs them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 
+from brainq.contracts.fleet import Fleet
 from brainq.contracts.ids import MAX_ID_LENGTH
 from brainq.contracts.listing import STATES
 from brainq.contracts.status import Ending, StopReason
@@ -72,3 +73,10 @@ async def sessions(
     """Sessions of the caller's own that have a turn, the one with the newest turn first."""
     found = await here.client.sessions(prefix or "", limit, by.caller.prefixes, before=before)
     return SessionPage(sessions=found, next=found[-1].last_turn.turn_id if len(found) == limit else None)
+
+
+@router.get("/fleet")
+async def fleet(here: Here, by: By) -> Fleet:
+    """What runs turns, at this moment. It is of no one session: the caller's must be all (`*`)."""
+    by.require(None)
+    return await here.client.fleet()

@@ -29,6 +29,7 @@ VERBS: dict[str, Verb] = {
     "POST /v1/turns": Verb.SUBMIT,
     "GET /v1/turns": Verb.READ,
     "GET /v1/sessions": Verb.READ,
+    "GET /v1/fleet": Verb.OPERATE,
     "GET /v1/turns/{turn_id}": Verb.READ,
     "GET /v1/turns/{turn_id}/explain": Verb.READ,
     "GET /v1/turns/{turn_id}/result": Verb.READ,

@@ -35,6 +35,8 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     sweeping                  string  who compares SQL with Redis just now                  seconds
     wake:READER               stream  has a reader of many streams look at them again       a minute
     epoch                     string  new when Redis was emptied                            1 day
+    workers                   set     names of workers that said they are alive             1 day
+    worker:NAME               string  what a worker said of itself, as JSON                 seconds
     brainq.*                  list    the broker's queues                                   the broker's
 
 "Turn lifetime": none while the turn lives; `keep_turn_s` from the end of its finalizer. "Session lifetime":
@@ -127,6 +129,17 @@ class Keys:
     @property
     def lane_leases(self) -> str:
         return f"{self.prefix}{{lanes}}:leases"
+
+    @property
+    def lane_holders(self) -> str:
+        return f"{self.lanes}holders"
+
+    @property
+    def workers(self) -> str:
+        return f"{self.prefix}workers"
+
+    def worker(self, name: str) -> str:
+        return f"{self.prefix}worker:{name}"
 
     @property
     def index(self) -> str:

@@ -24,6 +24,7 @@ from brainq.providers.resolve import warm_up_vendors
 from brainq.settings import load_settings
 from brainq.tasks.failed import WorkFailed
 from brainq.tasks.fitness import Fitness
+from brainq.tasks.presence import Presence
 from brainq.tasks.register import BuildMachines, GetWiring
 from brainq.tools.rankers import require_ranking
 from brainq.wiring import Wiring
@@ -83,11 +84,14 @@ def pool_app(
 
     fitness = Fitness(prepare, lambda: wiring().look(sql=pool in NEED_SQL))
 
+    presence = Presence(pool, lambda: wiring().owner, lambda: wiring().state.workers)
+
     def ready(**_: object) -> None:
         if pool == "coordinator":  # a turn may name another provider than its brain's
             warm_up_vendors()
         gc.collect()
         _calm_collector()
+        presence.begin()
         tell_ready()
 
     def doubt(exception: object = None, **_: object) -> None:
@@ -100,6 +104,7 @@ def pool_app(
     any_app: Any = app
     any_app.fitness = fitness
     any_app.steps["worker"].add(thread_step("fitness", fitness.watch))
+    any_app.steps["worker"].add(thread_step("presence", presence.tell))
     app.finalize()
     return app
 

@@ -16,6 +16,7 @@ from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client, make_client
 from brainq.state.events import RedisEvents
 from brainq.state.finals import RedisFinals
+from brainq.state.fleet import RedisFleet
 from brainq.state.holds import RedisHolds
 from brainq.state.index import RedisIndex
 from brainq.state.keys import Keys
@@ -31,6 +32,7 @@ from brainq.state.stops import RedisStops
 from brainq.state.transcripts import RedisTranscripts
 from brainq.state.turns import RedisTurns
 from brainq.state.typed_scripts import Scripts
+from brainq.state.workers import RedisWorkers
 from brainq.wiring.bells import doorbells
 
 # When nobody has taken up the finalizer for this long, the sweeper sends the result itself.
@@ -62,6 +64,8 @@ class State:
     sessions: RedisSessions
     outside: RedisOutside
     stops: RedisStops
+    workers: RedisWorkers
+    fleet: RedisFleet
 
     def close(self) -> None:
         """Stop listening, and close every connection."""
@@ -140,6 +144,8 @@ def make_state(
         sessions=RedisSessions(scripts, keys, outbox, keep_session_s=keep_session_s),
         outside=RedisOutside(scripts, keys, outbox),
         stops=RedisStops(url, keys.stops, on_gap),
+        workers=RedisWorkers(client, keys),
+        fleet=RedisFleet(client, keys),
     )
 
 

@@ -85,6 +85,17 @@ def test_a_turn_goes_through_all_stages(vault_world: World) -> None:
     compactions = [event.data for event in events if event.kind is EventKind.COMPACTION]
     assert [data["method"] for data in compactions] == ["model"]
 
+    # Who ran it says that it is alive, and the turn is a timeline of bars that have all ended.
+    fleet, bars = world.client.fleet(), handle.timeline().bars
+    assert {pool.name: len(pool.workers) for pool in fleet.pools} == dict.fromkeys(
+        ("coordinator", "parallel", "serial", "finalizer"), 1
+    )
+    assert all(pool.threads > 0 for pool in fleet.pools)
+    assert all(bar.to_ms is not None for bar in bars)
+    assert {"step:1", "step:2", "call:c0-0", "call:c1-0", "reflection:1", "compaction:1", "finalizer"} <= {
+        bar.id for bar in bars
+    }
+
     # What SQL has of it.
     wait_until(
         lambda: [row.state for row in store.judgements.of(turn_id)] == ["done", "done"], "the turn is judged"

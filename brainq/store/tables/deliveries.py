@@ -31,3 +31,6 @@ Index(None, deliveries.c.turn_id)
 
 # What senders read: it holds open deliveries only, however many are settled.
 partial_index("ix_deliveries_pending", deliveries.c.url, deliveries.c.due_at, where="state = 'pending'")
+
+# What people have to mend: it holds deliveries that were given up only.
+partial_index("ix_deliveries_dead", deliveries.c.row, where="state = 'dead'")

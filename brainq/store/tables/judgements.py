@@ -32,3 +32,6 @@ judgements = Table(
 
 # What the sweeper reads: it holds open judgements only, however many are settled.
 partial_index("ix_judgements_pending", judgements.c.due_at, where="state = 'pending'")
+
+# What people have to mend: it holds judgements that were given up only.
+partial_index("ix_judgements_dead", judgements.c.turn_id, where="state = 'dead'")

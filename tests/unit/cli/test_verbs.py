@@ -29,6 +29,7 @@ VERBS: dict[str, str] = {
     "Client.approvals": "approvals",
     "Client.turns": "list",
     "Client.sessions": "sessions",
+    "Client.fleet": "fleet",
     "Client.approval": NONE + "`approvals --json` and `show` have each one whole",
     "Client.approve": "approve",
     "Client.deny": "deny",

@@ -1,0 +1,81 @@
+"""The fleet as a page of the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from brainq.cli.page import print_head, print_section
+from brainq.cli.style import clean, counted, duration
+from brainq.cli.table import PageTable, fact, key, words
+from brainq.contracts.fleet import Fleet
+
+MIB = 1024 * 1024
+
+
+def print_fleet(console: Console, fleet: Fleet) -> None:
+    turns, lanes, given_up = fleet.turns, fleet.lanes, fleet.given_up
+    limit = f" of {fleet.redis.max_bytes / MIB:,.0f} MiB" if fleet.redis.max_bytes else ""
+    round_s = fleet.sweeper.last_round_s
+    swept = "no round within a day" if round_s is None else f"last round {duration(round_s * 1000)} ago"
+    more = "" if turns.is_whole else ", of the newest; there are more"
+    lapsed = _counts({"lapsed": lanes.lapsed})
+    print_head(
+        console,
+        [
+            (
+                "turns",
+                Text(
+                    _counts(
+                        {
+                            name: getattr(turns, name)
+                            for name in ("active", "parked", "queued", "closing", "accepted")
+                        }
+                    )
+                    + more
+                ),
+            ),
+            ("people", Text(f"{counted(turns.approvals, 'approval')} asked for")),
+            (
+                "lanes",
+                Text(
+                    f"{lanes.held} held, {counted(lanes.waiting, 'call')} waiting"
+                    + f", {lapsed}" * bool(lanes.lapsed)
+                ),
+            ),
+            (
+                "sweeper",
+                Text(f"{swept}; the oldest look is due for {duration(fleet.sweeper.overdue_s * 1000)}"),
+            ),
+            (
+                "given up",
+                Text(_counts(given_up.model_dump()), "red" if any(given_up.model_dump().values()) else ""),
+            ),
+            (
+                "redis",
+                Text(
+                    f"{fleet.redis.version}, {fleet.redis.used_bytes / MIB:,.1f} MiB{limit}, {fleet.redis.policy}"
+                ),
+            ),
+        ],
+    )
+    pools = PageTable(key("pool"), fact("workers", 3, right=True), fact("busy", 2), words("names", 1))
+    for pool in fleet.pools:
+        names = ", ".join(clean(worker.name.partition("@")[2], lines=False) for worker in pool.workers)
+        alive = Text(str(len(pool.workers)), "" if pool.workers else "red")
+        pools.add(pool.name, alive, f"{pool.busy} of {pool.threads}", Text(names, "dim"))
+    print_section(console, "pools", pools)
+    if fleet.queues:
+        queues = PageTable(key("queue"), fact("depth", 2, right=True), fact("oldest", 1))
+        for queue in fleet.queues:
+            age = "" if queue.oldest_age_s is None else duration(queue.oldest_age_s * 1000)
+            queues.add(queue.name.removeprefix("brainq."), str(queue.depth), age)
+        print_section(console, "queues", queues)
+
+
+def _counts(numbers: dict[str, int]) -> str:
+    """`3 active, 1 parked`; `none` where all are 0."""
+    return (
+        ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in numbers.items() if number)
+        or "none"
+    )

@@ -1,0 +1,105 @@
+"""What runs turns, at one moment: pools and their workers, queues, lanes, the sweeper, what was given up, Redis."""
+
+from __future__ import annotations
+
+from brainq.contracts.base import Wire
+
+
+class FleetWorker(Wire):
+    """A worker process that is alive: it said so within the last seconds.
+
+    threads, busy   how many tasks it may run at once, and how many it ran when it said so
+    """
+
+    name: str
+    pool: str
+    threads: int
+    busy: int
+
+
+class Pool(Wire):
+    """A pool, the queues that it serves, and its workers."""
+
+    name: str
+    queues: tuple[str, ...]
+    workers: tuple[FleetWorker, ...] = ()
+
+    @property
+    def threads(self) -> int:
+        return sum(worker.threads for worker in self.workers)
+
+    @property
+    def busy(self) -> int:
+        return sum(worker.busy for worker in self.workers)
+
+
+class FleetQueue(Wire):
+    """A queue: how many doorbells lie in it, and for how many whole seconds the next one has; None: it does not say."""
+
+    name: str
+    pool: str
+    depth: int
+    oldest_age_s: int | None = None
+
+
+class FleetLanes(Wire):
+    """Calls that hold all their lanes, those that wait for theirs, and of those that hold how many leases lapsed."""
+
+    held: int = 0
+    waiting: int = 0
+    lapsed: int = 0
+
+
+class FleetTurns(Wire):
+    """Turns that have not ended, by state; `accepted` are known to SQL alone.
+
+    is_whole   False: there are more than were looked at, and these are the newest
+    approvals  calls that wait for a person
+    """
+
+    accepted: int = 0
+    queued: int = 0
+    active: int = 0
+    parked: int = 0
+    closing: int = 0
+    is_whole: bool = True
+    approvals: int = 0
+
+
+class FleetSweeper(Wire):
+    """How long ago a sweeper last took what is due (None: not within a day), and how long the oldest look is due."""
+
+    last_round_s: float | None = None
+    overdue_s: float = 0.0
+
+
+class GivenUp(Wire):
+    """What nobody tries any more: `brainq finalize retry`, `brainq webhook retry`, and docs/operations.md mend it."""
+
+    finalizer_steps: int = 0
+    judgements: int = 0
+    deliveries: int = 0
+    quarantined: int = 0
+
+
+class FleetRedis(Wire):
+    """`max_bytes` is None where there is no limit; `policy` has to be `noeviction`."""
+
+    version: str
+    used_bytes: int
+    max_bytes: int | None
+    policy: str
+    keeps_on_disk: bool
+
+
+class Fleet(Wire):
+    """All of it. `queues` and `quarantined` are told where broker and state are one Redis; else there are none."""
+
+    at_ms: int
+    pools: tuple[Pool, ...]
+    queues: tuple[FleetQueue, ...] = ()
+    lanes: FleetLanes = FleetLanes()
+    turns: FleetTurns = FleetTurns()
+    sweeper: FleetSweeper = FleetSweeper()
+    given_up: GivenUp = GivenUp()
+    redis: FleetRedis

@@ -1,0 +1,101 @@
+"""What Redis knows of the fleet, in one round trip, and one more for its turns."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from brainq.contracts.fleet import FleetLanes, FleetRedis, FleetSweeper
+from brainq.contracts.sweep import TurnKey
+from brainq.state.connection import Client, Command
+from brainq.state.keys import Keys
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFacts:
+    """`queues`: of each list that was asked for how many lie in it, and the oldest of them."""
+
+    now_ms: int
+    lanes: FleetLanes
+    sweeper: FleetSweeper
+    redis: FleetRedis
+    queues: tuple[tuple[int, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RedisFleet:
+    client: Client
+    keys: Keys
+
+    def look(self, lists: Sequence[str]) -> FleetFacts:
+        """`lists`: the keys of the broker's lists, where they are on this Redis."""
+        clock, holders, held, first, swept, server, memory, disk, *found = self.client.many(
+            [
+                ("TIME",),
+                ("HLEN", self.keys.lane_holders),
+                ("ZRANGE", self.keys.lane_leases, 0, -1, "WITHSCORES"),
+                ("ZRANGE", self.keys.index, 0, 0, "WITHSCORES"),
+                ("GET", self.keys.swept),
+                ("INFO", "server"),
+                ("INFO", "memory"),
+                ("INFO", "persistence"),
+                *(read for key in lists for read in (("LLEN", key), ("LINDEX", key, -1))),
+            ]
+        )
+        now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
+        until, due = _scores(held), _scores(first)
+        due_ms = due[0] if due else now_ms
+        return FleetFacts(
+            now_ms=now_ms,
+            lanes=FleetLanes(
+                held=len(until),
+                waiting=max(0, int(holders) - len(until)),
+                lapsed=sum(score <= now_ms for score in until),
+            ),
+            sweeper=FleetSweeper(
+                last_round_s=None if swept is None else max(0.0, (now_ms - int(swept)) / 1000),
+                overdue_s=max(0.0, (now_ms - due_ms) / 1000),
+            ),
+            redis=_redis(_fields(server), _fields(memory), _fields(disk)),
+            queues=tuple(zip(map(int, found[::2]), found[1::2], strict=True)),
+        )
+
+    def states(self, turns: Sequence[TurnKey]) -> Counter[str]:
+        """How many of these turns are in each state; `accepted` of those that Redis does not know."""
+        reads: list[Command] = [("HGET", self.keys.turn(*turn), "state") for turn in turns]
+        return Counter(state or "accepted" for state in (self.client.many(reads) if reads else []))
+
+
+def rung_at_s(bell: str | None) -> int | None:
+    """When a doorbell of ours was rung, in whole seconds of Redis' clock; None for one that does not say. Pure."""
+    try:
+        tag = str(json.loads(bell or "")["properties"]["delivery_tag"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    when = tag.rpartition(".")[2][:10]  # lib/ring.lua puts Redis' seconds there, then microseconds
+    return int(when) if "." in tag and len(when) == 10 and when.isdecimal() else None
+
+
+def _scores(found: Sequence[Any]) -> list[float]:
+    """Of a raw reply with scores: pairs, or by the older protocol one flat list."""
+    if found and isinstance(found[0], list):
+        return [float(score) for _, score in found]
+    return [float(score) for score in found[1::2]]
+
+
+def _redis(server: dict[str, str], memory: dict[str, str], disk: dict[str, str]) -> FleetRedis:
+    return FleetRedis(
+        version=server.get("valkey_version") or server.get("redis_version", ""),
+        used_bytes=int(memory.get("used_memory", 0)),
+        max_bytes=int(memory.get("maxmemory", 0)) or None,
+        policy=memory.get("maxmemory_policy", ""),
+        keeps_on_disk=disk.get("aof_enabled") == "1",
+    )
+
+
+def _fields(info: Any) -> dict[str, str]:
+    """Of a raw INFO."""
+    return dict(line.split(":", 1) for line in str(info).splitlines() if ":" in line)

@@ -1,0 +1,136 @@
+"""What runs turns, at one moment: told without asking a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+
+from brainq import AsyncClient, Fleet
+from brainq.broker.envelope import envelope
+from brainq.broker.threads import TaskThreads
+from brainq.contracts.fleet import FleetWorker
+from brainq.state.fleet import rung_at_s
+from brainq.tasks.presence import Presence
+from tests.integration.test_lists import shop
+from tests.support.pump import Pump
+from tests.support.wait import wait_until
+
+
+@pytest.fixture
+def pump(pumps: Callable[..., Pump]) -> Pump:
+    return pumps(shop())
+
+
+def depths(fleet: Fleet) -> dict[str, int]:
+    return {queue.name: queue.depth for queue in fleet.queues if queue.depth}
+
+
+def test_turns_queues_and_lanes_are_counted(pump: Pump) -> None:
+    empty = pump.client.fleet()
+    assert (depths(empty), empty.turns.active, empty.lanes.held) == ({}, 0, 0)
+    assert [pool.name for pool in empty.pools] == ["coordinator", "parallel", "serial", "finalizer"]
+    assert empty.redis.used_bytes > 0
+    assert empty.redis.version
+
+    parked = pump.submit("s1", "save")
+    pump.drain()
+    pump.submit("s1", "hello")
+    approved = pump.submit("s2", "save")
+    pump.drain()
+    pump.client.approve(approved.approvals()[0].id)
+    pump.submit("s3", "hello")
+    seen = pump.client.fleet()
+    turns = seen.turns
+    assert (turns.parked, turns.queued, turns.active, turns.closing, turns.accepted) == (1, 1, 2, 0, 0)
+    assert (turns.is_whole, turns.approvals) == (True, 1)
+    assert depths(seen) == {"brainq.turns": 1, "brainq.tools.local_write": 1}
+    assert {queue.oldest_age_s is not None for queue in seen.queues if queue.depth} == {True}
+    assert max(queue.oldest_age_s or 0 for queue in seen.queues) < 60
+    assert (seen.lanes.held, seen.lanes.waiting) == (1, 0)
+    assert parked.turn_id in {turn.turn_id for turn in pump.client.turns(state="parked")}
+
+
+def test_a_lane_that_is_waited_for_and_one_whose_worker_is_gone(pump: Pump) -> None:
+    state = pump.wiring.state
+    state.redis.hset(state.keys.lane_holders, mapping={"s1 t1 c1-0": '["a"]', "s2 t2 c1-0": '["a"]'})
+    state.redis.zadd(state.keys.lane_leases, {"s1 t1 c1-0": 1})
+    lanes = pump.client.fleet().lanes
+    assert (lanes.held, lanes.waiting, lanes.lapsed) == (1, 1, 1)
+
+
+def test_what_was_given_up_is_counted(pump: Pump) -> None:
+    store = pump.wiring.store
+    store.steps.note_failure("turn-1", "memory", "k", "broken", 5, dead=True)
+    store.steps.note_failure("turn-1", "learner", "k", "broken", 1, dead=False)
+    pump.wiring.state.redis.lpush(f"{pump.settings.prefix}brainq.poison", "what nobody could read")
+    given_up = pump.client.fleet().given_up
+    assert (given_up.finalizer_steps, given_up.judgements, given_up.deliveries) == (1, 0, 0)
+    assert given_up.quarantined == 1
+
+
+def test_the_sweepers_rounds_are_told(pump: Pump) -> None:
+    assert pump.client.fleet().sweeper.last_round_s is None
+    pump.sweep()
+    assert (pump.client.fleet().sweeper.last_round_s or 0.0) < 60
+
+
+def test_a_worker_is_alive_as_long_as_it_says_so(pump: Pump) -> None:
+    workers, threads, stopping, goes_on = (
+        pump.wiring.state.workers,
+        TaskThreads(4),
+        threading.Event(),
+        threading.Event(),
+    )
+    threads.start(goes_on.wait)
+    presence = Presence("serial", lambda: "host-1", lambda: workers)
+    teller = threading.Thread(
+        target=presence.tell,
+        args=(stopping, SimpleNamespace(pool=SimpleNamespace(limit=4, busy=threads.busy))),
+    )
+    workers.announce(FleetWorker(name="serial@dead", pool="serial", threads=1, busy=0), for_s=0.001)
+    teller.start()
+    try:
+        assert workers.alive() == ()  # it does not consume yet
+        presence.begin()
+        wait_until(lambda: workers.alive(), "it says that it is alive")
+        (serial,) = [pool for pool in pump.client.fleet().pools if pool.name == "serial"]
+        assert serial.workers == (FleetWorker(name="serial@host-1", pool="serial", threads=4, busy=1),)
+        assert (serial.threads, serial.busy) == (4, 1)
+        assert pump.wiring.state.redis.smembers(pump.wiring.state.keys.workers) == {"serial@host-1"}
+    finally:
+        stopping.set()
+        goes_on.set()
+        teller.join()
+        threads.close()
+        threads.join()
+    assert workers.alive() == ()
+    assert not pump.wiring.state.redis.exists(pump.wiring.state.keys.workers)
+
+
+@pytest.mark.parametrize(
+    ("bell", "at"),
+    [
+        (None, None),
+        ("no JSON", None),
+        ("[1]", None),
+        ('{"properties": {"delivery_tag": "t1.advance.0.1700000000123456"}}', 1_700_000_000),
+        ('{"properties": {"delivery_tag": "0c5b2f6e-1d7e-4a39-8a5d-8f2c9f2b7d11"}}', None),
+        (envelope("brainq.turn.advance", ("s1", "t1", 0), "t1.advance.0", "brainq.turns", "t1"), None),
+    ],
+)
+def test_a_doorbell_says_when_it_was_rung_or_nothing(bell: str | None, at: int | None) -> None:
+    assert rung_at_s(bell) == at
+
+
+def test_the_same_on_an_event_loop(pump: Pump) -> None:
+    async def ask() -> Fleet:
+        async with AsyncClient(pump.settings, pump.wiring.brains) as client:
+            return await client.fleet()
+
+    assert [pool.name for pool in asyncio.run(ask()).pools] == [
+        pool.name for pool in pump.client.fleet().pools
+    ]
