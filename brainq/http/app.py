@@ -80,7 +80,14 @@ def make_app(gateway: Gateway) -> FastAPI:
             CORSMiddleware,
             allow_origins=origins,
             allow_methods=["GET", "POST", "PUT", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer"],
+            allow_headers=[
+                "A2A-Version",
+                "Authorization",
+                "Content-Type",
+                "Idempotency-Key",
+                "Last-Event-ID",
+                "Prefer",
+            ],
             expose_headers=["Location", "Preference-Applied", "Retry-After"],
         )
     app.add_middleware(Answered)

@@ -548,6 +548,29 @@ def test_what_is_not_spoken_is_refused_by_its_name(gateway: GatewayThread, pump:
     assert pump.client.session("s1").history() == ()
 
 
+def test_each_of_several_brains_is_an_agent_of_its_own(gateways: Gateways, pump: Pump) -> None:
+    other = Brain("other", "offline:rules", description="Tells stories.")
+    port = free_port()
+    address = {"port": port, "a2a": f"http://127.0.0.1:{port}"}
+    with GatewayThread(pump.settings, [pump.wiring.brains.default, other], **address) as gateway:
+
+        async def ask() -> None:
+            async with httpx.AsyncClient(timeout=30, verify=False) as http:
+                resolver = A2ACardResolver(http, f"{gateway.url}/a2a/other")
+                card = await resolver.get_agent_card()
+                assert (card.name, card.description) == ("other", "Tells stories.")
+                config = ClientConfig(httpx_client=http, streaming=False, polling=True)
+                task = await sent(ClientFactory(config).create(card), message("look"))
+                asked = pump.wiring.store.turns.request(task.id)
+                assert asked is not None
+                assert asked.brain == "other"
+            async with agent(gateway) as client:
+                card = await client.get_extended_agent_card(GetExtendedAgentCardRequest())
+                assert card.name == "gate", "the first is the default"
+
+        run(ask())
+
+
 def test_it_is_off_unless_it_is_told_where_it_is_reached(
     gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:

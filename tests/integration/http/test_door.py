@@ -246,7 +246,7 @@ def test_the_operator_names_hosts_and_origins(gateways: Gateways) -> None:
     preflight = {
         **asked,
         "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "idempotency-key, content-type, authorization",
+        "Access-Control-Request-Headers": "idempotency-key, content-type, authorization, a2a-version",
     }
     assert gateway.http.options("/v1/turns", headers=preflight).status_code == 200
     with pytest.raises(SetupError, match="BRAINQ_HTTP_CORS"):
