@@ -64,7 +64,7 @@ def test_the_chat_in_python(
     said = iter(["hello", "restock apples", "y", "restock apples", "n", ""])
     names: dict[str, Any] = {"input": lambda asked: print(asked) or next(said)}  # pyright: ignore[reportUnknownLambdaType]
     exec(compile(example("python"), "docs/chat.md", "exec"), names)
-    names["AsyncClient"] = lambda: AsyncClient(pump.settings, pump.wiring.brain)
+    names["AsyncClient"] = lambda: AsyncClient(pump.settings, pump.wiring.brains)
     names["asyncio"].run(names["chat"]("ann:1"))
     shown = capsys.readouterr().out
     assert "Well: hello" in shown
@@ -77,7 +77,7 @@ def test_the_chat_in_python(
 @pytest.mark.full
 @pytest.mark.needs(why_not() is None, why_not())
 def test_the_chat_with_the_ai_sdk(pump: Pump) -> None:
-    with GatewayThread(pump.settings, pump.wiring.brain) as gateway:
+    with GatewayThread(pump.settings, pump.wiring.brains) as gateway:
         ran = subprocess.run(
             ["node", "--input-type=module", "-e", example("js"), gateway.url, "ann:1", "hello"],
             cwd=FOLDER,
@@ -101,7 +101,7 @@ def test_the_chat_in_a_page(pump: Pump, tmp_path: Path) -> None:
     threading.Thread(target=site.serve_forever).start()
     origin = f"http://127.0.0.1:{port}"
     try:
-        with GatewayThread(pump.settings, pump.wiring.brain, cors=origin) as gateway:
+        with GatewayThread(pump.settings, pump.wiring.brains, cors=origin) as gateway:
             ran = subprocess.run(
                 [sys.executable, "-c", BROWSE, f"{origin}/?gateway={gateway.url}", str(CHROMIUM), QUIET],
                 capture_output=True,

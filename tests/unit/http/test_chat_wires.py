@@ -16,7 +16,7 @@ from brainq.http.ai_sdk import chunks as ai_sdk
 from tests.support.chat_clients import AgUiClient, UiMessage
 from tests.support.chat_scripts import TURN, Script, scripts
 
-EXAMPLES = settings(max_examples=25, deadline=None, derandomize=True)
+EXAMPLES = settings(max_examples=12, deadline=None, derandomize=True)
 ASKED: dict[str, Any] = {"id": "m1", "role": "user", "content": "hello"}
 MESSAGES = TypeAdapter(list[Message])
 
