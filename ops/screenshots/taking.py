@@ -69,6 +69,10 @@ def _take(browser: Browser, url: str, folder: Path) -> None:
     page.locator('[data-bar="c2-0"]').hover()
     _shoot(page, folder / "page-turn.png", (1280, 1000))
 
+    page.goto("/#/fleet")
+    expect(page.locator(".panel table").first).to_be_visible()
+    _shoot(page, folder / "page-fleet.png", (1280, 620))
+
     phone = _page(browser, url, "dark", PHONE)
     phone.goto(turn)
     expect(phone.locator(".tl-grid")).to_be_visible()

@@ -21,7 +21,7 @@ NewPage = Callable[..., Page]
 def page_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made = World(
         tmp_path_factory.mktemp("page"),
-        environment={"BRAINQ_APP": "tests.support.brains.watched:brain"},
+        environment={"BRAINQ_APP": "tests.support.brains.watched:brains"},
         durable=True,
     )
     try:

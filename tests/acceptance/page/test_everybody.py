@@ -83,6 +83,7 @@ def test_axe_finds_nothing_serious_on_any_view(
         page.get_by_label("Arguments, as a JSON object").fill("{")
         assert serious(page) == []
         look("approvals?state=void", "h1")
+        look("fleet", ".panel table")
         look("nowhere", "h1")
     finally:
         diary.open_gate(gate)

@@ -128,3 +128,31 @@ def test_a_redis_that_starts_anew_is_said_and_gone_on_from(page: Page, world: Wo
     expect(page.locator(".subline .badge")).to_have_text("completed", timeout=60_000)
     expect(page.locator(".trouble")).to_have_text("")
     assert shown_text(page) == WORDS
+
+
+def test_a_message_names_the_brain_that_answers_it(page: Page, world: World, session: str) -> None:
+    page.goto(f"/#/sessions/{session}")
+    page.get_by_label("Brain").select_option(label="parrot · scripted")
+    page.get_by_label("Your message").fill("who are you?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".message.model")).to_contain_text("the parrot says so")
+    page.get_by_role("link", name="Turn", exact=True).click()
+    expect(page.locator(".subline")).to_contain_text("brain parrot")
+
+
+def test_an_edit_is_shown_as_a_diff(page: Page, world: World, session: str) -> None:
+    change = {"path": "a.txt", "before": "one\ntwo\n", "after": "one\n2\n"}
+    handle = world.client.submit(session, script([("change", change)]))
+    page.goto(f"/#/turns/{handle.turn_id}?call=c1-0")
+    diff = page.get_by_label("What c1-0 changes")
+    expect(diff.locator(".less")).to_contain_text("two")
+    expect(diff.locator(".more")).to_contain_text("2")
+    expect(page.get_by_label("What it changed")).to_contain_text("+2")
+
+
+def test_the_fleet_is_seen(page: Page, world: World) -> None:
+    page.goto("/#/fleet")
+    row = page.get_by_role("row", name=re.compile("^coordinator"))
+    expect(row).to_contain_text("of 16")
+    expect(page.get_by_label("Queues", exact=True)).to_contain_text("brainq.tools.destructive")
+    expect(page.get_by_label("Redis", exact=True)).to_contain_text("noeviction")

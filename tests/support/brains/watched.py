@@ -10,7 +10,7 @@ from typing import Any
 
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.providers.scripted import ScriptedFailure, fails
+from brainq.providers.scripted import ScriptedFailure, fails, says
 from tests.support.brains import obedient, people
 
 
@@ -55,3 +55,7 @@ def echo(said: str) -> str:
 def refuse(said: str) -> str:
     """Fail with it."""
     raise ValueError(said)
+
+
+parrot = Brain("parrot", ScriptedProvider(rules=lambda request: says("the parrot says so")), "Say so.")
+brains = (brain, parrot)

@@ -10,6 +10,7 @@ import { duration } from "./core/when.js";
 import { tokenForm } from "./parts/token_form.js";
 import { themeButton } from "./parts/theme.js";
 import { approvalsView } from "./views/approvals.js";
+import { fleetView } from "./views/fleet.js";
 import { nowhereView } from "./views/nowhere.js";
 import { sessionView } from "./views/session.js";
 import { sessionsView } from "./views/sessions.js";
@@ -29,6 +30,7 @@ const NAV = [
   { name: "Turns", at: "turns" },
   { name: "Sessions", at: "sessions" },
   { name: "Approvals", at: "approvals" },
+  { name: "Fleet", at: "fleet" },
 ];
 
 /** @type {Record<string, {many: MakeView, one?: MakeView}>} */
@@ -36,6 +38,7 @@ const VIEWS = {
   turns: { many: turnsView, one: turnView },
   sessions: { many: sessionsView, one: sessionView },
   approvals: { many: approvalsView, one: approvalsView },
+  fleet: { many: fleetView },
 };
 
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));

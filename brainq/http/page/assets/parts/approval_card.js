@@ -7,7 +7,8 @@ import { ago, ms, now, duration } from "../core/when.js";
 import { wordOf } from "../core/words.js";
 import { action, actionButton, said } from "./action.js";
 import { badge, idOf } from "./bits.js";
-import { unifiedDiff, valueDiff } from "./diff.js";
+import { changeOf } from "./change.js";
+import { valueDiff } from "./diff.js";
 import { block } from "./json.js";
 
 /**
@@ -152,18 +153,11 @@ export function approvalCards(update, decided) {
   }
 }
 
-/** The arguments; where two of them are a text before and after, or one is a diff, as a diff, too. @param {any} approval @param {() => void} update */
+/** The arguments, and what they would change. @param {any} approval @param {() => void} update */
 function shown(approval, update) {
   const given = approval.arguments;
   if (given === null || given === undefined) return h("p", { class: "muted", key: "none" }, "The arguments are not kept.");
-  const before = given.old_text ?? given.old_string ?? given.before;
-  const after = given.new_text ?? given.new_string ?? given.after;
-  const patch = [given.diff, given.patch].find((text) => typeof text === "string");
-  return [
-    block(given, `Arguments of ${approval.id}`, update),
-    typeof before === "string" && typeof after === "string" ? valueDiff(before, after, "What it would change") : null,
-    patch ? unifiedDiff(patch, "What it would change") : null,
-  ];
+  return [block(given, `Arguments of ${approval.id}`, update), changeOf(given, "What it would change")];
 }
 
 /** @param {any} approval */

@@ -4,6 +4,7 @@ import { h } from "../core/dom.js";
 import { duration, now } from "../core/when.js";
 import { PARKED_FOR } from "../core/words.js";
 import { badge } from "./bits.js";
+import { changeOf } from "./change.js";
 import { block, inLine } from "./json.js";
 import { markdown } from "./markdown.js";
 
@@ -138,7 +139,7 @@ function insides(call, update) {
     { class: "insides" },
     h("p", { class: "muted" }, facts.join(" · ")),
     call.is_kept === false ? h("p", { class: "muted" }, "Its content is not kept.") : null,
-    call.arguments === null || call.arguments === undefined ? null : [h("h4", null, "Arguments"), block(call.arguments, `Arguments of ${call.call_id}`, update)],
+    call.arguments === null || call.arguments === undefined ? null : [h("h4", null, "Arguments"), block(call.arguments, `Arguments of ${call.call_id}`, update), changeOf(call.arguments, `What ${call.call_id} changes`)],
     call.result === null || call.result === undefined ? null : [h("h4", null, call.is_error ? "Result, an error" : "Result"), block(call.result, `Result of ${call.call_id}`, update)],
   );
 }

@@ -1,7 +1,6 @@
 /** The filters of a list of turns. They stand in the address: each change is a place one can come back to. */
 
 import { h } from "../core/dom.js";
-import { knownBrains } from "../live/brains.js";
 
 const STATES = [
   ["", "Any state"],
@@ -34,8 +33,7 @@ export function filters(query, choose) {
     clearTimeout(typing);
     typing = setTimeout(() => choose({ ...query, [name]: /** @type {HTMLInputElement} */ (event.target).value.trim() }), TYPED_MS);
   };
-  const brains = knownBrains();
-  const isSet = ["brain", "state", "ending", "failing", "dear", "text", "session"].some((name) => query[name]);
+  const isSet = ["state", "ending", "failing", "dear", "text", "session"].some((name) => query[name]);
   return h(
     "form",
     { class: "filters", role: "search", "aria-label": "Filter turns", onsubmit: (/** @type {Event} */ event) => event.preventDefault(), key: "filters" },
@@ -43,7 +41,6 @@ export function filters(query, choose) {
     query.session ? h("span", { class: "badge", "data-tone": "run" }, `session ${query.session}`) : null,
     choice("State", STATES, query.state, pick("state")),
     choice("Ending", ENDINGS, query.ending, pick("ending")),
-    brains.length > 1 ? choice("Brain", [["", "Any brain"], ...brains.map((brain) => [brain.name, brain.name])], query.brain, pick("brain")) : null,
     toggle("Failing", query.failing === "1", (on) => choose({ ...query, failing: on ? "1" : "" })),
     choice("Cost", [["", "Any cost"], ["0.01", "over $0.01"], ["0.1", "over $0.10"], ["1", "over $1"], ["10", "over $10"]], query.dear, pick("dear")),
     isSet ? h("a", { class: "clear", href: "#/turns" }, "Clear") : null,

@@ -96,7 +96,7 @@ export function turnView(place, update) {
           turn.events.cancelling !== null && !turn.isOver ? h("span", { class: "muted" }, "a cancel was asked for") : null,
           h("a", { href: link(["sessions", told.session_id]) }, told.session_id),
           idOf(turnId, "turn's id"),
-          told.brain || snapshot?.brain ? h("span", { class: "muted" }, told.brain ?? snapshot.brain) : null,
+          snapshot?.brain ? h("span", { class: "muted" }, `brain ${snapshot.brain}`) : null,
           events.from ? h("span", { class: "muted" }, "began ", ago(events.from)) : null,
           streamWord(turn),
         ),

@@ -64,10 +64,9 @@ function limitOf(query) {
 }
 
 /** The address's filters as the route's. @param {Record<string, string>} query @returns {Record<string, string>} */
-function wanted({ brain, state, ending, failing, dear, text, session }) {
+function wanted({ state, ending, failing, dear, text, session }) {
   /** @type {Record<string, string>} */
   const found = {};
-  if (brain) found.brain = brain;
   if (state) found.state = state;
   if (ending) found.ending = ending;
   if (failing) found.failing = "true";
@@ -117,7 +116,7 @@ function row(turn, isDone, took) {
       h("a", { href: link(["turns", turn.turn_id]) }, turn.message || `Turn ${turn.turn_id}`),
       h("small", { title: turn.note }, noteOf(turn)),
     ),
-    h("span", { role: "cell", class: "c-session" }, h("a", { class: "quiet-link", href: link(["sessions", turn.session_id]) }, turn.session_id), turn.brain ? h("small", null, turn.brain) : null),
+    h("span", { role: "cell", class: "c-session" }, h("a", { class: "quiet-link", href: link(["sessions", turn.session_id]) }, turn.session_id)),
     h(
       "span",
       { role: "cell", class: "c-work" },
