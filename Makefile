@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 AIMOCK := $(VENV)/aimock/.ready
 JS_CLIENTS := $(VENV)/js-clients/.ready
+MCP_SERVERS := $(VENV)/mcp-servers/.ready
 SMALL_MODEL := $(VENV)/.small-model
 DOCS := $(VENV)/.docs
 TYPES := $(VENV)/types.txt
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check lint bench compare replay recall mutants aimock js-clients small-model docs lock clean
+.PHONY: help demo test test-full check lint bench compare replay recall mutants aimock js-clients mcp-servers small-model docs lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +32,7 @@ demo: $(READY) ## real agent turns through real worker pools, over a folder of n
 test: $(READY) lint ## lint, types and every test but the long ones (under 8 minutes)
 	@$(call tested,-m "not full")
 
-test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(SMALL_MODEL) $(DOCS) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
+test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(MCP_SERVERS) $(SMALL_MODEL) $(DOCS) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
 	@$(call tested,--timeout 3600)
 	@$(BIN)/python -m ops.mutants
 
@@ -54,6 +55,13 @@ js-clients: $(JS_CLIENTS) ## the npm clients that the full tests let speak with 
 
 $(JS_CLIENTS): tests/support/js_clients/package.json tests/support/js_clients/package-lock.json $(READY)
 	@$(call npm_packages,tests/support/js_clients,the npm clients)
+
+mcp-servers: $(MCP_SERVERS) ## the MCP servers that the full tests call (needs npm)
+
+$(MCP_SERVERS): tests/support/mcp_servers/package.json tests/support/mcp_servers/package-lock.json tests/support/mcp_servers/requirements.lock $(READY)
+	@mkdir -p $(@D) && $(PYTHON) -m venv $(@D)/python && $(@D)/python/bin/python -m pip install --quiet \
+	  --disable-pip-version-check --no-compile --require-hashes -r tests/support/mcp_servers/requirements.lock
+	@$(call npm_packages,tests/support/mcp_servers,the MCP servers)
 
 # Installs a folder's pinned packages beside the target; $(2) is what its tests need.
 define npm_packages
@@ -103,6 +111,8 @@ lock: ## pin all dependencies with hashes (needs uv)
 	  --no-header --no-emit-index-url --no-annotate -o requirements-docs.lock
 	for rival in dbos langgraph temporal; do uv pip compile ops/compare/requirements/$$rival.in --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --no-annotate -o ops/compare/requirements/$$rival.lock || exit 1; done
+	uv pip compile tests/support/mcp_servers/requirements.in --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-emit-index-url --no-annotate -o tests/support/mcp_servers/requirements.lock
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .site .pytest_cache .ruff_cache .import_linter_cache .hypothesis

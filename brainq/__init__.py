@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from brainq.tools.context import RunContext
     from brainq.tools.deadline import DeadlineToken
     from brainq.tools.errors import OutcomeUnknown, ToolError
+    from brainq.tools.mcp.server import McpServer, McpTool
     from brainq.tools.partial import Partial
     from brainq.tools.pending import Pending
     from brainq.tools.tool import Tool, make_tool
@@ -186,6 +187,7 @@ _NAMES = {
     "brainq.tools.context": "RunContext",
     "brainq.tools.deadline": "DeadlineToken",
     "brainq.tools.errors": "OutcomeUnknown ToolError",
+    "brainq.tools.mcp.server": "McpServer McpTool",
     "brainq.tools.partial": "Partial",
     "brainq.tools.pending": "Pending",
     "brainq.tools.tool": "Tool make_tool",
@@ -243,6 +245,8 @@ __all__ = [
     "ListedSession",
     "ListedTurn",
     "MailboxFull",
+    "McpServer",
+    "McpTool",
     "Memory",
     "MemoryExtractor",
     "MemoryItem",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from brainq.brain_fields import (
@@ -38,6 +40,9 @@ from brainq.contracts.tool import Isolation
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput
 from brainq.providers.base import Provider
+from brainq.tools.mcp.catalogue import DEFAULT_CATALOGUE
+from brainq.tools.mcp.server import McpServer
+from brainq.tools.mcp.tools import tools_of_servers
 from brainq.tools.output import OutputSchema, checked_schema
 from brainq.tools.registry import ToolRegistry
 from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule, Tool, make_tool
@@ -75,8 +80,11 @@ class Brain:
                      Not for child turns, reviews and compactions
     final_steps      finalizer steps of your own (`FinalStep`), run before the turn-end callback
     description      what it is for, in a line or two: others are told this, such as on the card of an A2A agent
+    mcp              servers whose tools this brain has, as `brainq mcp pin` found them
+    mcp_catalogue    the file in which they are pinned; a relative path counts from the working directory
 
-    Raises InvalidInput naming the field, or ToolSchemaError naming the tool.
+    Raises InvalidInput naming the field, ToolSchemaError naming the tool, or SetupError for a server that is not
+    pinned.
     """
 
     def __init__(
@@ -104,11 +112,17 @@ class Brain:
         output_schema: OutputSchema | None = None,
         final_steps: Iterable[Any] = (),
         description: str = "",
+        mcp: Iterable[McpServer] = (),
+        mcp_catalogue: str | PathLike[str] = DEFAULT_CATALOGUE,
     ) -> None:
         self.name = check_id("name", name)
         self.model = checked_model(model)
         self.system_prompt = checked_prompt(system_prompt)
         self.tools = ToolRegistry(tool if isinstance(tool, Tool) else make_tool(tool) for tool in tools)
+        self.mcp = tuple(mcp)
+        self.mcp_catalogue = Path(mcp_catalogue)
+        for tool in tools_of_servers(self.mcp, self.mcp_catalogue):
+            self.tools.add(tool)
         self.callbacks = read_callbacks(callbacks)
         self.limits = Limits() if limits is None else limits
         self.parallel_tools = parallel_tools

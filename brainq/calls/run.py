@@ -38,6 +38,7 @@ from brainq.ports.outside import Outside
 from brainq.ports.stops import Stops
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
+from brainq.tools.mcp.sessions import close_sessions
 from brainq.tools.tool import Tool
 
 log = logger("brainq.calls")
@@ -94,8 +95,9 @@ class CallRunner:
         self._holds = holds
 
     def close(self) -> None:
-        """End what the process keeps for its tools: threads, child processes, the event loop."""
+        """End what the process keeps for its tools: threads, child processes, MCP servers, the event loop."""
         self._executor.close()
+        close_sessions()
         stop_tool_loop()
 
     def run(

@@ -24,6 +24,7 @@ from brainq.cli import (
     flower,
     init,
     listing,
+    mcp,
     outside,
     schema,
     serve,
@@ -88,6 +89,7 @@ for name, command in {
     app.command(name, epilog=codes.HELP if name == "submit" else None)(command)
 app.add_typer(db.app, name="db")
 app.add_typer(finalize.app, name="finalize")
+app.add_typer(mcp.app, name="mcp")
 app.add_typer(token.app, name="token")
 app.add_typer(webhook.app, name="webhook")
 

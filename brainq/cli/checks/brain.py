@@ -9,6 +9,7 @@ from dataclasses import replace
 from brainq.brain import Brain
 from brainq.brain_loading import load_brains
 from brainq.brains import Brains
+from brainq.cli.checks.mcp import check_mcp
 from brainq.cli.style import counted
 from brainq.errors import BrainqError
 from brainq.preflight.check import Check, fail, ok
@@ -38,3 +39,4 @@ def _check(app: str, brain: Brain, brains: Brains) -> Iterator[Check]:
     yield check_model(brain.model)
     if brain.auxiliary_model is not None:
         yield replace(check_model(brain.auxiliary_model), name="auxiliary model")
+    yield from check_mcp(brain)

@@ -1,0 +1,9 @@
+"""MCP servers as tools: what a server offers is pinned in a file, and a worker starts the server when a call comes.
+
+    server's list ──discover──► PinnedServer ──pin──► catalogue file ──tools──► Tool(spec, function)
+                                     └── drift ◄── list of the running server      │ call
+                                                                                   ▼
+                              Session (one a server and process) ──► Connection ──► stdio | HTTP
+
+Only `connection.py`, `transports/` and what they load import the SDK: a coordinator reads the file and starts nothing.
+"""

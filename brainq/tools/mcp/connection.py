@@ -1,0 +1,225 @@
+"""One connection to a server, from its start to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import mcp
+from mcp import Client, MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    CallToolResult,
+    Implementation,
+    ListToolsResult,
+)
+
+from brainq.tools.mcp.drift import Drift, drift_of
+from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, ServerFailure
+from brainq.tools.mcp.listed import MAX_TOOLS, pinned_server
+from brainq.tools.mcp.pinned import PinnedServer
+from brainq.tools.mcp.secrets import Secrets
+from brainq.tools.mcp.server import McpServer
+from brainq.tools.mcp.transports.http import http_transport
+from brainq.tools.mcp.transports.stdio import StdioTransport
+
+MAX_PAGES = 100
+CLOSE_S = 5.0
+UNANSWERED = (-32700, -32603, -32001, -32000)
+"""Codes that the SDK gives, too, for an answer that did not come, or could not be read: parse error, internal error,
+time is up, connection closed."""
+
+
+class _NotOfTheSdk(logging.Filter):
+    """What the SDK says of messages holds their content. Its session logs under a name that others may have, too."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not record.pathname.startswith(_SDK)
+
+
+_SDK = str(Path(mcp.__file__).parent)
+logging.getLogger("mcp").setLevel(logging.CRITICAL)
+logging.getLogger("client").addFilter(_NotOfTheSdk())
+
+
+class Connection:
+    """Owned by a task of its own, in which it is opened and closed: the SDK's scopes want that.
+
+    pinned     what the server may differ from; None: nothing was pinned yet
+    found      what it lists
+    changing   how many calls in flight are no reads
+    """
+
+    def __init__(self, server: McpServer, pinned: PinnedServer | None) -> None:
+        self._server = server
+        self._pinned = pinned
+        self._secrets = Secrets.of(server)
+        self._stdio = StdioTransport(server) if server.transport == "stdio" else None
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ending = asyncio.Event() if self._stdio is None else self._stdio.lost
+        self._client: Client | None = None
+        self._owner: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self.found = PinnedServer(transport=server.transport)
+        self.drift = Drift()
+        self.changing = 0
+
+    @property
+    def is_open(self) -> bool:
+        if self._client is None or self._ending.is_set():
+            return False
+        return self._stdio is None or not self._stdio.has_ended
+
+    @property
+    def heard(self) -> int | None:
+        """How many messages came from the server; None where that is not known."""
+        return None if self._stdio is None else self._stdio.heard
+
+    async def open(self) -> None:
+        """Start the server and list its tools. Raises NotOpen."""
+        self._owner = asyncio.create_task(self._own(), name=f"brainq-mcp-{self._server.name}")
+        try:
+            async with asyncio.timeout(self._server.start_timeout_s):
+                await asyncio.shield(self._ready)
+        except TimeoutError:
+            raise await self._not_open(
+                f"it did not start within {self._server.start_timeout_s:g} s"
+            ) from None
+        except OSError as error:
+            raise await self._not_open(error.strerror or type(error).__name__) from None
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+        except Exception as error:  # whatever the SDK and what it is built on raise
+            words = error.message if isinstance(error, MCPError) else type(error).__name__
+            raise await self._not_open(words) from None
+
+    def check(self, tool: str) -> None:
+        """Raises NeverRan if the tool is not what was pinned."""
+        if tool in self.drift.changed or tool in self.drift.gone:
+            what = "is no longer what was pinned" if tool in self.drift.changed else "is no longer offered"
+            raise NeverRan(
+                f"The tool {tool!r} of the MCP server {self._server.name!r} {what}. It is not called until an "
+                "operator has looked at it and pinned it again."
+            )
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
+        """The protocol's CallToolResult as JSON. Raises ServerFailure."""
+        if self._client is None:
+            raise NeverRan("The connection to the MCP server is closed.", retryable=True)
+        given: Any = dict(meta) or None
+        try:
+            result = await self._client.session.call_tool(
+                tool, dict(arguments), meta=given, allow_input_required=True, allow_claimed=True
+            )
+        except MCPError as error:
+            raise self._failure(error) from error
+        except (RuntimeError, ValueError) as error:
+            raise Doubtful(
+                f"The MCP server {self._server.name!r} answered with what does not fit the protocol, or the output "
+                "schema that it gave itself.",
+                is_lost=False,
+            ) from error
+        except Exception as error:
+            raise self._lost() from error
+        if not isinstance(result, CallToolResult):
+            raise Answered(
+                f"The MCP server {self._server.name!r} asks for further input, and nobody can give it."
+            )
+        return result.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    async def close(self) -> None:
+        """End the server. Returns when it is gone."""
+        self._client = None
+        self._ending.set()
+        if self._owner is not None:
+            if self._ready.done():  # to say goodbye over HTTP may take as long as the server likes
+                await asyncio.wait([self._owner], timeout=CLOSE_S)
+            self._owner.cancel()
+            await asyncio.wait([self._owner])
+
+    def close_soon(self) -> None:
+        """As `close`, in the background. Calls in flight are lost at once."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self.close())
+
+    async def _own(self) -> None:
+        streams: AbstractAsyncContextManager[Any] = self._stdio or http_transport(self._server)
+        try:
+            async with Client(
+                streams, cache=None, client_info=Implementation(name="brainq", version="0.1.0")
+            ) as client:
+                self.found = await self._listed(client)
+                if self._pinned is not None:
+                    self.drift = drift_of(self._pinned, self.found)
+                self._client = client
+                self._ready.set_result(None)
+                await self._ending.wait()
+        except BaseException as error:
+            if not self._ready.done():
+                self._ready.set_exception(_innermost(error))
+                self._ready.exception()  # nobody may be waiting any more
+            elif not isinstance(error, Exception):
+                raise
+        finally:
+            self._client = None
+            self._ending.set()
+
+    async def _listed(self, client: Client) -> PinnedServer:
+        listed: list[dict[str, Any]] = []
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            page: ListToolsResult = await client.list_tools(cursor=cursor)
+            listed += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
+            cursor = page.next_cursor
+            if cursor is None or len(listed) > MAX_TOOLS:
+                break
+        return pinned_server(self._server, listed)
+
+    async def _not_open(self, why: str) -> NotOpen:
+        await self.close()
+        return NotOpen(
+            f"The MCP server {self._server.name!r} could not be opened: {self._secrets.hide(why)}."
+        )
+
+    @property
+    def last_words(self) -> str:
+        """The end of what the server wrote to stderr, for an operator at a terminal."""
+        said = b"" if self._stdio is None else bytes(self._stdio.last_words)
+        return self._secrets.hide(said.decode("utf-8", "replace")).strip()
+
+    def _lost(self) -> Doubtful:
+        if self._stdio is not None and self._stdio.flooded:
+            words = f"The MCP server {self._server.name!r} sent more than is read, and was stopped before it answered."
+            return Doubtful(words, is_lost=True, may_repeat=False)
+        words = f"The connection to the MCP server {self._server.name!r} was lost before it answered."
+        return Doubtful(words, is_lost=True)
+
+    def _failure(self, error: MCPError) -> ServerFailure:
+        words = f"The MCP server {self._server.name!r} says: {error.message}"
+        if error.code in (METHOD_NOT_FOUND, INVALID_PARAMS):
+            return NeverRan(words)
+        if error.code == INVALID_REQUEST:  # such as a session that the server does not know any more
+            return NeverRan(words, retryable=True)
+        if error.code == -32000 or not self.is_open:
+            return self._lost()
+        if error.code in UNANSWERED:
+            return Doubtful(words, is_lost=False)
+        return Answered(words)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The first cause in a group of a task group's making."""
+    with contextlib.suppress(IndexError):
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+    return (
+        error if isinstance(error, Exception) else ConnectionError("the server was closed while it started")
+    )

@@ -1,0 +1,119 @@
+"""The function behind a server's tool: one call, and what becomes of it when the connection does not hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from brainq.contracts.effect import Effect
+from brainq.tools.context import RunContext
+from brainq.tools.errors import OutcomeUnknown, ToolError
+from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, ServerFailure
+from brainq.tools.mcp.pinned import PinnedServer, PinnedTool
+from brainq.tools.mcp.result import read_result, text_of
+from brainq.tools.mcp.secrets import Secrets
+from brainq.tools.mcp.server import McpServer
+from brainq.tools.mcp.sessions import session_of
+from brainq.tools.tool import Function
+
+if TYPE_CHECKING:
+    from brainq.tools.mcp.connection import Connection
+
+IDEMPOTENCY_KEY = "brainq/idempotency-key"
+"""In a call's `_meta`: the same for every attempt of it."""
+
+
+def tool_function(
+    key: Hashable,
+    server: McpServer,
+    pinned: PinnedServer,
+    tool: PinnedTool,
+    *,
+    effect: Effect,
+    idempotent: bool,
+) -> Function:
+    """An async function of the tool's arguments. It starts the server if that does not run.
+
+    key   the same for tools that may share a session
+    """
+    call = _Call(
+        key, server, pinned, tool.name, effect.is_read, effect.is_read or idempotent, Secrets.of(server)
+    )
+
+    async def read(**arguments: Any) -> Any:
+        return await call.run(arguments, {})
+
+    async def change(*, _brainq_context: RunContext, **arguments: Any) -> Any:
+        return await call.run(arguments, {IDEMPOTENCY_KEY: _brainq_context.idempotency_key})
+
+    function = read if effect.is_read else change
+    function.__module__, function.__qualname__ = "mcp", f"{server.name}.{tool.name}"
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """How calls of one tool are made. `may_repeat`: sending one again, whose answer was lost, changes nothing more."""
+
+    key: Hashable
+    server: McpServer
+    pinned: PinnedServer
+    tool: str
+    is_read: bool
+    may_repeat: bool
+    secrets: Secrets
+
+    async def run(self, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:
+        try:
+            return await self._sent(arguments, meta, may_try_again=True)
+        except Answered as said:
+            raise ToolError(self.secrets.hide(str(said))) from None
+        except (NotOpen, NeverRan) as failure:
+            raise ToolError(self.secrets.hide(str(failure)), retryable=failure.retryable) from None
+        except Doubtful as doubt:
+            words = self.secrets.hide(str(doubt))
+            if self.is_read:
+                raise ToolError(words, retryable=True) from None
+            raise OutcomeUnknown(words) from None
+
+    async def _sent(
+        self, arguments: Mapping[str, Any], meta: Mapping[str, Any], *, may_try_again: bool
+    ) -> Any:
+        session = session_of(self.key, self.server, self.pinned)
+        connection = await session.connection()
+        connection.check(self.tool)
+        try:
+            result = await self._answer(connection, arguments, meta)
+        except ServerFailure as failure:
+            never_ran = isinstance(failure, NeverRan) and failure.retryable
+            was_lost = isinstance(failure, Doubtful) and failure.is_lost
+            if was_lost or never_ran:
+                await session.drop(connection)
+            may_repeat = isinstance(failure, Doubtful) and failure.may_repeat and self.may_repeat
+            if may_try_again and (never_ran or (was_lost and may_repeat)):
+                return await self._sent(arguments, meta, may_try_again=False)
+            raise
+        session.answered()
+        if result.get("isError") is True:
+            raise Answered(text_of(result.get("content") or ()) or "The tool failed, and did not say why.")
+        return self.secrets.hide_in(read_result(result))
+
+    async def _answer(
+        self, connection: Connection, arguments: Mapping[str, Any], meta: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        heard = connection.heard
+        connection.changing += not self.is_read
+        try:
+            return await connection.call(self.tool, arguments, meta)
+        except asyncio.CancelledError:
+            # The protocol's cancellation has gone out. A server need not heed it, and a change that goes on in it
+            # must not meet the next one of its lane: the call has ended when the server has.
+            if not self.is_read:
+                await connection.close()
+            elif heard is not None and connection.heard == heard and not connection.changing:
+                connection.close_soon()  # it hangs, for all that is known
+            raise
+        finally:
+            connection.changing -= not self.is_read

@@ -1,0 +1,66 @@
+"""From the result of a tools/call to what the model reads. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+
+def read_result(result: Mapping[str, Any]) -> Any:
+    """`result` is the protocol's CallToolResult as JSON.
+
+    Texts are joined by line breaks; pictures, sound and files are described by type and size. Structured content is
+    kept as it is; where the text says the same, there is no second copy of it.
+    """
+    text = text_of(cast("Sequence[Mapping[str, Any]]", result.get("content") or ()))
+    structured = result.get("structuredContent")
+    if structured is None:
+        return text
+    if structured == {"result": text}:  # how Python servers wrap a plain text
+        return text
+    if not text or _is_same(text, structured):
+        return structured
+    return {"text": text, "structured": structured}
+
+
+def text_of(content: Sequence[Mapping[str, Any]]) -> str:
+    return "\n".join(_block(block) for block in content)
+
+
+def _is_same(text: str, structured: Any) -> bool:
+    try:
+        read: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return read in (structured, structured.get("result") if isinstance(structured, dict) else None)
+
+
+def _block(block: Mapping[str, Any]) -> str:
+    match block.get("type"):
+        case "text":
+            return str(block.get("text", ""))
+        case "image" | "audio" as kind:
+            return f"[{kind}: {block.get('mimeType', 'of an unknown type')}, {_size(block.get('data'))}]"
+        case "resource":
+            return _resource(cast("Mapping[str, Any]", block.get("resource") or {}))
+        case "resource_link":
+            size = block.get("size")
+            facts = [str(block.get("name", "")), str(block.get("uri", "")), str(block.get("mimeType") or "")]
+            facts += [f"{size:,} bytes"] if isinstance(size, int) else []
+            return f"[link: {', '.join(fact for fact in facts if fact)}]"
+        case kind:
+            return f"[content of type {kind!r}]"
+
+
+def _resource(resource: Mapping[str, Any]) -> str:
+    name = f"{resource.get('uri', '')}, {resource.get('mimeType') or 'of an unknown type'}"
+    if "text" in resource:
+        return f"[resource: {name}]\n{resource['text']}"
+    return f"[resource: {name}, {_size(resource.get('blob'))}]"
+
+
+def _size(data: object) -> str:
+    """Of base64, without decoding it."""
+    text = str(data or "").rstrip("=\n")
+    return f"{len(text) * 3 // 4:,} bytes"

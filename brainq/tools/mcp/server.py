@@ -1,0 +1,162 @@
+"""An MCP server as a brain names it: how to reach it, and what the operator says of its tools."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from urllib.parse import urlsplit
+
+from brainq.contracts.effect import Effect
+from brainq.errors import InvalidInput
+from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule
+
+DEFAULT_START_S = 30.0
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpTool:
+    """What the operator says of one tool of a server. What is None stays as the server's annotations have it.
+
+    effect       what it does to the world
+    idempotent   True: a call whose worker or connection was lost may run again
+    lane         in place of `mcp:<server>`, such as `repo:{repo_path}` or `global`
+    approval     as for `@brain.tool`
+    timeout_s    the longest one call may take, seconds
+    hidden       True: the model is not told of it, and cannot call it
+    """
+
+    effect: Effect | None = None
+    idempotent: bool | None = None
+    lane: str | None = None
+    approval: ApprovalRule = None
+    timeout_s: float | None = None
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class McpServer:
+    """A server that speaks the Model Context Protocol, over its stdin and stdout or over streamable HTTP.
+
+    name            names it in tool names (`name__tool`), lanes and logs: 1 to 32 of A-Z a-z 0-9 _ -
+    command         the program and its arguments, started by a worker at the first call; or `url`
+    env             the program's environment, beside HOME, LOGNAME, PATH, SHELL, TERM and USER. Kept out of logs, of
+                    results and of the catalogue
+    cwd             the program's working directory
+    url             of the server's endpoint
+    headers         of every HTTP request, such as Authorization; kept out as `env` is
+    tools           the server's name of a tool -> what the operator says of it
+    timeout_s       the longest one call may take, where its McpTool says nothing, seconds
+    start_timeout_s how long the server may take to start and to list its tools, seconds
+
+    Raises InvalidInput.
+    """
+
+    name: str
+    command: Sequence[str] | None = field(default=None, repr=False)
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, kw_only=True)
+    cwd: str | PathLike[str] | None = field(default=None, kw_only=True)
+    url: str | None = field(default=None, repr=False, kw_only=True)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, kw_only=True)
+    tools: Mapping[str, McpTool] = field(default_factory=dict[str, McpTool], kw_only=True)
+    timeout_s: float = field(default=DEFAULT_TIMEOUT_S, kw_only=True)
+    start_timeout_s: float = field(default=DEFAULT_START_S, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise InvalidInput(
+                "name", f"{self.name!r} names no MCP server; use 1 to 32 of A-Z a-z 0-9 _ -, a letter first"
+            )
+        if (self.command is None) == (self.url is None):
+            raise self._wrong("command", "give either command=[program, argument, ...] or url=")
+        if self.command is not None:
+            self._check_command(self.command)
+        if self.url is not None:
+            self._check_url(self.url)
+        for field_name, texts in (("env", self.env), ("headers", self.headers)):
+            for key, text in texts.items():
+                if not key or not _is_text(text):
+                    raise self._wrong(field_name, f"{key!r} must be a name with a text")
+        for field_name, seconds in self._seconds():
+            if not (math.isfinite(seconds) and seconds > 0):
+                raise self._wrong(field_name, f"{seconds!r} must be finite and above 0 seconds")
+
+    @classmethod
+    def from_file(
+        cls, path: str | PathLike[str], *, tools: Mapping[str, Mapping[str, McpTool]] | None = None
+    ) -> list[McpServer]:
+        """The servers of an `mcpServers` JSON file; `servers_from_file` says how it is read."""
+        from brainq.tools.mcp.server_file import servers_from_file
+
+        return servers_from_file(path, tools=tools)
+
+    @property
+    def transport(self) -> str:
+        return "stdio" if self.url is None else "http"
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The same for two that are reached in the same way: they may share a session."""
+        return (
+            self.name,
+            tuple(self.command or ()),
+            None if self.cwd is None else fspath(self.cwd),
+            self.url,
+            tuple(sorted(self.env.items())),
+            tuple(sorted(self.headers.items())),
+        )
+
+    def rule(self, tool: str) -> McpTool:
+        return self.tools.get(tool, McpTool())
+
+    def _check_command(self, command: object) -> None:
+        if isinstance(command, str) or not isinstance(command, Sequence) or not command:
+            raise self._wrong("command", "use a list, such as ['uvx', 'mcp-server-git']")
+        if not all(isinstance(part, str) and "\0" not in part for part in command) or not command[0]:
+            raise self._wrong("command", "each part must be a text")
+        if self.headers:
+            raise self._wrong("headers", "a server with a command has none; use env=")
+
+    def _check_url(self, url: str) -> None:
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise self._wrong("url", f"cannot be read ({error})") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise self._wrong("url", "use http:// or https:// and a host")
+        if self.env or self.cwd is not None:
+            raise self._wrong("env", "a server with a url has no environment; use headers=")
+
+    def _seconds(self) -> list[tuple[str, float]]:
+        of_tools = [
+            (f"tools[{name!r}].timeout_s", rule.timeout_s)
+            for name, rule in self.tools.items()
+            if rule.timeout_s is not None
+        ]
+        return [("timeout_s", self.timeout_s), ("start_timeout_s", self.start_timeout_s), *of_tools]
+
+    def _wrong(self, field_name: str, problem: str) -> InvalidInput:
+        return InvalidInput(field_name, f"MCP server {self.name!r}: {problem}")
+
+
+def by_server_name(servers: Sequence[McpServer]) -> dict[str, McpServer]:
+    """The servers by their names. Raises InvalidInput for what is none, and for a name that is there twice."""
+    found: dict[str, McpServer] = {}
+    for server in servers:
+        if not _is_server(server):
+            raise InvalidInput("mcp", f"takes McpServer(...), got {type(server).__name__}")
+        if server.name in found:
+            raise InvalidInput("mcp", f"there are two servers named {server.name!r}; give each its own name")
+        found[server.name] = server
+    return found
+
+
+def _is_text(given: object) -> bool:
+    return isinstance(given, str)
+
+
+def _is_server(given: object) -> bool:
+    return isinstance(given, McpServer)

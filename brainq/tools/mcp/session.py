@@ -1,0 +1,94 @@
+"""A session with a server: its connection, opened at the first call, and again with backoff once it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from brainq.observe.logs import logger
+from brainq.tools.mcp.connection import Connection
+from brainq.tools.mcp.failures import NotOpen
+from brainq.tools.mcp.pinned import PinnedServer
+from brainq.tools.mcp.server import McpServer
+
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 30.0
+PATIENCE_S = 5.0  # a call waits so long for its turn to try again; of a longer wait it is told at once
+
+log = logger("brainq.mcp")
+
+
+def wait_s(failures: int) -> float:
+    """How long nothing is tried after so many failures in a row. Lost twice, by a call and its repeat, is opened again
+    at once."""
+    return 0.0 if failures < 3 else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (min(failures, 20) - 3))
+
+
+class Session:
+    """Lives on one event loop; nothing here is for other threads."""
+
+    def __init__(self, server: McpServer, pinned: PinnedServer) -> None:
+        self._server = server
+        self._pinned = pinned
+        self._connection: Connection | None = None
+        self._opening: asyncio.Task[Connection] | None = None
+        self._failures = 0  # since the last answer
+        self._not_before = 0.0
+        self._last_words = ""
+
+    async def connection(self) -> Connection:
+        """The open connection; opens one if there is none. Raises NotOpen."""
+        if self._connection is not None and not self._connection.is_open:
+            await self.drop(self._connection)
+        if self._connection is not None:
+            return self._connection
+        if self._opening is None:
+            if (left_s := self._not_before - time.monotonic()) > PATIENCE_S:
+                raise NotOpen(
+                    f"The MCP server {self._server.name!r} failed {self._failures} times in a row "
+                    f"({self._last_words}). It is tried again in {left_s:.0f} s."
+                )
+            self._opening = asyncio.create_task(self._open())
+        # A call whose time is up does not end an opening that others, or the next one, need.
+        return await asyncio.shield(self._opening)
+
+    async def drop(self, connection: Connection) -> None:
+        """It was lost: the next call opens another. Does nothing for one that was dropped before."""
+        if self._connection is connection:
+            self._connection = None
+            self._failed("its connection was lost")
+            await connection.close()
+
+    def answered(self) -> None:
+        self._failures = 0
+        self._not_before = 0.0
+
+    async def close(self) -> None:
+        """End the server, also one that is just being started."""
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _open(self) -> Connection:
+        try:
+            await asyncio.sleep(max(0.0, self._not_before - time.monotonic()))
+            connection = Connection(self._server, self._pinned)
+            await connection.open()
+        except NotOpen as failure:
+            self._failed(str(failure))
+            raise
+        else:
+            if connection.drift:
+                log.warning("MCP tools drifted", server=self._server.name, drift=str(connection.drift)[:300])
+            self._connection = connection
+            return connection
+        finally:
+            self._opening = None
+
+    def _failed(self, words: str) -> None:
+        self._failures += 1
+        self._last_words = words
+        self._not_before = time.monotonic() + wait_s(self._failures)
+        log.warning("MCP server failed", server=self._server.name, in_a_row=self._failures)

@@ -1,0 +1,85 @@
+"""From pinned servers to tools of a brain."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Hashable, Mapping, Sequence
+from contextvars import ContextVar
+from importlib.util import find_spec
+from os import PathLike
+
+from brainq.contracts.effect import Effect
+from brainq.errors import InvalidInput, SetupError
+from brainq.tools.mcp.annotations import effect_of, is_idempotent
+from brainq.tools.mcp.catalogue import REMEDY, read_catalogue
+from brainq.tools.mcp.function import tool_function
+from brainq.tools.mcp.pinned import PinnedServer, PinnedTool, hash_of
+from brainq.tools.mcp.server import McpServer, by_server_name
+from brainq.tools.mcp.sessions import EXTRA
+from brainq.tools.mcp.tool_name import tool_name
+from brainq.tools.tool import Tool, make_tool
+
+_is_pinning: ContextVar[bool] = ContextVar("brainq_mcp_is_pinning", default=False)
+
+
+@contextlib.contextmanager
+def pinning() -> Generator[None]:
+    """In it a brain whose servers are not pinned can be loaded: it has none of their tools."""
+    token = _is_pinning.set(True)
+    try:
+        yield
+    finally:
+        _is_pinning.reset(token)
+
+
+def tools_of_servers(servers: Sequence[McpServer], catalogue: str | PathLike[str]) -> list[Tool]:
+    """The tools of all servers as the catalogue has them; nothing is started.
+
+    Raises InvalidInput for servers that cannot go together, SetupError for one that is not pinned, or without the SDK.
+    """
+    named = by_server_name(servers)
+    if named and find_spec("mcp") is None:
+        raise SetupError(EXTRA)
+    pinned: Mapping[str, PinnedServer] = {} if _is_pinning.get() or not named else read_catalogue(catalogue)
+    tools: list[Tool] = []
+    for name, server in named.items():
+        if name in pinned:
+            tools += tools_of(server, pinned[name])
+        elif not _is_pinning.get():
+            raise SetupError(f"MCP server {name!r} is not in the catalogue {catalogue}; {REMEDY}")
+    return tools
+
+
+def tools_of(server: McpServer, pinned: PinnedServer) -> list[Tool]:
+    """One server's tools, without those that are hidden. Raises InvalidInput for rules of tools it does not have."""
+    offered = pinned.by_name
+    if unknown := sorted(set(server.tools) - set(offered) - set(pinned.left_out)):
+        raise InvalidInput(
+            "tools",
+            f"MCP server {server.name!r} has no tool named {unknown[0]!r}; it has {', '.join(offered) or 'none'}",
+        )
+    key = (server.key, hash_of(pinned))  # of the same server, a session that compares with the same list
+    return [_tool(key, server, pinned, tool) for tool in pinned.tools if not server.rule(tool.name).hidden]
+
+
+def _tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: PinnedTool) -> Tool:
+    rule = server.rule(tool.name)
+    effect = effect_of(tool.annotations) if rule.effect is None else rule.effect
+    idempotent = is_idempotent(tool.annotations) if rule.idempotent is None else rule.idempotent
+    return make_tool(
+        tool_function(key, server, pinned, tool, effect=effect, idempotent=idempotent),
+        name=tool_name(server.name, tool.name),
+        description=tool.description or tool.title or "",
+        parameters=tool.input_schema,
+        effect=effect,
+        idempotent=idempotent,
+        lane=_lane(server, rule.lane, effect),
+        approval=rule.approval,
+        timeout_s=server.timeout_s if rule.timeout_s is None else rule.timeout_s,
+    )
+
+
+def _lane(server: McpServer, lane: str | None, effect: Effect) -> str | None:
+    if lane is not None:
+        return lane
+    return None if effect.is_read else f"mcp:{server.name}"

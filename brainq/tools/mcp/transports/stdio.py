@@ -1,0 +1,156 @@
+"""JSON-RPC over a program's stdin and stdout, a message a line. The SDK's own reads lines of any length, and logs what
+is none."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from types import TracebackType
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client import Transport
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
+
+from brainq.tools.mcp.server import McpServer
+from brainq.tools.mcp.transports.process import LINE_CHUNK, end_process, has_exited, start_process
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+MAX_UNASKED_BYTES = 32 * 1024 * 1024  # what may come between two answers
+LINE_COST = 1_000  # a line counts as so many bytes more: many short ones cost time, too
+LAST_WORDS_BYTES = 2_000
+
+Received = SessionMessage | Exception
+
+
+class Flooded(Exception):
+    """The server sent more than is read."""
+
+
+@dataclass(slots=True)
+class Flood:
+    """Counts what a server sends between two answers."""
+
+    unasked: int = 0
+
+    def count(self, size: int, *, is_answer: bool) -> None:
+        """Raises Flooded."""
+        self.unasked = 0 if is_answer else self.unasked + size + LINE_COST
+        if self.unasked > MAX_UNASKED_BYTES:
+            raise Flooded
+
+
+@dataclass(slots=True)
+class StdioTransport(Transport):
+    """A server's program while this is entered.
+
+    heard        messages that came from it
+    lost         set once its stdout has ended, or more came than is read
+    flooded      whether it was the latter
+    last_words   the end of what it wrote to stderr; for the operator, never for a log
+    """
+
+    server: McpServer
+    heard: int = 0
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
+    flooded: bool = False
+    last_words: bytearray = field(default_factory=bytearray)
+    _process: asyncio.subprocess.Process | None = None
+    _ends: list[MemoryObjectReceiveStream[Received] | MemoryObjectSendStream[SessionMessage]] = field(
+        default_factory=list[MemoryObjectReceiveStream[Received] | MemoryObjectSendStream[SessionMessage]]
+    )
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
+
+    async def __aenter__(
+        self,
+    ) -> tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]:
+        """Raises OSError where the program cannot be started."""
+        process = await start_process(list(self.server.command or ()), self.server.env, self.server.cwd)
+        self._process = process
+        incoming, received = anyio.create_memory_object_stream[Received](0)
+        sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        self._ends = [received, sent]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._tasks = [
+            asyncio.create_task(self._read(process.stdout, incoming)),
+            asyncio.create_task(self._write(process.stdin, outgoing)),
+            asyncio.create_task(self._listen(process.stderr)),
+        ]
+        return received, sent
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            for end in self._ends:
+                end.close()
+            if self._process is not None:
+                await end_process(self._process)
+                # Open pipes of what survived its parent would keep it, and warn when it is collected.
+                getattr(self._process, "_transport").close()  # noqa: B009
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more comes from the program."""
+        return self.lost.is_set() or self._process is None or has_exited(self._process)
+
+    async def _read(self, stdout: asyncio.StreamReader, incoming: MemoryObjectSendStream[Received]) -> None:
+        flood = Flood()
+        async with incoming:
+            try:
+                async for line in lines(stdout):
+                    try:
+                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValueError:  # a banner, or a stray print
+                        flood.count(len(line), is_answer=False)
+                        continue
+                    flood.count(len(line), is_answer=isinstance(message, JSONRPCResponse | JSONRPCError))
+                    self.heard += 1
+                    await incoming.send(SessionMessage(message))
+            except Flooded:
+                self.flooded = True
+            except (OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                pass
+            finally:  # before the calls in flight are told by the stream's end
+                self.lost.set()
+
+    async def _write(
+        self, stdin: asyncio.StreamWriter, outgoing: MemoryObjectReceiveStream[SessionMessage]
+    ) -> None:
+        try:
+            async with outgoing:
+                async for message in outgoing:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    stdin.write(text.encode() + b"\n")
+                    await stdin.drain()
+        except OSError:
+            self.lost.set()
+
+    async def _listen(self, stderr: asyncio.StreamReader) -> None:
+        with contextlib.suppress(OSError):
+            while chunk := await stderr.read(LINE_CHUNK):
+                self.last_words += chunk
+                del self.last_words[:-LAST_WORDS_BYTES]
+
+
+async def lines(stdout: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Lines without their ends. Raises Flooded at one of more than 16 MB."""
+    held = bytearray()
+    while chunk := await stdout.read(LINE_CHUNK):
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            held += line
+            if held.strip():
+                yield bytes(held)
+            held.clear()
+        held += rest
+        if len(held) > MAX_MESSAGE_BYTES:
+            raise Flooded

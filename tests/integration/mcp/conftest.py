@@ -1,0 +1,55 @@
+"""A faulty server, and its tools run as a worker runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brainq.calls.ended import Ended
+from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.loop import stop_tool_loop
+from brainq.tools.mcp.discover import discover
+from brainq.tools.mcp.pinned import PinnedServer
+from brainq.tools.mcp.server import McpServer
+from brainq.tools.mcp.sessions import close_sessions
+from brainq.tools.mcp.tools import tools_of
+from brainq.tools.tool import Tool
+from tests.support.mcp_servers import faulty
+from tests.unit.calls.support import run
+
+Call = Callable[..., Ended]
+
+
+def looked(server: McpServer) -> PinnedServer:
+    """What the server offers; fails if it does not start."""
+    seen = discover([server])[server.name]
+    assert seen.found is not None, f"{seen.problem} {seen.last_words}"
+    return seen.found
+
+
+@pytest.fixture(scope="session")
+def faulty_pinned(tmp_path_factory: pytest.TempPathFactory) -> PinnedServer:
+    return looked(faulty(tmp_path_factory.mktemp("pinned")))
+
+
+@pytest.fixture
+def executor() -> Iterator[BoundedToolExecutor]:
+    executor = BoundedToolExecutor()
+    yield executor
+    close_sessions()
+    executor.close()
+    stop_tool_loop()
+
+
+@pytest.fixture
+def call(executor: BoundedToolExecutor, faulty_pinned: PinnedServer, tmp_path: Path) -> Call:
+    """Calls a tool of the faulty server, by the server's name of it; notes go to `tmp_path`."""
+    tools: dict[str, Tool] = {tool.name: tool for tool in tools_of(faulty(tmp_path), faulty_pinned)}
+
+    def called(name: str, limit_s: float = 20.0, **arguments: Any) -> Ended:
+        return run(executor, tools[f"faulty__{name}"], arguments, limit_s=limit_s)
+
+    return called

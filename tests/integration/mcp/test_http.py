@@ -1,0 +1,90 @@
+"""Streamable HTTP: a server that the SDK made, and bodies that do not end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from brainq.calls.ended import Ended
+from brainq.calls.executor import BoundedToolExecutor
+from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolUnknown
+from brainq.tools.mcp.discover import discover
+from brainq.tools.mcp.server import McpServer
+from brainq.tools.mcp.tools import tools_of
+from tests.integration.mcp.conftest import looked
+from tests.support.mcp_servers.over_http import ShopOverHttp
+from tests.unit.calls.support import run
+
+TOKEN, URL_KEY = "sk-in-a-header", "sk-in-the-query"
+
+
+def calls_of(executor: BoundedToolExecutor, shop: ShopOverHttp) -> Callable[..., Ended]:
+    server = McpServer("shop", url=f"{shop.url}?key={URL_KEY}", headers={"Authorization": f"Bearer {TOKEN}"})
+    tools = {tool.name: tool for tool in tools_of(server, looked(server))}
+
+    def call(name: str, **arguments: Any) -> Ended:
+        return run(executor, tools[f"shop__{name}"], arguments)
+
+    return call
+
+
+def test_a_server_over_http_is_called_and_outlived(
+    executor: BoundedToolExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    with ShopOverHttp() as shop:
+        call = calls_of(executor, shop)
+        read, changed = call("price", sku="tea"), call("order", sku="tea")
+        assert isinstance(read, ToolSuccess)
+        assert read.value == {"cents": 300}
+        assert isinstance(changed, ToolSuccess)
+        assert changed.value == "ordered tea"
+        assert {headers.get("authorization") for headers in shop.headers} == {f"Bearer {TOKEN}"}
+    gone = call("price", sku="tea")
+    assert isinstance(gone, ToolFailure)
+    assert gone.retryable
+    with ShopOverHttp(shop.port) as again:  # a new process: it knows no session of before
+        back = call("price", sku="tea")
+        assert isinstance(back, ToolSuccess), back
+        again.stop_before_answer = True
+        lost = call("order", sku="cup")
+        assert isinstance(lost, ToolUnknown), lost
+        assert again.orders == ["cup"]
+        again.stop_before_answer = False
+        assert isinstance(call("price", sku="tea"), ToolSuccess)
+    assert TOKEN not in caplog.text
+    assert URL_KEY not in caplog.text
+
+
+class _Endless(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.end_headers()
+        try:
+            while True:
+                self.wfile.write(b" " * 1_000_000)
+        except OSError:
+            pass
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        pass
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/mcp?key=sk-in-the-url", ""])
+def test_nobody_there_and_a_body_without_end_are_told(url: str) -> None:
+    endless = ThreadingHTTPServer(("127.0.0.1", 0), _Endless)
+    threading.Thread(target=endless.serve_forever, daemon=True).start()
+    try:
+        server = McpServer("shop", url=url or f"http://127.0.0.1:{endless.server_port}/", start_timeout_s=20)
+        seen = discover([server])["shop"]
+    finally:
+        endless.shutdown()
+        endless.server_close()
+    assert seen.found is None
+    assert "could not be opened" in seen.problem
+    assert "sk-in-the-url" not in seen.problem

@@ -1,0 +1,41 @@
+"""MCP servers for tests: a faulty one of our own, and real ones where `make mcp-servers` installed them."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from brainq.tools.mcp.server import McpServer, McpTool
+
+FOLDER = Path(sys.prefix) / "mcp-servers"
+FAULTY = Path(__file__).with_name("faulty.py")
+
+
+def faulty(folder: Path, name: str = "faulty", *, tools: dict[str, McpTool] | None = None) -> McpServer:
+    """The faulty server; what it does is noted in `folder`."""
+    command = [sys.executable, "-S", "-E", str(FAULTY), str(folder)]
+    return McpServer(name, command, env={"FAULTY_TOKEN": "sk-very-secret-1"}, tools=tools or {}, timeout_s=20)
+
+
+def noted(folder: Path, name: str) -> list[str]:
+    """The lines the faulty server kept under this name."""
+    file = folder / name
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def why_not() -> str | None:
+    """Why the real servers cannot be used here; None if they can."""
+    if shutil.which("node") is None:
+        return "the real MCP servers need Node 20 or newer, and there is no `node`"
+    if not (FOLDER / ".ready").is_file():
+        return "the real MCP servers are not installed; install them with: make mcp-servers"
+    return None
+
+
+def npm(name: str) -> str:
+    return str(FOLDER / "node_modules" / ".bin" / name)
+
+
+def pypi(name: str) -> str:
+    return str(FOLDER / "python" / "bin" / name)
