@@ -76,6 +76,8 @@ class AsyncClient:
     complete_call = awaited(Client.complete_call)
     fail_call = awaited(Client.fail_call)
     cancel = awaited(Client.cancel)
+    deliveries = looked_up(Client.deliveries)
+    send_again = awaited(Client.send_again)
     ping = looked_up(Client.ping)
 
     async def close(self) -> None:

@@ -11,6 +11,7 @@ from brainq.admission import read_request
 from brainq.brain_loading import load_brains
 from brainq.brains import GivenBrains, read_brains
 from brainq.client import checks
+from brainq.client.deliveries import list_deliveries
 from brainq.client.finding import find_turn
 from brainq.client.fleet import fleet_of
 from brainq.client.handle import TurnHandle
@@ -28,6 +29,7 @@ from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.message import Message
 from brainq.contracts.session_prefix import check_prefixes
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
+from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import InvalidInput, SessionBusy, TurnNotFound
 from brainq.people.outside import Taken
 from brainq.settings import Settings, load_settings
@@ -358,6 +360,28 @@ class Client:
             traces=self.wiring.state.calls,
             budgets=self.wiring.state.budgets,
         )
+
+    def deliveries(
+        self,
+        state: str | None = None,
+        limit: int = 50,
+        sessions: Sequence[str] | None = None,
+        before: int | None = None,
+    ) -> tuple[DeliveryRow, ...]:
+        """What webhooks were, or are to be, sent, the newest first.
+
+        state      pending, done, dead; None: any
+        sessions   only of sessions that begin with one of these prefixes, such as ("acme:",)
+        before     the `row` of the last one of the page at hand
+
+        Raises InvalidInput.
+        """
+        return tuple(list_deliveries(self.wiring.store, state, limit, sessions, before))
+
+    def send_again(self, delivery: int, sessions: Sequence[str] | None = None) -> bool:
+        """A dead delivery, by its `row`, is due at once, as if it were new; False where none of these sessions is."""
+        theirs = None if sessions is None else check_prefixes("sessions", sessions)
+        return self.wiring.store.deliveries.revive(delivery, theirs)
 
     def ping(self) -> None:
         """Raise Unreachable where Redis does not answer, and SetupError where there is none."""

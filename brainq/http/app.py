@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 from brainq import __version__
 from brainq.errors import BrainqError, InvalidInput, SetupError
-from brainq.http import approvals, brains, health, lists, sessions, turn_people, turns
+from brainq.http import approvals, brains, deliveries, health, lists, sessions, turn_people, turns
 from brainq.http.ag_ui import routes as ag_ui
 from brainq.http.ai_sdk import routes as ai_sdk
 from brainq.http.body_limit import BodyLimit
@@ -35,6 +35,7 @@ ROUTERS = (
     approvals.router,
     sessions.router,
     lists.router,
+    deliveries.router,
     ai_sdk.router,
     ag_ui.router,
 )

@@ -26,6 +26,7 @@ from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.turn import MAX_EXTRA_CHARS, MAX_MESSAGE_CHARS, LimitsOverride, OnBusy, TurnKind
+from brainq.contracts.webhook import DeliveryState
 from brainq.http.gateway import ID, TURN_ID
 
 MAX_BY_CHARS = 90  # with the caller's name before it
@@ -325,3 +326,27 @@ class RetriedStep(Answer):
 class RetryAnswer(Answer):
     turn_id: str
     steps: tuple[RetriedStep, ...]
+
+
+class Delivery(Answer):
+    """What a webhook was, or is to be, sent. Of where to only the host is told: a path may hold a secret."""
+
+    id: int
+    message_id: str
+    host: str
+    event: str
+    session_id: str
+    turn_id: str
+    state: DeliveryState
+    tries: int
+    due_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    error: str | None
+
+
+class Deliveries(Answer):
+    """The newest first; `next` is the next page's `before`."""
+
+    deliveries: tuple[Delivery, ...]
+    next: int | None

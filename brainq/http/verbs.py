@@ -62,6 +62,8 @@ VERBS: dict[str, Verb] = {
     "POST /v1/sessions/{session_id}/flags": Verb.STEER,
     "DELETE /v1/sessions/{session_id}/flags/{flag_id}": Verb.STEER,
     "POST /v1/sessions/{session_id}/compact": Verb.SUBMIT,
+    "GET /v1/webhooks/deliveries": Verb.OPERATE,
+    "POST /v1/webhooks/deliveries/{delivery_id}/retry": Verb.OPERATE,
     "POST /api/chat": Verb.SUBMIT,
     "GET /api/chat/{session_id}/stream": Verb.READ,
     "POST /api/chat/{session_id}/stop": Verb.STEER,

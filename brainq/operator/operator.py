@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self, Unpack, get_args
+from typing import Self, Unpack
 
 from brainq.brain import Brain
 from brainq.brains import GivenBrains
 from brainq.client import checks
 from brainq.client.client import Client
+from brainq.client.deliveries import list_deliveries
 from brainq.client.finding import find_turn
 from brainq.client.history import History, history_of
 from brainq.client.options import TurnFilters
@@ -22,7 +23,7 @@ from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.session_prefix import check_prefixes
 from brainq.contracts.timeline import TurnTimeline
-from brainq.contracts.webhook import DeliveryRow, DeliveryState
+from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import InvalidInput, SetupError, TurnNotFound
 from brainq.finalize.retry import Retried
 from brainq.operator.facts import TurnFacts, collect_facts
@@ -169,10 +170,7 @@ class Operator:
 
         Raises InvalidInput.
         """
-        if state not in (None, *get_args(DeliveryState)):
-            raise InvalidInput("state", f"{state!r} is none of {', '.join(get_args(DeliveryState))}")
-        theirs = None if sessions is None else check_prefixes("sessions", sessions)
-        return self._store.deliveries.list(state, checks.limit(limit), sessions=theirs)
+        return list_deliveries(self._store, state, limit, sessions)
 
     def send_again(self, delivery: int | None) -> int:
         """A dead delivery, or (None) every one, is due at once, as if it were new; how many were dead."""

@@ -92,9 +92,10 @@ class Deliveries:
         values = {"state": "dead" if dead else "pending", "error": error}
         return self._db.write(_FAIL, {"which": row, "nth": tries, "seconds": again_after_s, **values}) == 1
 
-    def revive(self, row: int) -> bool:
-        """A dead delivery is due again, its tries counted anew; False if it was not dead."""
-        return self._db.write(_REVIVE, {"which": row}) == 1
+    def revive(self, row: int, sessions: Sequence[str] | None = None) -> bool:
+        """A dead delivery is due again, its tries counted anew; False if it was not dead, or of no such session."""
+        mine = _REVIVE if sessions is None else _REVIVE.where(within(_D.session_id, sessions))
+        return self._db.write(mine, {"which": row}) == 1
 
     def revive_all(self) -> int:
         """How many were dead and are due again."""

@@ -111,7 +111,10 @@ def test_the_examples_run(pumps: Callable[..., Pump], tmp_path: Path) -> None:
             assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
             assert read(run(again, TURN=turn).encode()) == events[3:]
             assert '"stop_reason":"answered"' in run(result, TURN=turn)
-            assert '"state":"bounced"' in run(talk, TURN=turn)
+            said = run(talk, TURN=turn)
+            assert '"state":"bounced"' in said
+            (became,) = set(re.findall(r'"bounced_turn_id":"([^"]+)"', said))
+            gateway.http.get(f"/v1/turns/{became}/result", headers={"Prefer": "wait=30"}).raise_for_status()
         finally:
             driven.set()
             driver.join()

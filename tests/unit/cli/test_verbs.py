@@ -41,6 +41,8 @@ VERBS: dict[str, str] = {
     "Client.queue_again": NONE + "sweepers do it; the client does where it must",
     "Client.release_hold": "release",
     "Client.state": NONE + "`show` has it, for people and as JSON",
+    "Client.deliveries": "webhook",
+    "Client.send_again": "webhook",
     "Client.ping": "doctor",
     "Client.close": NONE + "a command ends",
     "TurnHandle.result": "submit",
