@@ -26,6 +26,7 @@ def list_turns(
             help="queued, active, parked, closing, accepted (any of these), ended, rejected, or an ending.",
         ),
     ] = None,
+    brain: Annotated[str | None, typer.Option("--brain", help="Only those that name this brain.")] = None,
     stop_reason: Annotated[
         str | None, typer.Option("--stop-reason", help="Such as answered, max_steps, model_error.")
     ] = None,
@@ -70,6 +71,7 @@ def list_turns(
         "session": session,
         "state": None if is_ending else state,
         "ending": state if is_ending else None,
+        "brain": brain,
         "stop_reason": stop_reason,
         "failing": failing,
         "min_cost_usd": min_cost,

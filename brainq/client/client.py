@@ -182,6 +182,7 @@ class Client:
         limit: int = 50,
         sessions: Sequence[str] | None = None,
         *,
+        brain: str | None = None,
         ending: str | None = None,
         stop_reason: str | None = None,
         failing: bool = False,
@@ -197,6 +198,7 @@ class Client:
         state          queued, active, parked, closing; accepted: any of these; ended; rejected; None: any
         limit          turns a page, up to 10,000
         sessions       only of sessions that begin with one of these prefixes, such as ("acme:",)
+        brain          only those that name this brain; in a deployment of one, none does
         ending         completed, timed_out, cancelled, failed
         stop_reason    such as `answered` or `max_steps`
         failing        only those with a call that failed, timed out or is unknown, or a finalizer step given up
@@ -212,6 +214,7 @@ class Client:
             session,
             state,
             sessions,
+            brain=brain,
             ending=ending,
             stop_reason=stop_reason,
             failing=failing,

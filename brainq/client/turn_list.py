@@ -117,6 +117,7 @@ def checked_filter(
     state: str | None = None,
     sessions: Sequence[str] | None = None,
     *,
+    brain: str | None = None,
     ending: str | None = None,
     stop_reason: str | None = None,
     failing: bool = False,
@@ -133,6 +134,7 @@ def checked_filter(
         raise InvalidInput("min_cost_usd", f"{min_cost_usd!r} must be a number of dollars, 0 or more")
     return TurnFilter(
         session=None if session is None else check_id("session", session),
+        brain=None if brain is None else check_id("brain", brain),
         sessions=None if sessions is None else check_prefixes("sessions", sessions),
         state=state,
         ending=_word("ending", ending, Ending),
@@ -213,6 +215,7 @@ def _listed(row: ListRow, **said: object) -> ListedTurn:
             "session_id": turn.session_id,
             "request_key": turn.request_key,
             "kind": kinds.get(row.kind or "", "chat"),
+            "brain": row.brain,
             "message": row.message or "",
             "accepted_at": turn.accepted_at,
             "ended_at": turn.ended_at,

@@ -19,6 +19,7 @@ class ListedTurn(Wire):
 
     state         queued, active, parked or closing; `accepted` where Redis does not know it yet; `rejected`; or the
                   ending
+    brain         the one that the turn names; None in a deployment of one
     note          what happens next while it is open, and why it stopped afterwards
     message       how the user's message begins; empty where content is not kept
     awaits        who is to act next, while it is open
@@ -32,6 +33,7 @@ class ListedTurn(Wire):
     session_id: str
     request_key: str
     kind: TurnKind = "chat"
+    brain: str | None = None
     state: str
     ending: Ending | None = None
     stop_reason: StopReason | None = None
@@ -72,6 +74,7 @@ class TurnFilter:
     """Which turns a list has; see `Client.turns`. `sessions` are prefixes. Instants are UTC."""
 
     session: str | None = None
+    brain: str | None = None
     sessions: tuple[str, ...] | None = None
     state: str | None = None
     ending: Ending | None = None

@@ -29,6 +29,7 @@ async def turns(
         str | None,
         Query(pattern=f"^({'|'.join(STATES)})$", description="`accepted`: any that has not ended."),
     ] = None,
+    brain: Annotated[str | None, Query(pattern=ID, description="The one that the turn names.")] = None,
     ending: Ending | None = None,
     stop_reason: StopReason | None = None,
     failing: Annotated[
@@ -50,6 +51,7 @@ async def turns(
         state,
         limit,
         by.caller.prefixes,
+        brain=brain,
         ending=ending,
         stop_reason=stop_reason,
         failing=failing,

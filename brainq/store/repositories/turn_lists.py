@@ -46,7 +46,7 @@ _DEAD_STEPS = (
     .correlate(turns)
     .scalar_subquery()
 )
-_FIGURES = ("kind", "message", "steps", "calls", "failed_calls", "tokens", "cost_usd")
+_FIGURES = ("kind", "brain", "message", "steps", "calls", "failed_calls", "tokens", "cost_usd")
 _LISTED = select(
     *(_T[name] for name in _ROW_FIELDS), *(_T[name] for name in _FIGURES), _DEAD_STEPS.label("dead_steps")
 )
@@ -60,6 +60,7 @@ class ListRow:
 
     turn: TurnRow
     kind: str | None
+    brain: str | None
     message: str | None
     steps: int | None
     calls: int | None
@@ -91,6 +92,8 @@ class TurnLists:
     def unended(self, asked: TurnFilter, before: int | None, limit: int) -> list[ListRow]:
         """Of those that have not ended: by everything but what only Redis knows."""
         known = self._known(asked, before)
+        if asked.brain is not None:
+            known.append(_apart(_T.brain) == asked.brain)
         if asked.session is not None:
             return self._newest(limit, select(_T.row).where(*known, _apart(_T.state) == "accepted"))
         return self._newest(limit, select(_T.row).where(*known, _T.state == "accepted"))
@@ -98,6 +101,8 @@ class TurnLists:
     def ended(self, asked: TurnFilter, before: int | None, limit: int) -> list[ListRow]:
         """Of those that have ended, or were refused."""
         chosen = select(_T.row).where(*self._known(asked, before))
+        if asked.brain is not None:
+            chosen = chosen.where(_apart(_T.brain) == asked.brain)
         by_figures = asked.failing or asked.stop_reason is not None or asked.min_cost_usd is not None
         if asked.state == "rejected" or (asked.ending is None and asked.state is None and not by_figures):
             states = ["rejected"]
@@ -127,6 +132,8 @@ class TurnLists:
         elif asked.min_cost_usd is not None:
             dear = chosen.where(_T.cost_usd >= asked.min_cost_usd)
             return self._newest(limit, dear, by=_T.row + literal_column("0"))
+        if asked.brain is not None:
+            return self._newest(limit, chosen.where(_apart(_T.state).in_(states), _T.brain == asked.brain))
         return self._newest(limit, *(chosen.where(_T.state == state) for state in states))
 
     def sessions(

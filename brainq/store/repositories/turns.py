@@ -131,6 +131,7 @@ class Turns:
             "content_hash": digest,
             "request_json": sql_json(request),
             "kind": request.kind,
+            "brain": request.brain,
             "message": line_of(request.user_message),
         }
         if self._db.write(self._insert, values):

@@ -27,6 +27,7 @@ turns = Table(
     Column("result_json", SafeText),
     # What lists show, so that no list reads requests and results. The figures are the result's.
     Column("kind", IdText),
+    Column("brain", IdText),  # the one that the turn names
     Column("message", SafeText),  # how the user's message begins; empty where content is not kept
     Column("steps", Integer),
     Column("calls", Integer),
@@ -48,3 +49,4 @@ Index(None, turns.c.accepted_at, turns.c.row)
 Index("ix_turns_dear", turns.c.cost_usd, turns.c.row, turns.c.session_id)
 partial_index("ix_turns_stopped", turns.c.stop_reason, turns.c.row, where="stop_reason <> 'answered'")
 partial_index("ix_turns_failing", turns.c.row, where="failed_calls > 0")
+partial_index("ix_turns_brain", turns.c.brain, turns.c.row, where="brain IS NOT NULL")

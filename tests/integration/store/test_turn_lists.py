@@ -35,6 +35,7 @@ class Kept:
     session: str
     state: str
     at: datetime
+    brain: str | None = None
     stop_reason: StopReason | None = None
     failed: int = 0
     dead: int = 0
@@ -44,6 +45,7 @@ class Kept:
         """By a filter, of a turn that has ended or was refused; of others by what SQL knows of them."""
         holds = [
             asked.session in (None, self.session),
+            asked.brain in (None, self.brain),
             asked.sessions is None or self.session.startswith(asked.sessions),
             asked.since is None or self.at >= asked.since,
             asked.until is None or self.at < asked.until,
@@ -76,7 +78,10 @@ def many(store: Store, number: int = 60) -> list[Kept]:
             store.turns.reject(one.turn_id, f"key-{one.turn_id}", one.session, "no", "raw")
             one = replace(one, state="rejected")
         else:
-            store.turns.accept(request(one.turn_id, one.session, request_key=f"key-{one.turn_id}"))
+            one = replace(one, brain=draw.choice([None, "shop", "desk"]))
+            store.turns.accept(
+                request(one.turn_id, one.session, request_key=f"key-{one.turn_id}", brain=one.brain)
+            )
         if 0.1 <= fate < 0.85:
             one = ended(store, draw, one)
         kept.append(one)
@@ -139,6 +144,11 @@ FILTERS: list[dict[str, Any]] = [
     {"until": BEGAN + timedelta(minutes=20)},
     {"since": BEGAN + timedelta(minutes=10), "until": BEGAN + timedelta(minutes=11)},
     {"since": BEGAN + timedelta(days=9)},
+    {"brain": "shop"},
+    {"brain": "nobody"},
+    {"brain": "desk", "session": "acme:1"},
+    {"brain": "desk", "ending": Ending.COMPLETED, "sessions": ("acme:",)},
+    {"brain": "shop", "failing": True},
     {"text": "turn-"},
     {"text": "%"},
     {"text": "_"},
