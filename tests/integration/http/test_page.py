@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import pytest
+
 from brainq.http.page.assets import assets
 from brainq.http.page.routes import POLICY
 from tests.integration.http.test_door import token
+from tests.support.browser import CHROMIUM, Watched, chromium
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 
@@ -47,3 +50,20 @@ def test_there_is_no_way_out_of_the_folder(gateway: GatewayThread) -> None:
         answer = gateway.http.get(f"/page/{release}/{name}")
         assert answer.status_code in (401, 404), name
         assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.needs(CHROMIUM, "chromium")
+def test_a_browser_runs_it(gateway: GatewayThread, pump: Pump) -> None:
+    """A sample; tests/acceptance/page has the rest."""
+    handle = pump.submit("s1", "<b>hello</b>")
+    pump.finish(handle)
+    with chromium() as browser:
+        page = browser.new_page(base_url=gateway.url)
+        watched = Watched(page)
+        page.goto("/")
+        page.get_by_role("link", name="<b>hello</b>").click()
+        page.get_by_text("ended as completed (answered); nothing more happens").wait_for()
+        assert page.locator(".message.model .prose").inner_text() == "Read: <b>hello</b>"
+        assert page.locator(".tl-bar").count() >= 2
+        page.close()
+    assert watched.faults == []
