@@ -111,7 +111,11 @@ class TokenRefused(BrainqError, LookupError):
 
 
 class ResultRefused(BrainqError):
-    """A call takes no result of its client: it waits for none, or has had one. The message says which."""
+    """A call takes no result of its client: it waits for none, or `was_given` one before."""
+
+    def __init__(self, message: str, *, was_given: bool = False) -> None:
+        super().__init__(message)
+        self.was_given = was_given
 
 
 class ToolSchemaError(BrainqError, TypeError):

@@ -23,6 +23,8 @@ from brainq.http.ai_sdk import routes as ai_sdk
 from brainq.http.body_limit import BodyLimit
 from brainq.http.door import Answered, Door
 from brainq.http.gateway import Gateway, asker
+from brainq.http.openai import chat, models, responses
+from brainq.http.openai.errors import OpenAiErrors, refusals
 from brainq.http.openapi import described
 from brainq.http.page import routes as page
 from brainq.http.problems import Refused, answer_of, documented
@@ -39,7 +41,9 @@ ROUTERS = (
     ai_sdk.router,
     ag_ui.router,
 )
-COMMON = documented(400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
+STATUSES = (400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
+COMMON = documented(*STATUSES)
+OPENAI = (chat.router, responses.router, models.router)
 
 
 def make_app(gateway: Gateway) -> FastAPI:
@@ -66,6 +70,8 @@ def make_app(gateway: Gateway) -> FastAPI:
     app.state.gateway = gateway
     for router in ROUTERS:
         app.include_router(router, dependencies=[Depends(asker)])
+    for router in OPENAI:
+        app.include_router(router, dependencies=[Depends(asker)], responses=refusals(*STATUSES))
     app.include_router(health.router)
     app.include_router(page.router)
     if gateway.settings.http_a2a:
@@ -92,6 +98,7 @@ def make_app(gateway: Gateway) -> FastAPI:
             expose_headers=["Location", "Preference-Applied", "Retry-After"],
         )
     app.add_middleware(Answered)
+    app.add_middleware(OpenAiErrors)
     app.openapi = lambda: described(app)
     app.add_route("/v1/openapi.json", _document(app), methods=["GET"], include_in_schema=False)
     return app

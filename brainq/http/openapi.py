@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from brainq.contracts.event import TurnEvent
+from brainq.http.openai.errors import ErrorBody
 from brainq.http.problems import Problem
 from brainq.http.verbs import VERBS, is_public
 
@@ -20,7 +21,7 @@ def described(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         made = get_openapi(title=app.title, version=app.version, description=SAYS, routes=app.routes)
         parts = made.setdefault("components", {})
-        for model in (Problem, TurnEvent):
+        for model in (Problem, TurnEvent, ErrorBody):
             own = model.model_json_schema(ref_template="#/components/schemas/{model}")
             parts.setdefault("schemas", {}).update({**own.pop("$defs", {}), model.__name__: own})
         parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

@@ -67,6 +67,7 @@ REFUSALS: dict[str, ErrorKind] = {
         _http("unauthorized", "Nobody knows who asks", 401),
         _http("forbidden", "The caller may not do this", 403),
         _http("foreign-origin", "Another site's page asks", 403),
+        _http("model-not-found", "There is no such model", 404),
         _http("no-such-route", "There is no such route", 404),
         _http("method-not-allowed", "The route has no such method", 405),
         _http("body-too-slow", "The body did not come in time", 408),

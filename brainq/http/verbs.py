@@ -69,6 +69,12 @@ VERBS: dict[str, Verb] = {
     "POST /api/chat/{session_id}/stop": Verb.STEER,
     "POST /agui": Verb.SUBMIT,
     "POST /agui/{brain}": Verb.SUBMIT,
+    "POST /v1/chat/completions": Verb.SUBMIT,
+    "POST /v1/responses": Verb.SUBMIT,
+    "GET /v1/responses/{response_id}": Verb.READ,
+    "POST /v1/responses/{response_id}/cancel": Verb.STEER,
+    "GET /v1/models": Verb.READ,
+    "GET /v1/models/{model}": Verb.READ,
 }
 
 A2A_VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}

@@ -112,7 +112,8 @@ class OutsideDesk:
         )
         word = self._complete(client_token(ref.call_id), call, outcome)
         if word not in _TAKEN:
-            raise ResultRefused(f"call {name!r} takes no result: {_NOT_GIVEN.get(word, word.lower())}")
+            why = _NOT_GIVEN.get(word, word.lower())
+            raise ResultRefused(f"call {name!r} takes no result: {why}", was_given=word == "USED")
         return cast("Taken", word.lower())
 
     def _end(self, token: str, outcome: ToolSuccess | ToolFailure | ToolUnknown) -> Taken:

@@ -22,6 +22,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from brainq.http.openai.errors import is_openai
 from brainq.http.verbs import VERBS
 from tests.integration.http.test_turns import submit
 from tests.support.gateways import GatewayThread
@@ -55,9 +56,12 @@ def test_the_document_has_every_route_with_its_problems_and_who_may(gateway: Gat
         assert operation["description"], route
         for status in ("401", "403", "404", "422", "429", "500", "503") if route in VERBS else ("503",):
             content = operation["responses"][status]["content"]
-            assert content == {
-                "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
-            }, (route, status)
+            kind, shape = (
+                ("application/json", "ErrorBody")
+                if is_openai(route.split(" ")[1])
+                else ("application/problem+json", "Problem")
+            )
+            assert content == {kind: {"schema": {"$ref": f"#/components/schemas/{shape}"}}}, (route, status)
 
 
 def test_a_page_has_a_bound_that_suits_an_answer(gateway: GatewayThread) -> None:

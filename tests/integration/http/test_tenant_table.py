@@ -82,7 +82,7 @@ DECIDED = {
 GIVEN = {"type": "tool-ring", "state": "output-available", "toolCallId": "{turn_id}-c1-0", "output": 1}
 RESUMED = [{"interruptId": "{approval_id}", "status": "resolved", "payload": {"approved": True}}]
 
-OF_NOBODY = frozenset({"GET /v1/brains"})
+OF_NOBODY = frozenset({"GET /v1/brains", "GET /v1/models", "GET /v1/models/{model}"})
 """Told to everybody alike: what they tell is the deployment's."""
 
 RUNS = (
@@ -91,6 +91,11 @@ RUNS = (
     run(resume=RESUMED, needs=Verb.DECIDE),
     run(resume=RESUMED, thread="{own_session}"),
 )
+
+
+def completed(last: dict[str, Any]) -> dict[str, Any]:
+    return {"model": "gate", "messages": [last]}
+
 
 TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/brains": IT,
@@ -158,6 +163,23 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
         Asked("?before={above_delivery}", is_list=True),
     ),
     "POST /v1/webhooks/deliveries/{delivery_id}/retry": IT,
+    "POST /v1/chat/completions": (
+        Asked(
+            body=completed({"role": "tool", "tool_call_id": "{call_id}", "content": "x"}) | {"stream": True}
+        ),
+        Asked(
+            body=completed({"role": "user", "content": "x"}) | {"metadata": {"session_id": "{session_id}"}}
+        ),
+    ),
+    "POST /v1/responses": (
+        Asked(body={"input": "x", "previous_response_id": "{response_id}", "background": True}),
+        Asked(body={"input": "x", "conversation": "{session_id}"}),
+        Asked(body={"input": [{"type": "function_call_output", "call_id": "{call_id}", "output": "x"}]}),
+    ),
+    "GET /v1/responses/{response_id}": (*IT, Asked("?stream=true"), Asked("?stream=true&starting_after=1")),
+    "POST /v1/responses/{response_id}/cancel": IT,
+    "GET /v1/models": IT,
+    "GET /v1/models/{model}": IT,
     "POST /a2a/{brain}": (
         rpc("GetTask", {"id": "{turn_id}", "historyLength": 5}),
         rpc("SubscribeToTask", {"id": "{turn_id}"}),
@@ -243,6 +265,8 @@ def lived_in(gateway: GatewayThread, pump: Pump, mine: Any) -> dict[str, str]:
         "delivery_id": str(given_up(pump, turn_id)),
         "above_delivery": "999",
         "own_session": "evil:1",
+        "response_id": f"resp_{turn_id}",
+        "model": pump.wiring.brains.default.name,
         "brain": pump.wiring.brains.default.name,
     }
 
@@ -267,6 +291,7 @@ def nobodys(ids: Ids) -> dict[str, str]:
         "turn_id": turn_id,
         "ringing": turn_id,
         "session_id": "acme:9",
+        "response_id": f"resp_{turn_id}",
         "approval_id": f"{turn_id}-c1-0",
         "token": ids["token"][:-8] + "AAAAAAAA",
         "client_message_id": "m9",

@@ -14,7 +14,7 @@ from brainq.client.options import SubmitOptions
 from brainq.contracts.turn import LimitsOverride
 from brainq.error_kinds import ERROR_KINDS, ErrorKind, kind_of
 from brainq.errors import BrainqError, InvalidInput, SessionBusy, SetupError, TurnNotFound, Unreachable
-from brainq.http.app import COMMON, ROUTERS
+from brainq.http.app import COMMON, OPENAI, ROUTERS
 from brainq.http.approvals import decider
 from brainq.http.bodies import SubmitBody, TurnLimits
 from brainq.http.gateway import Asker
@@ -30,7 +30,7 @@ from brainq.http.who import LOCAL, is_loopback
 def routes() -> set[str]:
     return {
         f"{method} {route.path_format}"
-        for router in ROUTERS
+        for router in (*ROUTERS, *OPENAI)
         for route in router.routes
         if isinstance(route, APIRoute)
         for method in route.methods or ()

@@ -1,0 +1,272 @@
+"""`/v1/chat/completions`: a turn of the brain, or the next part of one whose calls the client has run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Header, Request, Response
+from pydantic import Field, JsonValue
+from starlette.responses import JSONResponse
+
+from brainq.errors import InvalidInput
+from brainq.http.gateway import ID, By, Here
+from brainq.http.openai.conversation import Entry, Results, read_conversation, text_of
+from brainq.http.openai.endings import broken, finish_of
+from brainq.http.openai.errors import openai_error, refusals
+from brainq.http.openai.following import Wanted, streamed, whole
+from brainq.http.openai.params import (
+    SESSION,
+    SESSION_HEADER,
+    OpenAiBody,
+    client_tools,
+    limits_of,
+    options_of,
+    output_schema,
+    require_brain,
+    require_plain,
+)
+from brainq.http.openai.parts import Answered, Asked, Began, Broke, ClientCall, Said, Usage, Word
+from brainq.http.openai.turns import ask, give, request_key
+
+router = APIRouter(tags=["openai"])
+DONE = b"data: [DONE]\n\n"
+
+PLAIN: dict[str, Sequence[Any]] = {
+    "n": (1,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "logit_bias": ({},),
+    "modalities": (["text"],),
+    "stop": ([], ""),
+    "audio": (),
+    "functions": ([],),
+    "function_call": ("none", "auto"),
+    "prediction": (),
+    "web_search_options": (),
+    "moderation": (),
+}
+"""Parameters that are refused, but for values that ask for nothing."""
+
+
+class StreamOptions(OpenAiBody):
+    include_usage: bool = False
+    include_obfuscation: bool | None = None
+
+
+class ChatBody(OpenAiBody):
+    """A chat completion, as OpenAI's clients ask for it."""
+
+    model: str
+    messages: list[dict[str, JsonValue]] = Field(min_length=1, max_length=2_000)
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    tools: list[dict[str, JsonValue]] | None = None
+    tool_choice: JsonValue = None
+    response_format: dict[str, JsonValue] | None = None
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    metadata: dict[str, str] | None = None
+    # Taken, and of no effect: the brain says how it is asked.
+    temperature: float | None = None
+    top_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    seed: int | None = None
+    store: bool | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: JsonValue = None
+    prompt_cache_retention: str | None = None
+    parallel_tool_calls: bool | None = None
+    reasoning_effort: str | None = None
+    verbosity: str | None = None
+    service_tier: str | None = None
+    # Refused, but for values that ask for nothing: PLAIN.
+    n: JsonValue = None
+    logprobs: JsonValue = None
+    top_logprobs: JsonValue = None
+    logit_bias: JsonValue = None
+    modalities: JsonValue = None
+    stop: JsonValue = None
+    audio: JsonValue = None
+    functions: JsonValue = None
+    function_call: JsonValue = None
+    prediction: JsonValue = None
+    web_search_options: JsonValue = None
+    moderation: JsonValue = None
+
+
+@router.post(
+    "/v1/chat/completions",
+    response_model=None,
+    responses={
+        200: {
+            "description": "A chat completion; with `stream` its chunks as server-sent events.",
+            "content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}},
+        },
+        **refusals(409),
+    },
+)
+async def chat_completions(
+    body: ChatBody,
+    here: Here,
+    by: By,
+    request: Request,
+    session: Annotated[str | None, Header(alias=SESSION_HEADER, pattern=ID)] = None,
+) -> Response:
+    """Have the brain that `model` names answer a conversation, as OpenAI's chat completions do.
+
+    Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
+    """
+    given = body.model_dump(exclude_unset=True)
+    brain = require_brain(here, body.model)
+    require_plain(given, PLAIN)
+    said = read_conversation("messages", [entry_of(i, message) for i, message in enumerate(body.messages)])
+    if isinstance(said, Results):
+        handle, wanted = await give(here, by, said)
+    else:
+        options = options_of(
+            brain,
+            client_tools(body.tools, body.tool_choice),
+            output_schema("response_format", body.response_format),
+            limits_of(brain, by, body.max_completion_tokens or body.max_tokens),
+            body.metadata,
+        )
+        named = session or (body.metadata or {}).get(SESSION)
+        key = request_key(request, by, given)
+        handle, wanted = await ask(here, by, said, named, key, options), Wanted()
+    if body.stream:
+        fold = Chunks(
+            handle.turn_id, brain.name, body.stream_options is not None and body.stream_options.include_usage
+        )
+        return await streamed(here, by, request, handle, wanted, fold.write, CUT)
+    words, last = await whole(here, by, request, handle, wanted)
+    if isinstance(last, Broke):
+        return broken(last)
+    began = next((word.at_s for word in words if isinstance(word, Began)), 0)
+    return JSONResponse(completion(handle.turn_id, brain.name, began, last))
+
+
+def entry_of(at: int, message: dict[str, JsonValue]) -> Entry:
+    """One message of the request. Raises InvalidInput naming it."""
+    field, role = f"messages[{at}]", message.get("role")
+    content = message.get("content")
+    if role not in ("system", "developer", "user", "assistant", "tool"):
+        raise InvalidInput(f"{field}.role", "it is none of system, developer, user, assistant, tool")
+    kinds = ("text", "refusal") if role == "assistant" else ("text",)
+    text = text_of(f"{field}.content", content, kinds)
+    if role == "tool":
+        call_id = message.get("tool_call_id")
+        if not isinstance(call_id, str):
+            raise InvalidInput(f"{field}.tool_call_id", "it is missing; say which call this is the result of")
+        return Entry(field, role, text, call_id=call_id)
+    if role == "assistant":
+        return Entry(field, role, text, calls=_calls(field, message.get("tool_calls")))
+    return Entry(field, str(role), text)
+
+
+def _calls(field: str, given: JsonValue) -> tuple[tuple[str, str, str], ...]:
+    calls: list[tuple[str, str, str]] = []
+    for at, call in enumerate(cast("list[Any]", given) if isinstance(given, list) else ()):
+        made: Any = call.get("function") if isinstance(call, dict) else None
+        try:
+            calls.append((str(call["id"]), str(made["name"]), str(made.get("arguments") or "{}")))
+        except (KeyError, TypeError, AttributeError):
+            raise InvalidInput(
+                f"{field}.tool_calls[{at}]", "it must be a function call with id, name and arguments"
+            ) from None
+    return tuple(calls)
+
+
+@dataclass(slots=True)
+class Chunks:
+    """The fold to chunks of a stream."""
+
+    turn_id: str
+    model: str
+    with_usage: bool
+    at_s: int = 0
+
+    def write(self, word: Word) -> bytes:
+        match word:
+            case Began():
+                self.at_s = word.at_s
+                return self._chunk({"role": "assistant", "content": ""})
+            case Said():
+                return self._chunk({"content": word.text})
+            case Asked():
+                calls = b"".join(
+                    self._chunk({"tool_calls": [{"index": at, **call_of(call)}]})
+                    for at, call in enumerate(word.calls)
+                )
+                return calls + self._end("tool_calls", word.usage)
+            case Answered():
+                return self._end(word.finish, word.usage)
+            case Broke():
+                return _frame(broken_body(word))
+
+    def _end(self, finish: str, usage: Usage) -> bytes:
+        end = self._chunk({}, finish)
+        if self.with_usage:
+            end += _frame({**self._head(), "choices": [], "usage": usage_of(usage)})
+        return end + DONE
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        more = {"usage": None} if self.with_usage else {}
+        return _frame({**self._head(), "choices": [choice], **more})
+
+    def _head(self) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{self.turn_id}",
+            "object": "chat.completion.chunk",
+            "created": self.at_s,
+            "model": self.model,
+        }
+
+
+def completion(turn_id: str, model: str, at_s: int, last: Asked | Answered) -> dict[str, Any]:
+    """The whole of a part that was answered, or asked the client for calls."""
+    message: dict[str, Any] = {"role": "assistant", "content": last.text, "refusal": None}
+    if isinstance(last, Asked):
+        message["content"] = last.text or None
+        message["tool_calls"] = [call_of(call) for call in last.calls]
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_of(last)}
+    return {
+        "id": f"chatcmpl-{turn_id}",
+        "object": "chat.completion",
+        "created": at_s,
+        "model": model,
+        "choices": [choice],
+        "usage": usage_of(last.usage),
+    }
+
+
+def call_of(call: ClientCall) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def usage_of(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+def broken_body(word: Broke) -> dict[str, Any]:
+    answer = broken(word)
+    return json.loads(bytes(answer.body))
+
+
+def _frame(body: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+
+
+CUT = _frame(openai_error("the gateway stops; the turn goes on, and can be asked for again", 503, "stopping"))
+"""Before a stream is closed that is not over."""

@@ -1,0 +1,157 @@
+"""From the messages of a request to what a turn is submitted with, or to results of calls that wait. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from brainq.contracts.ids import check_turn_id, split_call_id
+from brainq.contracts.message import Message, ToolCall
+from brainq.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message in the words of neither wire. `field` is where it stood in the request.
+
+    calls     (id, name, arguments as text) of an assistant's
+    call_id   of a result
+    """
+
+    field: str
+    role: str
+    text: str = ""
+    calls: tuple[tuple[str, str, str], ...] = ()
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A new turn: what the user said last, what was said before, and what the developer said of both."""
+
+    text: str
+    history: tuple[Message, ...]
+    instructions: str
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Results for calls of a turn that waits for them: (call's id in the turn, text)."""
+
+    turn_id: str
+    results: tuple[tuple[str, str], ...]
+
+    @property
+    def calls(self) -> frozenset[str]:
+        return frozenset(call for call, _ in self.results)
+
+
+def read_conversation(field: str, entries: Sequence[Entry]) -> Question | Results:
+    """What a request says, by its last messages. Raises InvalidInput naming the message."""
+    instructions = "\n\n".join(
+        entry.text for entry in entries if entry.role in ("system", "developer") and entry.text.strip()
+    )
+    said = [entry for entry in entries if entry.role not in ("system", "developer")]
+    if not said:
+        raise InvalidInput(field, "it says nothing of a user's; send a message of the role user")
+    last = said[-1]
+    if last.role == "tool":
+        return _results(said)
+    if last.role != "user":
+        raise InvalidInput(
+            last.field, "the last message is the assistant's, and nothing is left to answer; send the user's"
+        )
+    begin = next((i + 1 for i in range(len(said) - 1, -1, -1) if said[i].role != "user"), 0)
+    text = "\n\n".join(entry.text for entry in said[begin:] if entry.text.strip())
+    if not text:
+        raise InvalidInput(last.field, "it is empty; say something")
+    return Question(text, tuple(_history(said[:begin])), instructions)
+
+
+def text_of(field: str, content: object, kinds: Sequence[str]) -> str:
+    """The text of a message's content: a text, or parts that are texts. Raises InvalidInput naming the part."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise InvalidInput(field, "it must be a text, or a list of parts")
+    texts: list[str] = []
+    for at, part in enumerate(cast("list[object]", content)):
+        where = f"{field}[{at}]"
+        found = cast("dict[str, Any]", part) if isinstance(part, dict) else {}
+        kind = found.get("type")
+        if kind not in kinds:
+            raise InvalidInput(where, f"parts of the type {kind!r} are not taken; send {', '.join(kinds)}")
+        text = found.get("refusal" if kind == "refusal" else "text")
+        if not isinstance(text, str):
+            raise InvalidInput(where, "its text is missing")
+        texts.append(text)
+    return "".join(texts)
+
+
+def _results(said: Sequence[Entry]) -> Results:
+    """The results that stand last, for calls of one turn of ours."""
+    begin = next((i + 1 for i in range(len(said) - 1, -1, -1) if said[i].role != "tool"), 0)
+    turns: set[str] = set()
+    results: list[tuple[str, str]] = []
+    for entry in said[begin:]:
+        try:
+            turn_id, call = split_call_id(entry.call_id)
+            check_turn_id(entry.field, turn_id)
+        except InvalidInput:
+            raise InvalidInput(
+                entry.field,
+                f"{entry.call_id[:80]!r} is no call that was made here; send results for the ids that were given, or a "
+                "message of the user behind them",
+            ) from None
+        turns.add(turn_id)
+        results.append((call, entry.text))
+    if len(turns) > 1:
+        raise InvalidInput(said[-1].field, "the results are for calls of several answers; send those of one")
+    asked = said[begin - 1].calls if begin else ()
+    given = {entry.call_id for entry in said[begin:]}
+    if missing := [call for call, _, _ in asked if call not in given]:
+        raise InvalidInput(said[-1].field, f"the call {missing[0]!r} has no result; send one for each call")
+    return Results(turns.pop(), tuple(dict(results).items()))
+
+
+def _history(said: Sequence[Entry]) -> list[Message]:
+    """The messages, the results of each reply in the order of its calls."""
+    messages: list[Message] = []
+    at = 0
+    while at < len(said):
+        entry = said[at]
+        at += 1
+        if entry.role == "tool":
+            raise InvalidInput(entry.field, f"no message before it made the call {entry.call_id[:80]!r}")
+        if not entry.text.strip() and not entry.calls:
+            continue  # services leave such behind; there is nothing in it
+        calls = tuple(ToolCall(id=i, name=name, arguments=_arguments(text)) for i, name, text in entry.calls)
+        messages.append(Message(role=_ROLES[entry.role], content=entry.text, calls=calls))
+        results: dict[str, Entry] = {}
+        while at < len(said) and said[at].role == "tool":
+            results.setdefault(said[at].call_id, said[at])
+            at += 1
+        for call in calls:
+            found = results.pop(call.id, None)
+            if found is None:
+                raise InvalidInput(entry.field, f"its call {call.id[:80]!r} has no result behind it")
+            messages.append(Message(role="tool", content=found.text, call_id=call.id, name=call.name))
+        if results:
+            odd = next(iter(results.values()))
+            raise InvalidInput(odd.field, f"no message before it made the call {odd.call_id[:80]!r}")
+    return messages
+
+
+_ROLES: Mapping[str, Any] = {"user": "user", "assistant": "assistant"}
+
+
+def _arguments(text: str) -> dict[str, Any] | str:
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return text
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else text

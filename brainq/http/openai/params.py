@@ -1,0 +1,137 @@
+"""Parameters that both wires have: the brain, the client's tools, the form of the answer, and what is not taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict
+
+from brainq.access import Verb
+from brainq.brain import Brain
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.client.options import SubmitOptions
+from brainq.contracts.turn import LimitsFields
+from brainq.errors import InvalidInput
+from brainq.http.gateway import Asker, Gateway
+from brainq.http.problems import Refused
+from brainq.http.waiting import known_result
+
+SESSION = "session_id"
+"""The key of `metadata` that names a session; so does the header."""
+SESSION_HEADER = "X-Session-ID"
+
+
+class OpenAiBody(BaseModel):
+    """What a request sends. Parameters that are not known are refused."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def require_brain(here: Gateway, model: str | None) -> Brain:
+    """The brain that `model` names; the default one, where it names none. Raises Refused."""
+    found = here.brains.of(model)
+    if found is None:
+        names = ", ".join(here.brains.names)
+        raise Refused(
+            "model-not-found", f"{str(model)[:100]!r} is no brain here; GET /v1/models has them: {names}"
+        )
+    return found
+
+
+async def name_of_brain(here: Gateway, handle: AsyncTurnHandle) -> str:
+    """The name of a turn's brain."""
+    snapshot = await handle.snapshot()
+    named = snapshot.brain if snapshot is not None else getattr(await known_result(handle), "brain", None)
+    return named or here.brains.default.name
+
+
+def require_plain(given: Mapping[str, Any], taken: Mapping[str, Sequence[Any]]) -> None:
+    """Raise InvalidInput for a parameter that would change the answer, and cannot be done here.
+
+    taken   the values that change nothing
+    """
+    for name, values in taken.items():
+        value = given.get(name)
+        if value is not None and value not in values:
+            said = " or ".join(repr(one) for one in values)
+            rest = f"; leave it out, or send {said}" if values else "; leave it out"
+            raise InvalidInput(name, f"it is not supported here{rest}")
+
+
+def client_tools(given: Sequence[Mapping[str, Any]] | None, choice: object) -> list[dict[str, Any]]:
+    """The client's function tools, as of both wires. Raises InvalidInput naming the tool."""
+    if choice == "none":
+        return []
+    if choice not in (None, "auto"):
+        raise InvalidInput(
+            "tool_choice", "only 'auto' and 'none' are taken; 'none' leaves out the client's own tools"
+        )
+    tools: list[dict[str, Any]] = []
+    for at, tool in enumerate(given or ()):
+        where = f"tools[{at}]"
+        if tool.get("type") != "function":
+            raise InvalidInput(
+                where, "only tools of the type 'function' are taken; the brain has its own beside them"
+            )
+        inner = tool.get("function", tool)
+        found = cast("Mapping[str, Any]", inner) if isinstance(inner, dict) else {}
+        name = found.get("name")
+        if not isinstance(name, str):
+            raise InvalidInput(where, "its name is missing")
+        made: dict[str, Any] = {"name": name, "description": found.get("description") or ""}
+        if found.get("parameters") is not None:
+            made["parameters"] = found["parameters"]
+        tools.append(made)
+    return tools
+
+
+def limits_of(
+    brain: Brain, by: Asker, output_tokens: int | None, tool_calls: int | None = None
+) -> LimitsFields:
+    """The limits that a request wishes. Of a caller that may not configure turns only those that are narrower than the
+    brain's count: clients send such numbers by themselves."""
+    asked: LimitsFields = {}
+    base, may_widen = brain.limits, Verb.CONFIGURE in by.caller.verbs
+    if output_tokens is not None and (
+        may_widen or output_tokens <= (base.max_output_tokens or output_tokens)
+    ):
+        asked["max_output_tokens"] = output_tokens
+    if tool_calls is not None and (may_widen or tool_calls <= base.tool_calls):
+        asked["max_tool_calls"] = tool_calls
+    return asked
+
+
+def output_schema(field: str, given: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The schema that the answer has to fit, of `response_format` or `text.format`."""
+    if given is None or given.get("type") == "text":
+        return None
+    if given.get("type") == "json_object":
+        return {"type": "object"}
+    if given.get("type") == "json_schema":
+        inner = given.get("json_schema", given)
+        schema = cast("Mapping[str, Any]", inner).get("schema") if isinstance(inner, dict) else None
+        if isinstance(schema, dict):
+            return cast("dict[str, Any]", schema)
+        raise InvalidInput(field, "its schema is missing")
+    raise InvalidInput(field, "its type is none of text, json_object, json_schema")
+
+
+def options_of(
+    brain: Brain,
+    tools: list[dict[str, Any]],
+    schema: dict[str, Any] | None,
+    limits: LimitsFields,
+    metadata: Mapping[str, str] | None,
+) -> SubmitOptions:
+    """What a turn is submitted with beside its words."""
+    options: SubmitOptions = {"brain": brain.name}
+    if tools:
+        options["client_tools"] = tools
+    if schema is not None:
+        options["output_schema"] = schema
+    if limits:
+        options["limits"] = limits
+    if rest := {name: value for name, value in (metadata or {}).items() if name != SESSION}:
+        options["metadata"] = rest
+    return options

@@ -1,0 +1,239 @@
+"""From a turn's events to what OpenAI's wires tell of it. Pure: the same events come to the same words everywhere.
+
+A turn that asks the client for results of its own tools is several **parts**: each ends where the turn waits for the
+client, and the next one begins behind that. A request, or a response, is one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.ids import full_call_id
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnResult
+
+BETWEEN = "\n\n"
+"""Stands between the texts of two steps; and before a text that had to begin anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of a part. `input_tokens` includes those from a cache."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCall:
+    """A call that the client is to run. `id` is unique over all turns; `arguments` is a text of JSON."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """The first word of a part, with its moment in seconds."""
+
+    part: int
+    at_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """More text."""
+
+    part: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The part ends: the client is to run these calls."""
+
+    part: int
+    text: str
+    calls: tuple[ClientCall, ...]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The part ends, and the turn with it. `finish` is a finish_reason."""
+
+    part: int
+    text: str
+    finish: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Broke:
+    """The part ends, and the turn with it, without an answer. `text` is what was said so far."""
+
+    part: int
+    text: str
+    ending: Ending
+    message: str
+    usage: Usage
+
+
+Word = Began | Said | Asked | Answered | Broke
+Last = (Asked, Answered, Broke)
+"""The words that end a part."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How far a turn was told.
+
+    said       what the part's earlier steps said
+    text       what the newest attempt at the newest step said so far
+    told       how much of that step readers were told: more than `text`, where an attempt began anew
+    again      a new attempt has not yet said more than the one before it
+    waiting    the client's calls that have not ended, by their ids in the turn
+    parked_in  call -> the part that ended with it
+    fresh      the calls that this part will end with
+    """
+
+    turn_id: str
+    part: int = 1
+    is_begun: bool = False
+    said: str = ""
+    text: str = ""
+    told: str = ""
+    again: bool = False
+    place: tuple[int, int] = (0, 0)
+    waiting: Mapping[str, ClientCall] = field(default_factory=dict[str, ClientCall])
+    parked_in: Mapping[str, int] = field(default_factory=dict[str, int])
+    fresh: frozenset[str] = frozenset()
+    usage: Usage = Usage()
+    before: Usage = Usage()
+
+    @property
+    def whole(self) -> str:
+        """The part's text, without what a broken attempt had said."""
+        return f"{self.said}{BETWEEN}{self.text}" if self.said and self.text else self.said or self.text
+
+
+def advance(
+    state: State, event: TurnEvent, result: TurnResult | None = None
+) -> tuple[State, tuple[Word, ...]]:
+    """The next state, and what it tells. `result` comes with the final event."""
+    began: tuple[Word, ...] = ()
+    if not state.is_begun:
+        state, began = replace(state, is_begun=True), (Began(state.part, event.at_ms // 1000),)
+    state, words = _advance(state, event, result)
+    return state, began + words
+
+
+def replayed(turn_id: str, part: int, result: TurnResult) -> tuple[Word, ...]:
+    """The words of a turn whose events are gone: its result, as one."""
+    state = State(turn_id, part=part)
+    return (Began(part, 0), *_ended(state, result))
+
+
+def _advance(state: State, event: TurnEvent, result: TurnResult | None) -> tuple[State, tuple[Word, ...]]:
+    data = event.data
+    match event.kind:
+        case EventKind.TEXT_DELTA:
+            place = (_int(data["step"]), _int(data["attempt"]))
+            return _say(state, place, str(data["text"]))
+        case EventKind.STEP_ENDED:
+            spent = Usage(_int(data.get("input_tokens")), _int(data.get("output_tokens")))
+            return replace(state, usage=_plus(state.usage, spent)), ()
+        case EventKind.CALL_PARKED if data["why"] == "client":
+            call = str(data["call"])
+            asked = ClientCall(full_call_id(state.turn_id, call), str(data["tool"]), str(data["arguments"]))
+            return replace(
+                state,
+                waiting={**state.waiting, call: asked},
+                parked_in={**state.parked_in, call: state.part},
+                fresh=state.fresh | {call},
+            ), ()
+        case EventKind.CALL_ENDED:
+            waiting = {call: asked for call, asked in state.waiting.items() if call != data["call"]}
+            return replace(state, waiting=waiting), ()
+        case EventKind.TURN_PARKED if data["awaits"] == "client" and state.fresh & set(state.waiting):
+            calls = tuple(state.waiting.values())
+            after = State(
+                state.turn_id,
+                part=state.part + 1,
+                waiting=state.waiting,
+                parked_in=state.parked_in,
+                before=_plus(state.before, state.usage),
+                place=state.place,
+            )
+            return after, (Asked(state.part, state.whole, calls, state.usage),)
+        case EventKind.RESULT if result is not None:
+            return state, _ended(state, result)
+        case _:
+            return state, ()
+
+
+def _say(state: State, place: tuple[int, int], text: str) -> tuple[State, tuple[Word, ...]]:
+    if place[0] != state.place[0]:
+        state = replace(state, said=state.whole, text="", told="", again=False, place=place)
+    elif place != state.place:
+        # What was told cannot be taken back: the new attempt is told from where it says something else, or more.
+        state = replace(state, text="", again=bool(state.told), place=place)
+    said = state.text + text
+    if not state.again:
+        lead = BETWEEN if not state.text and state.said and not state.told else ""
+        return replace(state, text=said, told=state.told + text), (Said(state.part, lead + text),)
+    if state.told.startswith(said):
+        return replace(state, text=said), ()
+    if said.startswith(state.told):
+        more = said[len(state.told) :]
+        return replace(state, text=said, told=said, again=False), (Said(state.part, more),)
+    return replace(state, text=said, told=said, again=False), (Said(state.part, BETWEEN + said),)
+
+
+def _ended(state: State, result: TurnResult) -> tuple[Word, ...]:
+    total = Usage(result.input_tokens, result.output_tokens, result.cache_read_tokens)
+    usage = Usage(
+        max(0, total.input_tokens - state.before.input_tokens),
+        max(0, total.output_tokens - state.before.output_tokens),
+        total.cached_tokens if state.part == 1 else 0,
+    )
+    if result.ending is not Ending.COMPLETED:
+        why = result.error or f"the turn ended as {result.ending} ({result.stop_reason})"
+        return (Broke(state.part, state.whole, result.ending, why, usage),)
+    state, rest = _rest(state, result.text)
+    told = (Said(state.part, rest),) if rest else ()
+    return (*told, Answered(state.part, state.whole, _FINISH.get(result.stop_reason, "stop"), usage))
+
+
+def _rest(state: State, text: str) -> tuple[State, str]:
+    """What the result says that was not told: sources under the text, or words that stand for an answer."""
+    if not text or state.told.startswith(text):
+        return replace(state, text=text or state.text), ""
+    if state.told and text.startswith(state.told):
+        return replace(state, text=text), text[len(state.told) :]
+    if not state.text:
+        return replace(state, text=text), BETWEEN + text if state.said or state.told else text
+    return replace(state, said=state.whole, text=text), BETWEEN + text
+
+
+_FINISH = {
+    StopReason.LENGTH: "length",
+    StopReason.MAX_TOTAL_TOKENS: "length",
+    StopReason.FILTERED: "content_filter",
+}
+
+
+def _plus(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cached_tokens + other.cached_tokens,
+    )
+
+
+def _int(value: object) -> int:
+    return int(value) if isinstance(value, int | float) else 0

@@ -1,0 +1,208 @@
+"""The fold from a part's words to a response of OpenAI's, and to the numbered events of its stream. Pure.
+
+Numbers count from 0 in the order of the events, and the same turn gives the same events: a stream is continued behind
+any number, at any gateway, by telling it anew from its begin and leaving out what was seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from brainq.contracts.status import Ending
+from brainq.http.openai.parts import Answered, Asked, Began, Broke, ClientCall, Said, Usage, Word
+
+BEFORE = "resp_"
+_CODES = {
+    Ending.FAILED: "server_error",
+    Ending.TIMED_OUT: "server_error",
+    Ending.CANCELLED: "server_error",
+}
+_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+def response_id(turn_id: str, part: int) -> str:
+    """The id of a turn's part: `resp_TURN`, `resp_TURN.2` ..."""
+    return f"{BEFORE}{turn_id}" if part == 1 else f"{BEFORE}{turn_id}.{part}"
+
+
+def split_response_id(given: str) -> tuple[str, int] | None:
+    """(turn id, part); None for an id that is none of ours."""
+    turn_id, dot, part = given.removeprefix(BEFORE).partition(".")
+    if (
+        not given.startswith(BEFORE)
+        or not turn_id
+        or (dot and not (part.isdecimal() and 1 < int(part[:9]) < 10_000))
+    ):
+        return None
+    return turn_id, int(part) if dot else 1
+
+
+@dataclass(slots=True)
+class ResponseFold:
+    """Told word by word: the response as it stands, and its events.
+
+    seen   the number of the last event that need not be told again
+    """
+
+    turn_id: str
+    model: str
+    session_id: str
+    background: bool = False
+    seen: int = -1
+    part: int = 1
+    number: int = 0
+    at_s: int = 0
+    status: str = "queued"
+    text: str = ""
+    has_text: bool = False
+    calls: tuple[ClientCall, ...] = ()
+    usage: Usage | None = None
+    error: dict[str, str] | None = None
+    incomplete: str | None = None
+    out: list[bytes] = field(default_factory=list[bytes])
+
+    def write(self, word: Word) -> bytes:
+        """The frames of the events that a word becomes."""
+        self.out = []
+        match word:
+            case Began():
+                self.part, self.at_s, self.status = word.part, word.at_s, "in_progress"
+                self._emit("response.created", response=self.body())
+                self._emit("response.in_progress", response=self.body())
+            case Said():
+                self._open_text()
+                self.text += word.text
+                self._emit("response.output_text.delta", **self._where(), delta=word.text, logprobs=[])
+            case Asked():
+                self._end_text(word.text)
+                for call in word.calls:
+                    self._call(call)
+                self.calls = word.calls
+                self._end("completed", word.usage)
+            case Answered():
+                self._end_text(word.text)
+                self.incomplete = _INCOMPLETE.get(word.finish)
+                self._end("incomplete" if self.incomplete else "completed", word.usage)
+            case Broke():
+                self._end_text(word.text)
+                self.error = {"code": _CODES[word.ending], "message": word.message}
+                self._end("cancelled" if word.ending is Ending.CANCELLED else "failed", word.usage)
+        return b"".join(self.out)
+
+    def body(self) -> dict[str, Any]:
+        """The response as it stands."""
+        usage = self.usage
+        return {
+            "id": response_id(self.turn_id, self.part),
+            "object": "response",
+            "created_at": self.at_s,
+            "status": self.status,
+            "background": self.background,
+            "error": self.error,
+            "incomplete_details": None if self.incomplete is None else {"reason": self.incomplete},
+            "instructions": None,
+            "max_output_tokens": None,
+            "metadata": {},
+            "model": self.model,
+            "output": self._output(),
+            "parallel_tool_calls": True,
+            "conversation": {"id": self.session_id},
+            "previous_response_id": None,
+            "temperature": None,
+            "text": {"format": {"type": "text"}},
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": None,
+            "truncation": "disabled",
+            "usage": None if usage is None else _usage_of(usage),
+        }
+
+    def _output(self) -> list[dict[str, Any]]:
+        done = self.status not in ("queued", "in_progress")
+        items = [self._message("completed" if done else "in_progress", done=True)] if self.has_text else []
+        return [*items, *(_item_of(call, "completed") for call in self.calls)]
+
+    def _message(self, status: str, *, done: bool) -> dict[str, Any]:
+        content = [_content(self.text)] if done else []
+        ident = f"msg_{self.turn_id}.{self.part}"
+        return {"id": ident, "type": "message", "role": "assistant", "status": status, "content": content}
+
+    def _where(self) -> dict[str, Any]:
+        return {"item_id": f"msg_{self.turn_id}.{self.part}", "output_index": 0, "content_index": 0}
+
+    def _open_text(self) -> None:
+        if self.has_text:
+            return
+        self.has_text = True
+        self._emit(
+            "response.output_item.added", output_index=0, item=self._message("in_progress", done=False)
+        )
+        self._emit("response.content_part.added", **self._where(), part=_content(""))
+
+    def _end_text(self, whole: str) -> None:
+        if whole:
+            self._open_text()
+        if not self.has_text:
+            return
+        self.text = whole or self.text
+        self._emit("response.output_text.done", **self._where(), text=self.text, logprobs=[])
+        self._emit("response.content_part.done", **self._where(), part=_content(self.text))
+        self._emit("response.output_item.done", output_index=0, item=self._message("completed", done=True))
+
+    def _call(self, call: ClientCall) -> None:
+        index = int(self.has_text) + len(self.calls)
+        self.calls = (*self.calls, call)
+        told = {"item_id": f"fc_{call.id}", "output_index": index}
+        begun = {**_item_of(call, "in_progress"), "arguments": ""}
+        self._emit("response.output_item.added", output_index=index, item=begun)
+        self._emit("response.function_call_arguments.delta", **told, delta=call.arguments)
+        self._emit("response.function_call_arguments.done", **told, name=call.name, arguments=call.arguments)
+        self._emit("response.output_item.done", output_index=index, item=_item_of(call, "completed"))
+
+    def _end(self, status: str, usage: Usage) -> None:
+        self.status, self.usage = status, usage
+        # There is no event of a cancelled response: it is one that did not come to its end.
+        kind = {"cancelled": "failed"}.get(status, status)
+        self._emit(f"response.{kind}", response=self.body())
+
+    def _emit(self, kind: str, **rest: Any) -> None:
+        number, self.number = self.number, self.number + 1
+        if number > self.seen:
+            event = {"type": kind, "sequence_number": number, **rest}
+            body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
+            self.out.append(b"event: " + kind.encode() + b"\ndata: " + body + b"\n\n")
+
+
+def told(fold: ResponseFold, words: Sequence[Word]) -> dict[str, Any]:
+    """The response after these words."""
+    for word in words:
+        fold.write(word)
+    return fold.body()
+
+
+def _content(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _item_of(call: ClientCall, status: str) -> dict[str, Any]:
+    return {
+        "id": f"fc_{call.id}",
+        "type": "function_call",
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+        "status": status,
+    }
+
+
+def _usage_of(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }

@@ -1,0 +1,246 @@
+"""`/v1/responses`: a part of a turn as a response, which may be followed, taken up again, and cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from pydantic import Field, JsonValue
+from starlette.responses import JSONResponse
+
+from brainq.access import Verb
+from brainq.brain import Brain
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.errors import InvalidInput, TurnNotFound
+from brainq.http.gateway import ID, Asker, By, Gateway, Here
+from brainq.http.openai.conversation import Entry, Question, Results, read_conversation
+from brainq.http.openai.errors import refusals
+from brainq.http.openai.following import Wanted, so_far, streamed, whole
+from brainq.http.openai.input_items import entries_of
+from brainq.http.openai.params import (
+    SESSION,
+    SESSION_HEADER,
+    OpenAiBody,
+    client_tools,
+    limits_of,
+    name_of_brain,
+    options_of,
+    output_schema,
+    require_brain,
+    require_plain,
+)
+from brainq.http.openai.parts import Last
+from brainq.http.openai.response_events import BEFORE, ResponseFold, split_response_id, told
+from brainq.http.openai.turns import ask, give, request_key
+from brainq.http.waiting import result_within
+
+router = APIRouter(tags=["openai"])
+MOST = 2**53 - 1
+CANCEL_S = 3.0
+"""How long a cancel is waited for, which takes a grace of two seconds at most where workers run."""
+
+PLAIN: dict[str, Sequence[Any]] = {
+    "top_logprobs": (0,),
+    "include": ([], ["reasoning.encrypted_content"]),
+    "prompt": (),
+    "context_management": ([],),
+    "moderation": (),
+    "background_options": (),
+    "access_programs": (),
+    "image": (),
+}
+"""Parameters that are refused, but for values that ask for nothing."""
+
+
+class ResponseBody(OpenAiBody):
+    """A response, as OpenAI's clients ask for it."""
+
+    model: str | None = None
+    input: str | list[dict[str, JsonValue]]
+    instructions: str | None = None
+    stream: bool | None = None
+    background: bool | None = None
+    previous_response_id: str | None = None
+    conversation: str | dict[str, str] | None = None
+    tools: list[dict[str, JsonValue]] | None = None
+    tool_choice: JsonValue = None
+    text: dict[str, JsonValue] | None = None
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
+    metadata: dict[str, str] | None = None
+    # Taken, and of no effect.
+    store: bool | None = None
+    stream_options: dict[str, JsonValue] | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    reasoning: dict[str, JsonValue] | None = None
+    truncation: str | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: JsonValue = None
+    prompt_cache_retention: str | None = None
+    parallel_tool_calls: bool | None = None
+    service_tier: str | None = None
+    # Refused, but for values that ask for nothing: PLAIN.
+    top_logprobs: JsonValue = None
+    include: JsonValue = None
+    prompt: JsonValue = None
+    context_management: JsonValue = None
+    moderation: JsonValue = None
+    background_options: JsonValue = None
+    access_programs: JsonValue = None
+    image: JsonValue = None
+
+
+RESPONSE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "A response; with `stream` its events as server-sent events.",
+        "content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}},
+    }
+}
+Id = Annotated[str, Path(pattern=r"^resp_[A-Za-z0-9][A-Za-z0-9_-]{2,63}(\.[0-9]{1,4})?$")]
+
+
+@router.post("/v1/responses", response_model=None, responses={**RESPONSE, **refusals(409)})
+async def create(
+    body: ResponseBody,
+    here: Here,
+    by: By,
+    request: Request,
+    session: Annotated[str | None, Header(alias=SESSION_HEADER, pattern=ID)] = None,
+) -> Response:
+    """Have the brain that `model` names answer, as OpenAI's responses do.
+
+    Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
+    """
+    given = body.model_dump(exclude_unset=True)
+    brain = require_brain(here, body.model)
+    require_plain(given, PLAIN)
+    said = read_conversation("input", _entries(body))
+    if isinstance(said, Results):
+        handle, wanted = await give(here, by, said)
+    else:
+        handle, wanted = await _asked(body, brain, here, by, request, said, session), Wanted()
+    fold = ResponseFold(handle.turn_id, brain.name, handle.session_id, bool(body.background))
+    if body.stream:
+        return await streamed(here, by, request, handle, wanted, fold.write, CUT)
+    if body.background:
+        return JSONResponse(await _as_it_stands(handle, wanted, fold))
+    words, _ = await whole(here, by, request, handle, wanted)
+    return JSONResponse(told(fold, words))
+
+
+@router.get("/v1/responses/{response_id}", response_model=None, responses={**RESPONSE, **refusals(410)})
+async def retrieve(
+    response_id: Id,
+    here: Here,
+    by: By,
+    request: Request,
+    stream: bool = False,
+    starting_after: Annotated[
+        int | None, Query(ge=0, le=MOST, description="Go on behind this number.")
+    ] = None,
+    include_obfuscation: bool | None = None,
+    include: Annotated[list[str] | None, Query(description="Of no effect.")] = None,
+) -> Response:
+    """A response as it stands; with `stream` its events, behind the number `starting_after`."""
+    handle, part = await _found(here, by, response_id)
+    name = await name_of_brain(here, handle)
+    fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
+    if not stream:
+        return JSONResponse(await _as_it_stands(handle, Wanted(part), fold))
+    if starting_after is not None:
+        fold.seen = starting_after
+    return await streamed(
+        here, by, request, handle, Wanted(part), fold.write, CUT, is_continued=starting_after is not None
+    )
+
+
+@router.post(
+    "/v1/responses/{response_id}/cancel", response_model=None, responses={**RESPONSE, **refusals(410)}
+)
+async def cancel(response_id: Id, here: Here, by: By, request: Request) -> Response:
+    """Cancel the turn of a response, and give it as it stands then. Needs the verbs `steer` and `read`."""
+    by.require_verb(Verb.READ)
+    handle, part = await _found(here, by, response_id)
+    await handle.cancel("cancelled over HTTP")
+    with here.streams.enter(by.caller.counted_as) as place:
+        await result_within(handle, CANCEL_S, place, request.receive)
+    name = await name_of_brain(here, handle)
+    fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
+    return JSONResponse(await _as_it_stands(handle, Wanted(part), fold))
+
+
+async def _asked(
+    body: ResponseBody,
+    brain: Brain,
+    here: Gateway,
+    by: Asker,
+    request: Request,
+    question: Question,
+    session: str | None,
+) -> AsyncTurnHandle:
+    text: Any = (body.text or {}).get("format")
+    options = options_of(
+        brain,
+        client_tools(body.tools, body.tool_choice),
+        output_schema("text.format", text),
+        limits_of(brain, by, body.max_output_tokens, body.max_tool_calls),
+        body.metadata,
+    )
+    named = await _session_of(body, here, by) or session or (body.metadata or {}).get(SESSION)
+    key = request_key(request, by, body.model_dump(exclude_unset=True))
+    return await ask(here, by, question, named, key, options)
+
+
+async def _session_of(body: ResponseBody, here: Gateway, by: Asker) -> str | None:
+    """The session that a response before is of, or the conversation names."""
+    if body.previous_response_id is not None:
+        if body.conversation is not None:
+            raise InvalidInput("conversation", "with previous_response_id it is known; send one of the two")
+        handle, _ = await _found(here, by, body.previous_response_id)
+        return handle.session_id
+    if isinstance(body.conversation, dict):
+        if "id" not in body.conversation:
+            raise InvalidInput("conversation", "its id is missing")
+        return body.conversation["id"]
+    return body.conversation
+
+
+async def _found(here: Gateway, by: Asker, given: str) -> tuple[AsyncTurnHandle, int]:
+    """The turn of a response of the caller's own, and the part."""
+    split = split_response_id(given)
+    if split is None:
+        raise TurnNotFound(f"{given[:100]!r} is no id of a response; they begin with {BEFORE}")
+    handle = await here.client.handle(split[0])
+    by.require(handle.session_id)
+    return handle, split[1]
+
+
+async def _as_it_stands(handle: AsyncTurnHandle, wanted: Wanted, fold: ResponseFold) -> dict[str, Any]:
+    words = await so_far(handle, wanted)
+    if wanted.part > 1 and not words:
+        raise TurnNotFound("the turn has no such part, or not yet")
+    body = told(fold, words)
+    if words and not isinstance(words[-1], Last) and await _waits_in_line(handle):
+        body["status"] = "queued"
+    return body
+
+
+async def _waits_in_line(handle: AsyncTurnHandle) -> bool:
+    snapshot = await handle.snapshot()
+    return snapshot is not None and snapshot.state == "queued"
+
+
+def _entries(body: ResponseBody) -> list[Entry]:
+    begun = [Entry("instructions", "system", body.instructions)] if body.instructions else []
+    return begun + entries_of(body.input)
+
+
+CUT = (
+    b'event: error\ndata: {"type":"error","code":"stopping","message":"the gateway stops; go on with starting_after",'
+    b'"param":null,"sequence_number":0}\n\n'
+)
+"""Before a stream is closed that is not over."""

@@ -1,0 +1,132 @@
+"""Turns of a request: the one that it submits, or the one whose calls it brings results for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import Request
+
+from brainq.access import Verb, own_request_key
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.client.options import SubmitOptions
+from brainq.contracts.ids import DERIVED, check_id, new_turn_id
+from brainq.contracts.status import Awaits
+from brainq.errors import InvalidInput, ResultRefused, SubmitConflict, TurnNotFound
+from brainq.http.gateway import Asker, Gateway
+from brainq.http.openai.conversation import Question, Results
+from brainq.http.openai.following import Wanted
+
+RETRIED_WITHIN_S = 900.0
+MOST_REMEMBERED = 10_000
+GONE_ON = "the client went on without the results of its calls"
+
+
+@dataclass(slots=True)
+class Retries:
+    """Keys of requests that came without one, so that a client's own retry of one is the same turn. They say which try
+    they are, and no more; they are known again by who asks, and what."""
+
+    known: OrderedDict[str, tuple[str, float]] = field(default_factory=OrderedDict[str, tuple[str, float]])
+
+    def key(self, request: Request, by: Asker, body: dict[str, Any]) -> str:
+        """The key to submit under."""
+        said = json.dumps([by.caller.counted_as, request.url.path, body], sort_keys=True)
+        digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+        again = request.headers.get("x-stainless-retry-count", "0") != "0"
+        key, at = self.known.pop(digest, ("", 0.0))
+        if not again or not key or time.monotonic() - at > RETRIED_WITHIN_S:
+            key = new_turn_id()
+        self.known[digest] = (key, time.monotonic())
+        if len(self.known) > MOST_REMEMBERED:
+            self.known.popitem(last=False)
+        return key
+
+
+_retries = Retries()
+
+
+def request_key(request: Request, by: Asker, body: dict[str, Any]) -> str:
+    """The key that the request brings, or that a try of it before was given."""
+    given = request.headers.get("idempotency-key")
+    if given is None:
+        return _retries.key(request, by, body)
+    if given.startswith(DERIVED):
+        raise InvalidInput("Idempotency-Key", f"it begins with {' or '.join(DERIVED)}; choose another")
+    return check_id("Idempotency-Key", given)
+
+
+async def ask(
+    here: Gateway, by: Asker, question: Question, session_id: str | None, key: str, options: SubmitOptions
+) -> AsyncTurnHandle:
+    """The turn of a question. Without a session it begins one of its own, among the caller's."""
+    by.require_verb(Verb.READ)
+    session = session_id or _own_session(by, key)
+    by.require(session)
+    options["request_key"] = own_request_key(by.caller, session, key)
+    if question.instructions:
+        options["skill_context"] = question.instructions
+    by.require_options(
+        name for name in options if name != "limits"
+    )  # these were narrowed, where they had to be
+    brings: SubmitOptions = {**options}
+    if question.history:
+        brings["history"] = question.history
+    if session_id is None or not question.history:
+        handle = await here.client.submit(session, question.text, **brings)
+    else:
+        handle = await _ask_known(here, session, question.text, options, brings)
+    if session_id is not None and handle.created:
+        await _leave_parked(here, by, session, handle.turn_id)
+    return handle
+
+
+async def give(here: Gateway, by: Asker, given: Results) -> tuple[AsyncTurnHandle, Wanted]:
+    """The turn that the results are for, with them given; sending them again changes nothing."""
+    by.require_verb(Verb.READ)
+    by.require_verb(Verb.STEER)
+    handle = await here.client.handle(given.turn_id)
+    by.require(handle.session_id)
+    for call, text in given.results:
+        try:
+            await handle.give_result(call, text)
+        except ResultRefused as refusal:
+            if not refusal.was_given:
+                raise InvalidInput("messages", str(refusal)) from None
+        except TurnNotFound:
+            if await handle.snapshot() is not None:
+                raise
+    return handle, Wanted(behind=given.calls)
+
+
+async def _ask_known(
+    here: Gateway, session: str, text: str, options: SubmitOptions, brings: SubmitOptions
+) -> AsyncTurnHandle:
+    """A session that goes on takes only what is new. What brought its conversation along when it was tried first does
+    so again: the same key with other content would be refused."""
+    if not await here.client.session(session).history(limit=1):
+        return await here.client.submit(session, text, **brings)
+    try:
+        return await here.client.submit(session, text, **options)
+    except SubmitConflict:
+        return await here.client.submit(session, text, **brings)
+
+
+async def _leave_parked(here: Gateway, by: Asker, session: str, turn_id: str) -> None:
+    """Who asks anew runs the calls of the turn before no more: it would keep the session waiting for a day."""
+    live = await here.client.session(session).live()
+    if not live or live == turn_id or Verb.STEER not in by.caller.verbs:
+        return
+    handle = await here.client.handle(live)
+    snapshot = await handle.snapshot()
+    if snapshot is not None and snapshot.awaits is Awaits.CLIENT:
+        await handle.cancel(GONE_ON)
+
+
+def _own_session(by: Asker, key: str) -> str:
+    prefix = "" if by.caller.prefixes is None else by.caller.prefixes[0]
+    return f"{prefix}oa-{hashlib.sha256(f'{prefix} {key}'.encode()).hexdigest()[:24]}"

@@ -1,0 +1,112 @@
+"""A brain that does what it is told, its gateway, pools beside it, and OpenAI's own client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from openai import OpenAI
+
+from brainq import Brain, Effect, ScriptedProvider
+from brainq.access import Tokens
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.providers.scripted import ScriptedFailure, calls, fails, says
+from tests.integration.http.test_openapi import pumping
+from tests.support.gateways import GatewayThread
+from tests.support.pump import Pump
+
+STORY = "A tale 🦊 of foxes: " + "naïve 👩‍👩‍👧 words " * 40
+OSLO, BERN = ("weather", {"place": "Oslo"}), ("weather", {"place": "Bern"})
+PLACE = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
+
+
+def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
+    said = [message.content for message in request.messages if message.role == "user"][-1]
+    results = [message.content for message in request.messages if message.role == "tool"]
+    if request.step == 1:
+        match said:
+            case "weather":
+                return ModelReply(text="Let me see. ", calls=calls(OSLO, BERN).calls)
+            case "mixed":
+                return calls(("look", {}), OSLO, ("save", {}), BERN)
+            case "look":
+                return calls(("look", {}))
+            case "refund":
+                return calls(("refund", {}))
+            case "fail":
+                return fails("server", retryable=False, message="the model broke")
+            case "story":
+                return says(STORY)
+            case "everything":
+                shown = [f"{m.role}: {m.content}" for m in request.messages if m.role != "system"]
+                return says(" | ".join(shown))
+            case _:
+                pass
+    if said == "long":
+        return says("Cut o", finish="length")
+    return says(f"Seen {', '.join(results)}." if results else f"You said {said}.")
+
+
+def make_brain() -> Brain:
+    brain = Brain("shop", ScriptedProvider(rules=obey))
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def look() -> str:  # pyright: ignore[reportUnusedFunction]
+        "Look."
+        return "pears"
+
+    @brain.tool(effect=Effect.LOCAL_WRITE)
+    def save() -> str:  # pyright: ignore[reportUnusedFunction]
+        "Save."
+        return "saved"
+
+    @brain.tool(effect=Effect.LOCAL_WRITE, approval=True)
+    def refund() -> str:  # pyright: ignore[reportUnusedFunction]
+        "Pay back."
+        return "paid back"
+
+    return brain
+
+
+@pytest.fixture
+def pump(pumps: Callable[..., Pump]) -> Pump:
+    return pumps([make_brain(), Brain("echo", ScriptedProvider(rules=lambda request: says("Echo.")))])
+
+
+@pytest.fixture
+def pools(pump: Pump) -> Iterator[None]:
+    with pumping(pump):
+        yield
+
+
+@pytest.fixture
+def key(pump: Pump) -> str:
+    """A token of the tenant `acme:`. Its clients always send one."""
+    return Tokens(pump.wiring.store).create("acme", ["acme:"], ["read", "submit", "steer", "configure"]).text
+
+
+@pytest.fixture
+def gateway(gateways: Callable[..., GatewayThread], key: str) -> GatewayThread:
+    return gateways(heartbeat_s=0.05)
+
+
+@pytest.fixture
+def clients(key: str, gateway: GatewayThread) -> Iterator[Callable[..., OpenAI]]:
+    """Makes clients: `clients(api_key=...)`."""
+    made: list[OpenAI] = []
+
+    def make(**given: Any) -> OpenAI:
+        options: dict[str, Any] = {"api_key": key, "base_url": f"{gateway.url}/v1", "max_retries": 0}
+        client = OpenAI(**(options | given))
+        made.append(client)
+        return client
+
+    yield make
+    for client in made:
+        client.close()
+
+
+@pytest.fixture
+def client(clients: Callable[..., OpenAI]) -> OpenAI:
+    return clients()

@@ -1,0 +1,172 @@
+"""Chat completions, asked for by OpenAI's own client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openai import OpenAI
+
+from tests.integration.http.openai.conftest import PLACE, STORY
+from tests.support.pump import Pump
+
+pytestmark = pytest.mark.usefixtures("pools")
+WEATHER: Any = {"type": "function", "function": {"name": "weather", "parameters": PLACE}}
+
+
+def said(text: str) -> list[Any]:
+    return [{"role": "user", "content": text}]
+
+
+@pytest.mark.full
+def test_a_question_is_answered(client: OpenAI, pump: Pump) -> None:
+    done = client.chat.completions.create(model="shop", messages=said("hello"), temperature=0.2)
+    (choice,) = done.choices
+    assert (choice.message.content, choice.finish_reason) == ("You said hello.", "stop")
+    turn_id = done.id.removeprefix("chatcmpl-")
+    result = pump.client.handle(turn_id).result(timeout_s=30)
+    assert done.usage is not None
+    assert (done.usage.prompt_tokens, done.usage.completion_tokens) == (
+        result.input_tokens,
+        result.output_tokens,
+    )
+
+
+@pytest.mark.full
+def test_the_brains_own_tools_run_in_the_pools_and_are_not_shown(client: OpenAI) -> None:
+    done = client.chat.completions.create(model="shop", messages=said("look"))
+    assert done.choices[0].message.content == "Seen pears."
+    assert done.choices[0].message.tool_calls is None
+
+
+def test_a_stream_is_the_whole_text(client: OpenAI) -> None:
+    stream = client.chat.completions.create(
+        model="shop", messages=said("story"), stream=True, stream_options={"include_usage": True}
+    )
+    chunks = list(stream)
+    texts = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
+    assert "".join(texts) == STORY
+    finish = [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices]
+    assert finish[-1] == "stop"
+    assert set(finish[:-1]) == {None}
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.total_tokens > 0
+    assert len({chunk.id for chunk in chunks}) == 1
+
+
+@pytest.mark.parametrize("streams", [pytest.param(False, marks=pytest.mark.full), True])
+def test_the_client_runs_its_own_tools_over_two_requests(client: OpenAI, pump: Pump, streams: bool) -> None:
+    messages = said("weather")
+
+    def ask() -> Any:
+        if not streams:
+            return client.chat.completions.create(model="shop", messages=messages, tools=[WEATHER])
+        with client.chat.completions.stream(model="shop", messages=messages, tools=[WEATHER]) as stream:
+            for _ in stream:
+                pass
+            return stream.get_final_completion()
+
+    first = ask()
+    choice = first.choices[0]
+    assert choice.finish_reason == "tool_calls"
+    assert choice.message.content == "Let me see. "
+    made = choice.message.tool_calls
+    assert [(call.function.name, call.function.arguments) for call in made] == [
+        ("weather", '{"place":"Oslo"}'),
+        ("weather", '{"place":"Bern"}'),
+    ]
+    messages.append(
+        {"role": "assistant", "content": "Let me see. ", "tool_calls": [call.to_dict() for call in made]}
+    )
+    for call, weather in zip(made, ("rain ☔", "snow"), strict=True):
+        messages.append({"role": "tool", "tool_call_id": call.id, "content": weather})
+    second, again = ask(), ask()
+    for done in (second, again):
+        assert done.choices[0].finish_reason == "stop"
+        assert done.choices[0].message.content == "Seen rain ☔, snow."
+    assert first.id == second.id == again.id
+    turn_id = first.id.removeprefix("chatcmpl-")
+    result = pump.client.handle(turn_id).result(timeout_s=30)
+    assert result.tool_calls == 2
+    if not streams:
+        assert first.usage.prompt_tokens + second.usage.prompt_tokens == result.input_tokens
+    other = client.chat.completions.create(model="shop", messages=[*messages, *said("everything")])
+    shown = other.choices[0].message.content
+    assert shown == (
+        "user: weather | assistant: Let me see.  | tool: rain ☔ | tool: snow | user: everything"
+    )
+
+
+@pytest.mark.full
+def test_the_brains_write_stands_between_the_clients_calls(client: OpenAI) -> None:
+    messages = said("mixed")
+    places: list[str] = []
+    while True:
+        done = client.chat.completions.create(model="shop", messages=messages, tools=[WEATHER])
+        calls: Any = done.choices[0].message.tool_calls
+        if not calls:
+            break
+        messages.append({"role": "assistant", "tool_calls": [call.to_dict() for call in calls]})
+        for call in calls:
+            places.append(call.function.arguments)
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": "fine"})
+    assert places == ['{"place":"Oslo"}', '{"place":"Bern"}']
+    assert done.choices[0].message.content == "Seen pears, fine, saved, fine."
+
+
+def test_what_was_said_elsewhere_is_brought_along(client: OpenAI) -> None:
+    call = {"id": "call_7", "type": "function", "function": {"name": "find", "arguments": '{"a": 1}'}}
+    messages: list[Any] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "Boats?"}]},
+        {"role": "assistant", "content": None, "tool_calls": [call, call | {"id": "call_8"}]},
+        {"role": "tool", "tool_call_id": "call_8", "content": "two"},
+        {"role": "tool", "tool_call_id": "call_7", "content": "one"},
+        {"role": "assistant", "content": "Some."},
+        *said("everything"),
+    ]
+    done = client.chat.completions.create(model="shop", messages=messages)
+    shown = done.choices[0].message.content or ""
+    assert "user: Boats? | assistant:  | tool: one | tool: two | assistant: Some." in shown
+    assert "Be brief." in shown
+
+
+def test_a_session_that_is_named_takes_what_is_new(client: OpenAI, pump: Pump) -> None:
+    messages = said("hello")
+    first = client.chat.completions.create(
+        model="shop", messages=messages, extra_headers={"X-Session-ID": "acme:chat-1"}
+    )
+    messages += [{"role": "assistant", "content": first.choices[0].message.content}, *said("everything")]
+    second = client.chat.completions.create(
+        model="shop", messages=messages, metadata={"session_id": "acme:chat-1", "page": "7"}
+    )
+    assert second.choices[0].message.content == "user: hello | assistant: You said hello. | user: everything"
+    turns = pump.client.session("acme:chat-1").history()
+    assert [turn.user_message for turn in turns] == ["hello", "everything"]
+    request = pump.wiring.store.turns.request(turns[1].turn_id)
+    assert request is not None
+    assert (request.history, request.metadata) == ((), {"page": "7"})
+
+
+@pytest.mark.full
+def test_who_asks_anew_leaves_the_calls_of_the_turn_before(client: OpenAI) -> None:
+    named = {"X-Session-ID": "acme:chat-2"}
+    first = client.chat.completions.create(
+        model="shop", messages=said("weather"), tools=[WEATHER], extra_headers=named
+    )
+    assert first.choices[0].finish_reason == "tool_calls"
+    second = client.chat.completions.create(model="shop", messages=said("everything"), extra_headers=named)
+    assert "Whether it took effect is not known" in (second.choices[0].message.content or "")
+
+
+@pytest.mark.full
+def test_a_cut_answer_says_so(client: OpenAI) -> None:
+    done = client.chat.completions.create(model="shop", messages=said("long"), max_tokens=5)
+    assert done.choices[0].finish_reason == "length"
+
+
+@pytest.mark.full
+def test_an_answer_in_json(client: OpenAI) -> None:
+    form: Any = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+    done = client.chat.completions.create(model="shop", messages=said("hello"), response_format=form)
+    assert done.choices[0].finish_reason == "stop", "it was asked again, and then it stands as it is"

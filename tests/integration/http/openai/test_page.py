@@ -1,0 +1,63 @@
+"""docs/openai.md: its examples run, and its tables are those of the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brainq import Brain, ScriptedProvider
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.http.openai.chat import PLAIN as CHAT
+from brainq.http.openai.chat import ChatBody
+from brainq.http.openai.errors import is_openai
+from brainq.http.openai.responses import PLAIN as RESPONSES
+from brainq.http.openai.responses import ResponseBody
+from brainq.http.verbs import VERBS
+from brainq.providers.scripted import calls, says
+from tests.support.gateways import GatewayThread
+from tests.support.pump import Pump
+
+PAGE = (Path(__file__).parents[4] / "docs/openai.md").read_text()
+
+
+def answer(request: ModelRequest) -> ModelReply:
+    said = [message.content for message in request.messages][-1]
+    if "raining" in said:
+        return calls(("weather", {"place": "Oslo"}))
+    return says(said if "rains" in said else "There are 3 apples.")
+
+
+@pytest.fixture
+def pump(pumps: Callable[..., Pump]) -> Pump:
+    return pumps(Brain("shop", ScriptedProvider(rules=answer)))
+
+
+@pytest.mark.usefixtures("pools")
+def test_the_examples_run(gateway: GatewayThread, key: str, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    said: list[str] = []
+    for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+        code = block.replace("http://127.0.0.1:8321", gateway.url).replace('"bq_..."', repr(key))
+        exec(compile(code, "openai.md", "exec"), names)
+        said.append(capsys.readouterr().out)
+    names["client"].close()
+    apples = "There are 3 apples."
+    assert said == [f"{apples}\n{apples}", "It rains in Oslo.\n", f"{apples}{apples}\n"]
+
+
+def test_every_parameter_is_on_the_page() -> None:
+    cells = " ".join(line.split(" | ")[0] for line in PAGE.splitlines() if line.startswith("| `"))
+    known = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"`([^`]*)`", cells))))
+    rest = {"messages", "input", "stream", "stream_options", "background", "text"}
+    for body in (ChatBody, ResponseBody):
+        assert set(body.model_fields) - rest - {"conversation", "previous_response_id"} <= known
+    assert {*CHAT, *RESPONSES} <= known
+
+
+def test_the_routes_are_those_of_the_table_of_verbs() -> None:
+    told = dict(re.findall(r"^\| `([A-Z]+ /[^`]*)` \| `([a-z]+)` \|", PAGE, re.MULTILINE))
+    assert told == {route: verb for route, verb in VERBS.items() if is_openai(route.split(" ")[1])}

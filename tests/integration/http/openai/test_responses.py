@@ -1,0 +1,124 @@
+"""Responses, asked for by OpenAI's own client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+from tests.integration.http.openai.conftest import PLACE, STORY
+from tests.support.parts import forget
+from tests.support.pump import Pump
+
+pytestmark = pytest.mark.usefixtures("pools")
+WEATHER: Any = {"type": "function", "name": "weather", "parameters": PLACE, "strict": False}
+
+
+@pytest.mark.full
+def test_a_response_is_kept_under_its_id(client: OpenAI, pump: Pump) -> None:
+    done = client.responses.create(model="shop", input="hello", instructions="Be brief.")
+    assert (done.status, done.output_text) == ("completed", "You said hello.")
+    assert done.usage is not None
+    again = client.responses.retrieve(done.id)
+    assert again == done
+    pump.drain()
+    forget(pump)
+    kept = client.responses.retrieve(done.id)
+    assert (kept.status, kept.output_text, kept.usage) == ("completed", done.output_text, done.usage)
+
+
+@pytest.mark.full
+def test_sessions_are_named_by_a_response_before_or_as_a_conversation(client: OpenAI) -> None:
+    first = client.responses.create(model="shop", input="hello")
+    second = client.responses.create(model="shop", input="everything", previous_response_id=first.id)
+    assert second.output_text == "user: hello | assistant: You said hello. | user: everything"
+    assert first.conversation is not None
+    third = client.responses.create(model="shop", input="everything", conversation=first.conversation.id)
+    assert third.output_text.startswith("user: hello | assistant: You said hello. | user: everything")
+    with pytest.raises(openai.NotFoundError):
+        client.responses.create(model="shop", input="hello", conversation="other:1")
+    with pytest.raises(openai.BadRequestError):
+        client.responses.create(
+            model="shop", input="hello", conversation="acme:1", previous_response_id=first.id
+        )
+
+
+def test_one_in_the_background_is_taken_up_behind_any_number(client: OpenAI) -> None:
+    begun = client.responses.create(model="shop", input="story", background=True)
+    assert begun.status in ("queued", "in_progress", "completed")
+    events = list(client.responses.retrieve(begun.id, stream=True))
+    numbers = [event.sequence_number for event in events]
+    assert numbers == list(range(len(events)))
+    assert (events[0].type, events[-1].type) == ("response.created", "response.completed")
+    deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert "".join(deltas) == STORY
+    for seen in numbers:
+        rest = list(client.responses.retrieve(begun.id, stream=True, starting_after=seen))
+        assert rest == events[seen + 1 :]
+    last: Any = events[-1]
+    assert client.responses.retrieve(begun.id).output == last.response.output
+
+
+def test_the_client_runs_its_own_tools(client: OpenAI) -> None:
+    with client.responses.stream(model="shop", input="weather", tools=[WEATHER]) as stream:
+        for _ in stream:
+            pass
+        first: Any = stream.get_final_response()
+    assert first.status == "completed"
+    assert first.output_text == "Let me see. "
+    calls = [item for item in first.output if item.type == "function_call"]
+    assert [call.arguments for call in calls] == ['{"place":"Oslo"}', '{"place":"Bern"}']
+    outputs: Any = [
+        {"type": "function_call_output", "call_id": call.call_id, "output": weather}
+        for call, weather in zip(calls, ("rain", "snow"), strict=True)
+    ]
+    second, again = (
+        client.responses.create(model="shop", input=outputs, previous_response_id=first.id, tools=[WEATHER])
+        for _ in range(2)
+    )
+    assert (second.id, second.output_text) == (f"{first.id}.2", "Seen rain, snow.")
+    assert again == second
+    assert client.responses.retrieve(second.id).output_text == "Seen rain, snow."
+    whole: Any = [{"role": "user", "content": "weather"}, *[item.to_dict() for item in calls], *outputs]
+    third = client.responses.create(model="shop", input=[*whole, {"role": "user", "content": "everything"}])
+    assert third.output_text == ("user: weather | assistant:  | tool: rain | tool: snow | user: everything")
+
+
+@pytest.mark.full
+def test_a_cancel_is_the_turns(client: OpenAI, pump: Pump) -> None:
+    begun = client.responses.create(model="shop", input="refund", background=True)
+    turn_id = begun.id.removeprefix("resp_")
+    assert client.responses.cancel(begun.id).status == "cancelled"
+    assert pump.client.handle(turn_id).result(timeout_s=30).ending == "cancelled"
+    assert client.responses.cancel(begun.id).status == "cancelled"
+    last: Any = list(client.responses.retrieve(begun.id, stream=True))[-1]
+    assert (last.type, last.response.status) == ("response.failed", "cancelled")
+
+
+def test_a_person_is_waited_for(client: OpenAI, pump: Pump) -> None:
+    begun = client.responses.create(model="shop", input="refund", background=True)
+    turn_id = begun.id.removeprefix("resp_")
+    stream = iter(client.responses.retrieve(begun.id, stream=True))
+    assert next(stream).type == "response.created"
+    next(event for event in pump.client.handle(turn_id).events(timeout_s=30) if event.kind == "turn.parked")
+    assert client.responses.retrieve(begun.id).status == "in_progress"
+    pump.client.approve(f"{turn_id}-c1-0")
+    last: Any = list(stream)[-1]
+    assert last.response.output_text == "Seen paid back."
+
+
+@pytest.mark.full
+def test_what_cannot_be_found_or_taken(client: OpenAI) -> None:
+    for unknown in ("resp_nobodys", "resp_nobodys.2"):
+        with pytest.raises(openai.NotFoundError):
+            client.responses.retrieve(unknown)
+    tools: Any = [{"type": "web_search"}]
+    with pytest.raises(openai.BadRequestError) as refusal:
+        client.responses.create(model="shop", input="hello", tools=tools)
+    assert refusal.value.param == "tools[0]"
+    image: Any = [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]
+    with pytest.raises(openai.BadRequestError) as refusal:
+        client.responses.create(model="shop", input=image)
+    assert refusal.value.param == "input[0].content[0]"

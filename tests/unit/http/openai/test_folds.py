@@ -1,0 +1,184 @@
+"""The folds of OpenAI's wires: whatever the events are, and wherever a reader breaks off, one whole comes of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnResult
+from brainq.http.openai.chat import Chunks
+from brainq.http.openai.parts import BETWEEN, Answered, Asked, Began, Broke, Last, Said, State, Word, advance
+from brainq.http.openai.response_events import ResponseFold, response_id, split_response_id, told
+
+TURN = "turn1"
+TEXTS = st.lists(st.sampled_from(["a", "b", "🦊", "é ", "\n", "👩‍👧"]), max_size=4)
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> tuple[list[TurnEvent], TurnResult]:
+    """The events of a turn: steps with attempts that break off, calls of the brain's and of the client's, an ending."""
+    events: list[TurnEvent] = []
+
+    def emit(kind: EventKind, **data: Any) -> None:
+        events.append(TurnEvent(seq=len(events) + 1, kind=kind, at_ms=5_000 + len(events), data=data))
+
+    emit(EventKind.TURN_ACTIVE, deadline_in_ms=1)
+    text, spent = "", 0
+    for step in range(1, draw(st.integers(1, 4)) + 1):
+        for attempt in range(1, draw(st.integers(1, 3)) + 1):
+            emit(EventKind.STEP_STARTED, step=step, attempt=attempt)
+            parts = draw(TEXTS)
+            text = "".join(parts)
+            for part in parts:
+                emit(EventKind.TEXT_DELTA, step=step, attempt=attempt, text=part)
+        wants = draw(st.sampled_from(["end", "brain", "client"]))
+        if wants == "end":
+            break
+        emit(EventKind.STEP_ENDED, step=step, calls=2, plan=[], input_tokens=10, output_tokens=step)
+        spent += 10
+        calls = [f"c{step}-{i}" for i in range(draw(st.integers(1, 3)))]
+        for call in calls:
+            if wants == "client":
+                emit(EventKind.CALL_PARKED, call=call, why="client", tool="weather", arguments="{}")
+            else:
+                emit(EventKind.CALL_DISPATCHED, call=call, attempt=1)
+        if wants == "client":
+            emit(EventKind.TURN_PARKED, awaits="client")
+            if draw(st.booleans()):
+                emit(EventKind.TURN_PARKED, awaits="people")
+                emit(EventKind.TURN_PARKED, awaits="client")
+            emit(EventKind.TURN_RESUMED, parked_ms=1)
+        for call in calls:
+            emit(EventKind.CALL_ENDED, call=call, tool="x", status="completed", latency_ms=1, detail="")
+        text = ""
+    ending = draw(st.sampled_from(list(Ending)))
+    completed = ending is Ending.COMPLETED
+    said = text + draw(st.sampled_from(["", "\n\nSources: x"])) if text else "No answer."
+    emit(EventKind.RESULT, ending=ending.value, stop_reason="answered", elapsed_ms=1)
+    return events, TurnResult(
+        turn_id=TURN,
+        session_id="s1",
+        text=said if completed else "",
+        ending=ending,
+        stop_reason=StopReason.ANSWERED if completed else StopReason.DEADLINE,
+        input_tokens=spent + 10,
+        output_tokens=20,
+    )
+
+
+def words_of(turn: tuple[list[TurnEvent], TurnResult]) -> list[Word]:
+    events, result = turn
+    state, words = State(TURN), list[Word]()
+    for event in events:
+        state, more = advance(state, event, result if event.is_final else None)
+        words += more
+    return words
+
+
+def parts_of(words: list[Word]) -> dict[int, list[Word]]:
+    parts: dict[int, list[Word]] = {}
+    for word in words:
+        parts.setdefault(word.part, []).append(word)
+    return parts
+
+
+@settings(max_examples=30, deadline=None)
+@given(turns())
+def test_each_part_begins_once_and_ends_once(turn: tuple[list[TurnEvent], TurnResult]) -> None:
+    parts = parts_of(words_of(turn))
+    assert list(parts) == list(range(1, len(parts) + 1))
+    for number, words in parts.items():
+        assert isinstance(words[0], Began)
+        assert isinstance(words[-1], Last)
+        assert not any(isinstance(word, (Began, *Last)) for word in words[1:-1])
+        assert isinstance(words[-1], Asked) == (number < len(parts))
+    last = parts[len(parts)][-1]
+    assert isinstance(last, Answered if turn[1].ending is Ending.COMPLETED else Broke)
+    spent = sum(words[-1].usage.input_tokens for words in parts.values() if isinstance(words[-1], Last))
+    assert spent == turn[1].input_tokens
+
+
+@settings(max_examples=30, deadline=None)
+@given(turns())
+def test_what_is_streamed_ends_with_the_whole_text(turn: tuple[list[TurnEvent], TurnResult]) -> None:
+    for words in parts_of(words_of(turn)).values():
+        streamed = "".join(word.text for word in words if isinstance(word, Said))
+        last = words[-1]
+        assert isinstance(last, Last)
+        final = last.text.split(BETWEEN)[-1]
+        # An attempt that broke off may have said more than the one after it, which nobody can take back.
+        assert final in streamed
+        if isinstance(last, Answered):
+            assert last.text.endswith(turn[1].text)
+
+
+@settings(max_examples=30, deadline=None)
+@given(turns())
+def test_a_response_is_continued_behind_any_number(turn: tuple[list[TurnEvent], TurnResult]) -> None:
+    for part, words in parts_of(words_of(turn)).items():
+        fold = ResponseFold(TURN, "shop", "s1", part=part)
+        frames = [fold.write(word) for word in words]
+        events = b"".join(frames).split(b"\n\n")[:-1]
+        numbers = [json.loads(event.split(b"data: ", 1)[1])["sequence_number"] for event in events]
+        assert numbers == list(range(len(events)))
+        for seen in numbers:
+            again = ResponseFold(TURN, "shop", "s1", part=part, seen=seen)
+            rest = b"".join(again.write(word) for word in words)
+            assert rest.split(b"\n\n")[:-1] == events[seen + 1 :]
+        body = told(ResponseFold(TURN, "shop", "s1", part=part), words)
+        last = json.loads(events[-1].split(b"data: ", 1)[1])
+        assert last["response"] == body
+        assert split_response_id(body["id"]) == (TURN, part)
+        done = [json.loads(event.split(b"data: ", 1)[1]) for event in events]
+        items = [event["item"] for event in done if event["type"] == "response.output_item.done"]
+        assert items == body["output"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(turns())
+def test_chunks_are_one_choice_with_one_finish(turn: tuple[list[TurnEvent], TurnResult]) -> None:
+    for words in parts_of(words_of(turn)).values():
+        fold = Chunks(TURN, "shop", with_usage=True)
+        frames = b"".join(fold.write(word) for word in words).split(b"\n\n")[:-1]
+        if isinstance(words[-1], Broke):
+            assert "error" in json.loads(frames[-1].removeprefix(b"data: "))
+            continue
+        assert frames[-1] == b"data: [DONE]"
+        chunks = [json.loads(frame.removeprefix(b"data: ")) for frame in frames[:-1]]
+        assert chunks[-1]["choices"] == []
+        finishes = [chunk["choices"][0]["finish_reason"] for chunk in chunks[:-1]]
+        assert [finish for finish in finishes if finish] == [finishes[-1]]
+
+
+def test_a_new_attempt_is_told_from_where_it_says_something_else() -> None:
+    def streamed(*attempts: tuple[str, ...]) -> tuple[list[str], str]:
+        state, said = State(TURN), list[str]()
+        for attempt, parts in enumerate(attempts, 1):
+            for part in parts:
+                event = TurnEvent(
+                    seq=1,
+                    kind=EventKind.TEXT_DELTA,
+                    at_ms=0,
+                    data={"step": 1, "attempt": attempt, "text": part},
+                )
+                state, words = advance(state, event)
+                said += [word.text for word in words if isinstance(word, Said)]
+        return said, state.whole
+
+    assert streamed(("One ", "two"), ("One ", "two ", "three")) == (
+        ["One ", "two", " ", "three"],
+        "One two three",
+    )
+    assert streamed(("One ", "two"), ("One ", "too")) == (["One ", "two", f"{BETWEEN}One too"], "One too")
+    assert streamed(("One",), ("On",)) == (["One"], "On")
+
+
+def test_ids_that_are_none_of_ours() -> None:
+    assert response_id(TURN, 1) == "resp_turn1"
+    for given_id in ("turn1", "resp_", "resp_turn1.", "resp_turn1.1", "resp_turn1.x", "resp_turn1.99999"):
+        assert split_response_id(given_id) is None
