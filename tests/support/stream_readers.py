@@ -10,6 +10,14 @@ import httpx
 
 from tests.support.sse import EventReader
 
+Again = Callable[[str, EventReader], tuple[str, dict[str, str]]]
+"""How a reader comes again to a path: the path then, and headers."""
+
+
+def by_last_event_id(path: str, reader: EventReader) -> tuple[str, dict[str, str]]:
+    """As a browser's EventSource does."""
+    return path, {"Last-Event-ID": reader.last_id} if reader.last_id else {}
+
 
 async def read_on(
     readers: Mapping[str, EventReader],
@@ -17,6 +25,7 @@ async def read_on(
     headers: Mapping[str, str] | None = None,
     *,
     each: Callable[[], Any] = lambda: None,
+    again: Again = by_last_event_id,
 ) -> int:
     """Read every stream that is not over from `base`, each on a connection of its own; how many were cut off.
 
@@ -25,7 +34,7 @@ async def read_on(
     """
 
     async def one(path: str, reader: EventReader, http: httpx.AsyncClient) -> bool:
-        seen = {"Last-Event-ID": reader.last_id} if reader.last_id else {}
+        path, seen = again(path, reader)
         try:
             async with http.stream("GET", path, headers=seen) as stream:
                 assert stream.status_code == 200, await stream.aread()

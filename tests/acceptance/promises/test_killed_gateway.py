@@ -51,6 +51,20 @@ def is_in_the_middle(number: int, reader: EventReader) -> bool:
     return kinds["text.delta"] >= 2 and not kinds["turn.closing"]
 
 
+class ResponseReader(EventReader):
+    """Reads events of a response, which have their number in themselves."""
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.events) and self.events[-1]["type"] == "response.completed"
+
+
+def by_starting_after(path: str, reader: EventReader) -> tuple[str, dict[str, str]]:
+    if not reader.events:
+        return path, {}
+    return f"{path}&starting_after={reader.events[-1]['sequence_number']}", {}
+
+
 def test_every_client_resumes_and_holds_the_same_whole(world: World, tmp_path: Path) -> None:
     handles = [world.client.submit(f"s{number}", said_or_called(number)) for number in range(STREAMS)]
     readers = {f"/v1/turns/{handle.turn_id}/events": EventReader() for handle in handles}
@@ -91,3 +105,40 @@ def test_every_client_resumes_and_holds_the_same_whole(world: World, tmp_path: P
 
 def started(handle: TurnHandle) -> Counter[str]:
     return Counter(note["tool"] for note in diary.notes("start", turn=handle.turn_id))
+
+
+def test_every_client_of_responses_resumes_by_its_number(world: World, tmp_path: Path) -> None:
+    """The same over OpenAI's wire, whose events have numbers of their own."""
+    handles = [world.client.submit(f"s{number}", said_or_called(2 * number)) for number in range(STREAMS)]
+    paths = [f"/v1/responses/resp_{handle.turn_id}?stream=true" for handle in handles]
+    readers: dict[str, EventReader] = {path: ResponseReader() for path in paths}
+    wholes: dict[str, EventReader] = {path: ResponseReader() for path in paths}
+
+    def are_in_the_middle() -> bool:
+        return all(len(reader.events) >= 5 and not reader.is_over for reader in readers.values())
+
+    async def run() -> None:
+        began = asyncio.Event()
+
+        def look() -> None:
+            if are_in_the_middle():
+                began.set()
+
+        with GatewayProcess(tmp_path, world.environment) as first:
+            streaming = asyncio.ensure_future(read_on(readers, first.url, each=look, again=by_starting_after))
+            await asyncio.wait_for(began.wait(), 100)
+            await asyncio.to_thread(first.kill)
+            assert await streaming == STREAMS, "each was cut off"
+        assert are_in_the_middle()
+        with GatewayProcess(tmp_path, world.environment) as second:
+            assert await read_on(readers, second.url, again=by_starting_after) == 0
+            assert await read_on(wholes, second.url) == 0
+
+    asyncio.run(run())
+    for handle, path in zip(handles, paths, strict=True):
+        assert readers[path].events == wholes[path].events
+        numbers = [event["sequence_number"] for event in readers[path].events]
+        assert numbers == list(range(len(numbers)))
+        said = [event["delta"] for event in readers[path].events if event["type"].endswith("text.delta")]
+        assert "".join(said) == handle.result(timeout_s=60).text
+        assert started(handle) == {"read": 1, "write": 1}, "nothing ran twice"
