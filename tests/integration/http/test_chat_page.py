@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from brainq import Approvals, Brain, Effect, ScriptedProvider
+from brainq.access import Tokens, Verb
 from brainq.client.async_client import AsyncClient
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.devserver.probe import free_port
@@ -33,9 +34,8 @@ QUIET = (
 )
 
 
-def example(language: str) -> str:
-    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    return found
+def example(language: str, number: int = 0) -> str:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)[number]
 
 
 def answer(request: ModelRequest) -> ModelReply:
@@ -72,6 +72,24 @@ def test_the_chat_in_python(
     assert "Well: apples: now 8" in shown
     assert "Well: Not run: a person refused it: the user does not want it" in shown
     assert len(pump.client.session("ann:1").history()) == 3
+
+
+def test_the_chat_with_an_openai_client(
+    pump: Pump, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = iter(["hello", "and now", ""])
+    key = Tokens(pump.wiring.store).create("web", ["ann:"], [Verb.SUBMIT, Verb.READ, Verb.STEER]).text
+    with GatewayThread(pump.settings, pump.wiring.brains) as gateway:
+        code = example("python", 1).replace("http://127.0.0.1:8321", gateway.url).replace("bq_...", key)
+        made: list[Any] = []
+        names: dict[str, Any] = {"input": lambda asked: next(said)}  # pyright: ignore[reportUnknownLambdaType]
+        exec(compile(code, "docs/chat.md", "exec"), names)
+        client = names["OpenAI"]
+        names["OpenAI"] = lambda **given: made.append(client(**given)) or made[-1]  # pyright: ignore[reportUnknownLambdaType]
+        names["chat"]("ann:1")
+        made[0].close()
+    assert capsys.readouterr().out.splitlines() == ["Well: hello", "Well: and now"]
+    assert [turn.text for turn in pump.client.session("ann:1").history()] == ["Well: hello", "Well: and now"]
 
 
 @pytest.mark.full
