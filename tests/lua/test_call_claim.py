@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lua.rig import LEASE_MS, TIMEOUT_MS, WRITE, Rig
+from tests.lua.rig import LEASE_MS, TID, TIMEOUT_MS, WRITE, Rig
 
 
 def test_a_dispatched_call_is_taken_once(rig: Rig) -> None:
@@ -65,3 +65,12 @@ def test_a_worker_takes_only_the_effects_it_serves(rig: Rig) -> None:
     assert rig.run("call_claim", serves="network destructive") == ["DROP", "unserved"]
     assert rig.status() == "dispatched"
     assert rig.run("call_claim", serves="network local_write")[0] == "GO"
+
+
+def test_a_worker_takes_only_calls_of_the_brains_it_has(rig: Rig) -> None:
+    rig.committed({})
+    rig.client.hset(rig.names(TID)["turn"], "brain", "lab")
+    assert rig.run("call_claim", brains="shop laboratory") == ["DROP", "no_brain"]
+    assert rig.status() == "dispatched"
+    reply = rig.run("call_claim", brains="shop lab")
+    assert (reply[0], reply[-1]) == ("GO", "lab")

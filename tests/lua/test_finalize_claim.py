@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lua.rig import LEASE_MS, Rig
+from tests.lua.rig import LEASE_MS, TID, Rig
 
 
 def test_the_next_step_is_taken_by_one(rig: Rig) -> None:
@@ -37,3 +37,19 @@ def test_workers_that_took_it_and_told_no_end_are_counted(rig: Rig) -> None:
     assert rig.run("finalize_claim", step="result")[5] == 1
     rig.run("finalize_settle", step="result", next_step="decision", owner="", fence=6)
     assert rig.run("finalize_claim", step="decision")[5] == 0
+
+
+def test_a_step_of_a_brain_that_nobody_has_any_more_is_anybodys_in_the_end(rig: Rig) -> None:
+    rig.closing()
+    rig.client.hset(rig.names(TID)["turn"], "brain", "lab")
+    assert rig.run("finalize_claim", step="log", brains="shop") == ["DROP", "no_brain"]
+    rig.pass_ms(299_999)
+    assert rig.run("finalize_claim", step="log", brains="shop") == ["DROP", "no_brain"]
+    rig.pass_ms(1)
+    assert rig.run("finalize_claim", step="log", brains="shop")[::6] == ["GO", "lab"]
+
+
+def test_a_worker_that_has_the_brain_takes_its_steps_at_once(rig: Rig) -> None:
+    rig.closing()
+    rig.client.hset(rig.names(TID)["turn"], "brain", "lab")
+    assert rig.run("finalize_claim", step="log", brains="shop lab")[::6] == ["GO", "lab"]

@@ -131,3 +131,17 @@ def test_a_suspect_that_is_cancelled_or_past_its_deadline_is_anybodys(rig: Rig) 
     assert rig.run("turn_claim", owner="w2", fence=1) == ["DROP", "suspect"]
     rig.run("turn_cancel")
     assert rig.run("turn_claim", owner="w2", fence=1)[0] == "GO"
+
+
+def test_a_worker_takes_a_turn_of_a_brain_that_it_does_not_have_only_to_end_it(rig: Rig) -> None:
+    rig.active(brain="lab")
+    assert rig.run("turn_claim", fence=0, brains="laboratory") == ["DROP", "no_brain"]
+    assert rig.turn()["fence"] == "0"
+    rig.pass_ms(TIMEOUT_MS)
+    assert rig.run("turn_claim", fence=0, brains="laboratory")[0] == "GO"
+
+
+def test_a_cancelled_one_is_ended_by_anybody(rig: Rig) -> None:
+    rig.active(brain="lab")
+    rig.run("turn_cancel")
+    assert rig.run("turn_claim", fence=0, brains="")[0] == "GO"

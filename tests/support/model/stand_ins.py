@@ -140,7 +140,7 @@ class Accepted:
     requests: dict[str, TurnRequest] = field(default_factory=dict[str, TurnRequest])
     ended: dict[str, str] = field(default_factory=dict[str, str])
 
-    def accept(self, request: TurnRequest) -> SimpleNamespace:
+    def accept(self, request: TurnRequest, said: TurnRequest | None = None) -> SimpleNamespace:
         turn_id = request.turn_id
         created = turn_id not in self.requests
         if created:
