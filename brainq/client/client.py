@@ -283,7 +283,7 @@ class Client:
         return self.wiring.people.approvals.approve(
             checks.approval(approval_id),
             by=_name(by),
-            args_hash=None if args_hash is None else checks.said("args_hash", args_hash, 200),
+            args_hash=_hash(args_hash),
         )
 
     def deny(self, approval_id: str, reason: str = "", by: str = "") -> Approval:
@@ -294,12 +294,18 @@ class Client:
             by=_name(by),
         )
 
-    def edit(self, approval_id: str, arguments: Mapping[str, Any], by: str = "") -> Approval:
+    def edit(
+        self, approval_id: str, arguments: Mapping[str, Any], by: str = "", args_hash: str | None = None
+    ) -> Approval:
         """Let a call run with these arguments in place of the model's; the model is told which.
+
+        args_hash   of the arguments that were edited, as they were shown; see `approve`
 
         Raises InvalidInput when they do not fit the tool's schema, else as `approve`.
         """
-        return self.wiring.people.approvals.edit(checks.approval(approval_id), arguments, by=_name(by))
+        return self.wiring.people.approvals.edit(
+            checks.approval(approval_id), arguments, by=_name(by), args_hash=_hash(args_hash)
+        )
 
     def complete_call(self, token: str, result: Any, *, partial: bool = False) -> Taken:
         """Give a call that returned `Pending(token)` its result: JSON, once, from any process.
@@ -405,6 +411,10 @@ class Client:
 
 def _name(by: object) -> str:
     return checks.said("by", by, checks.MAX_NAME_CHARS)
+
+
+def _hash(args_hash: object) -> str | None:
+    return None if args_hash is None else checks.said("args_hash", args_hash, 200)
 
 
 def _override(limits: object) -> Mapping[str, Any] | None:

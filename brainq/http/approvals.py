@@ -75,7 +75,7 @@ async def deny(found: Asked, here: Here, by: By, body: DenyBody | None = None) -
 @router.post("/approvals/{approval_id}/edit", responses=documented(409))
 async def edit(found: Asked, here: Here, by: By, body: EditBody) -> Approval:
     """Let the call run with other arguments, which have to fit the tool's schema."""
-    return await here.client.edit(found.id, body.arguments, decider(by, body.by))
+    return await here.client.edit(found.id, body.arguments, decider(by, body.by), body.args_hash)
 
 
 @router.post("/outside/{token:path}")

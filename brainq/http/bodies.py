@@ -205,9 +205,10 @@ class DenyBody(Body):
 
 
 class EditBody(Body):
-    """The call runs with these arguments in place of the model's."""
+    """The call runs with these arguments in place of the model's; `args_hash` is of those that were edited."""
 
     by: str = Field(default="", max_length=MAX_BY_CHARS)
+    args_hash: str | None = Field(default=None, max_length=200)
     arguments: dict[str, JsonValue]
 
 

@@ -87,8 +87,12 @@ class ApprovalDesk:
         """Refuse the call; the model reads `reason` and goes on. Raises ApprovalDecided, as `approve`."""
         return self._decide(approval_id, "denied", by=by, why=reason)
 
-    def edit(self, approval_id: str, arguments: Mapping[str, Any], *, by: str = "") -> Approval:
+    def edit(
+        self, approval_id: str, arguments: Mapping[str, Any], *, by: str = "", args_hash: str | None = None
+    ) -> Approval:
         """Let the call run with other arguments.
+
+        args_hash   of the arguments the decider has edited, as in `approve`
 
         Raises InvalidInput when they do not fit the tool, and ApprovalDecided, as `approve`.
         """
@@ -97,7 +101,7 @@ class ApprovalDesk:
         if request is None:
             raise TurnNotFound(f"the turn of approval {approval_id} is no longer in SQL")
         edited = self.editor(row.tool, arguments, row.session_id, request)
-        return self._decide(approval_id, "approved", by=by, edited=edited)
+        return self._decide(approval_id, "approved", by=by, args_hash=args_hash, edited=edited)
 
     def _decide(
         self,
@@ -112,7 +116,10 @@ class ApprovalDesk:
         seen = self.get(approval_id)
         ref = _ref(seen)
         if edited is not None and edited.args_hash == seen.args_hash and not seen.edited:
-            edited, args_hash = None, seen.args_hash  # the arguments it has are what the person wants
+            edited, args_hash = (
+                None,
+                args_hash or seen.args_hash,
+            )  # the arguments it has are what the person wants
         word, detail = self.asks.decide(
             ref,
             args_hash=args_hash or seen.args_hash,

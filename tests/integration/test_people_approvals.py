@@ -149,9 +149,12 @@ def test_an_edit_runs_with_the_persons_arguments_and_says_so(pumps: Pumps) -> No
     assert refused.value.field == "arguments.name"
     with pytest.raises(InvalidInput):
         pump.client.edit(approval.id, {})
-    edited = pump.client.edit(approval.id, {"name": "c"}, by="Ann")
+    with pytest.raises(ApprovalDecided):
+        pump.client.edit(approval.id, {"name": "c"}, args_hash="of something else")
+    edited = pump.client.edit(approval.id, {"name": "c"}, by="Ann", args_hash=approval.args_hash)
     assert (edited.state, edited.edited, edited.arguments) == ("approved", True, {"name": "c"})
     assert pump.client.edit(approval.id, {"name": "c"}).state == "approved"
+    assert pump.client.edit(approval.id, {"name": "c"}, args_hash=approval.args_hash).state == "approved"
     with pytest.raises(ApprovalDecided):
         pump.client.edit(approval.id, {"name": "d"})
     with pytest.raises(ApprovalDecided):

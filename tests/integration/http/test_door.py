@@ -53,10 +53,17 @@ def test_once_a_token_was_made_everybody_brings_one(gateways: Gateways, pump: Pu
         assert gateway.http.get(open_path).status_code == 200
 
 
-def test_a_token_that_is_shown_is_checked_also_where_none_is_asked_for(gateway: GatewayThread) -> None:
+def test_any_key_will_do_on_this_machine_until_the_first_token_is_made(
+    gateway: GatewayThread, pump: Pump
+) -> None:
     wrong = {"Authorization": "Bearer nobody"}
-    problem(gateway.http.get("/v1/approvals", headers=wrong), 401, "unauthorized")
-    assert gateway.http.get("/v1/approvals").status_code == 200
+    assert gateway.http.get("/v1/approvals", headers=wrong).status_code == 200
+    right = token(pump, "ann", "acme:", Verb.READ)
+    wait_until(
+        lambda: gateway.http.get("/v1/approvals", headers=wrong).status_code == 401,
+        "the wrong key is refused",
+    )
+    assert gateway.http.get("/v1/approvals", headers=right).status_code == 200
 
 
 BODIES: Mapping[str, Any] = {

@@ -110,11 +110,14 @@ def test_an_approval_is_bound_to_its_arguments_and_decided_once(gateway: Gateway
 
 def test_a_call_is_denied_or_run_with_other_arguments(gateway: GatewayThread, pump: Pump) -> None:
     denied, _ = asked(gateway, pump, "s1")
-    edited, _ = asked(gateway, pump, "s2")
+    edited, seen = asked(gateway, pump, "s2")
     assert gateway.http.post(f"{denied}/deny", json={"reason": "not now"}).json()["state"] == "denied"
     wrong = gateway.http.post(f"{edited}/edit", json={"arguments": {"name": 7, "odd": 1}})
     problem(wrong, 422, "invalid-input")
-    told = gateway.http.post(f"{edited}/edit", json={"arguments": {"name": "b"}, "by": "ann"}).json()
+    stale = gateway.http.post(f"{edited}/edit", json={"arguments": {"name": "b"}, "args_hash": "other"})
+    problem(stale, 409, "approval-decided")
+    wanted = {"arguments": {"name": "b"}, "by": "ann", "args_hash": seen}
+    told = gateway.http.post(f"{edited}/edit", json=wanted).json()
     assert (told["state"], told["edited"]) == ("approved", True)
     turn_id = told["turn_id"]
     assert "saved b" in pump.finish(pump.client.handle(turn_id)).text

@@ -93,14 +93,10 @@ export function approvalCards(update, decided) {
 
   /** @param {any} approval @param {any} draft */
   async function sendEdited(approval, draft) {
-    if (draft.of !== approval.args_hash) {
-      draft.wrong = "The arguments have changed since you began; go back and look at them again.";
-      return update();
-    }
     const given = parsed(draft.text);
     if (given.wrong) draft.wrong = given.wrong;
     if (draft.wrong) return update();
-    await send(approval, draft, "edit", { arguments: given.value });
+    await send(approval, draft, "edit", { arguments: given.value, args_hash: draft.of });
   }
 
   /** @param {any} approval @param {any} draft */

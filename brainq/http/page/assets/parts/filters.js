@@ -1,6 +1,7 @@
 /** The filters of a list of turns. They stand in the address: each change is a place one can come back to. */
 
 import { h } from "../core/dom.js";
+import { knownBrains } from "../live/brains.js";
 
 const STATES = [
   ["", "Any state"],
@@ -33,18 +34,26 @@ export function filters(query, choose) {
     clearTimeout(typing);
     typing = setTimeout(() => choose({ ...query, [name]: /** @type {HTMLInputElement} */ (event.target).value.trim() }), TYPED_MS);
   };
-  const isSet = ["state", "ending", "failing", "dear", "text", "session"].some((name) => query[name]);
+  const isSet = ["state", "ending", "failing", "dear", "text", "session", "brain"].some((name) => query[name]);
   return h(
     "form",
     { class: "filters", role: "search", "aria-label": "Filter turns", onsubmit: (/** @type {Event} */ event) => event.preventDefault(), key: "filters" },
     h("input", { type: "search", "aria-label": "Find by turn, session or request key", placeholder: "Turn, session or key", value: query.text ?? "", oninput: typed("text"), key: "text" }),
     query.session ? h("span", { class: "badge", "data-tone": "run" }, `session ${query.session}`) : null,
+    brains(query, pick("brain")),
     choice("State", STATES, query.state, pick("state")),
     choice("Ending", ENDINGS, query.ending, pick("ending")),
     toggle("Failing", query.failing === "1", (on) => choose({ ...query, failing: on ? "1" : "" })),
     choice("Cost", [["", "Any cost"], ["0.01", "over $0.01"], ["0.1", "over $0.10"], ["1", "over $1"], ["10", "over $10"]], query.dear, pick("dear")),
     isSet ? h("a", { class: "clear", href: "#/turns" }, "Clear") : null,
   );
+}
+
+/** Where there are several, and they are known. @param {Record<string, string>} query @param {(event: Event) => void} onchange */
+function brains(query, onchange) {
+  const known = knownBrains();
+  if (known.length < 2) return null;
+  return choice("Brain", [["", "Any brain"], ...known.map((one) => [one.name, one.name])], query.brain, onchange);
 }
 
 /** @param {string} name @param {string[][]} options @param {string | undefined} value @param {(event: Event) => void} onchange */

@@ -6,6 +6,7 @@ import { h } from "../core/dom.js";
 import { source } from "../core/source.js";
 import { ago, duration, ms, now, relative } from "../core/when.js";
 import { counted, dollars, isOver } from "../core/words.js";
+import { askForBrains } from "../live/brains.js";
 import { badge, empty, loading, refusal } from "../parts/bits.js";
 import { filters } from "../parts/filters.js";
 
@@ -18,6 +19,7 @@ const PORTION = 12; // rows a frame
 export function turnsView(place, update) {
   let query = place.query;
   let found = open();
+  askForBrains(update);
 
   function open() {
     const asked = new URLSearchParams({ ...wanted(query), limit: String(limitOf(query)) });
@@ -64,9 +66,10 @@ function limitOf(query) {
 }
 
 /** The address's filters as the route's. @param {Record<string, string>} query @returns {Record<string, string>} */
-function wanted({ state, ending, failing, dear, text, session }) {
+function wanted({ brain, state, ending, failing, dear, text, session }) {
   /** @type {Record<string, string>} */
   const found = {};
+  if (brain) found.brain = brain;
   if (state) found.state = state;
   if (ending) found.ending = ending;
   if (failing) found.failing = "true";
