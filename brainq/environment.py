@@ -37,6 +37,8 @@ SETTINGS = (
     "HTTP_PORT",
     "HTTP_AUTH",
     "HTTP_HOSTS",
+    "HTTP_A2A",
+    "HTTP_PROXIES",
     "HTTP_CORS",
     "HTTP_BODY_BYTES",
     "HTTP_SLOW_S",

@@ -92,6 +92,8 @@ def _print_head(console: Console, facts: TurnFacts) -> None:
     ]
     if row.request_key != row.turn_id:
         head.append(("key", Text(row.request_key)))
+    if facts.request and facts.request.brain:
+        head.append(("brain", Text(facts.request.brain)))
     if facts.request:
         head.append(("message", Text(short(facts.request.user_message, 100))))
     if snapshot and snapshot.state in (TurnState.ACTIVE, TurnState.PARKED):

@@ -114,6 +114,7 @@ class AsyncTurnHandle:
                 until = _until(timeout_s)
 
     events_so_far = looked_up(TurnHandle.events_so_far)
+    request = looked_up(TurnHandle.request)
     snapshot = looked_up(TurnHandle.snapshot)
     explain = looked_up(TurnHandle.explain)
     timeline = looked_up(TurnHandle.timeline)

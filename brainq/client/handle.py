@@ -25,7 +25,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.timeline import TurnTimeline
-from brainq.contracts.turn import TurnResult
+from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.errors import InvalidInput, ResultTimeout, TurnNotFound
 from brainq.people.outside import Taken
 from brainq.tools.errors import OutcomeUnknown, ToolError
@@ -121,6 +121,13 @@ class TurnHandle:
             return [], False
         # It may have come between the two questions.
         return self._client.wiring.state.events.read(self.session_id, self.turn_id, after, 0), True
+
+    def request(self) -> TurnRequest:
+        """What was submitted, as SQL keeps it. Raises TurnNotFound."""
+        found = self._client.wiring.store.turns.request(self.turn_id)
+        if found is None:
+            raise TurnNotFound(f"no turn {self.turn_id!r} in SQL; `brainq list` shows the newest ones")
+        return found
 
     def snapshot(self) -> TurnSnapshot | None:
         """The turn as Redis knows it now; None once it has expired there."""

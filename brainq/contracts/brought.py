@@ -51,6 +51,19 @@ def check_history(messages: tuple[Message, ...]) -> None:
         )
 
 
+def newest_that_fit(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """All of them where they may be brought along; else the newest that may, from a user's message on. For clients that
+    send the whole conversation each time, however long it is."""
+    begin, left = len(messages), MAX_BROUGHT_CHARS
+    for at in range(len(messages) - 1, -1, -1):
+        left -= _size(messages[at])
+        if left < 0 or len(messages) - at > MAX_BROUGHT:
+            return tuple(messages[begin:])
+        if messages[at].role == "user":
+            begin = at
+    return tuple(messages)
+
+
 def opening_of(greeting: str | None, history: Sequence[Message]) -> list[Message]:
     """The messages that the session's history begins with. Each of the user's begins an earlier turn."""
     said = [Message(role="assistant", content=greeting)] if greeting else list(history)

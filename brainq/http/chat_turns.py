@@ -10,12 +10,14 @@ from typing import Any
 from brainq.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
-from brainq.contracts.brought import MAX_BROUGHT
+from brainq.contracts.brought import newest_that_fit
 from brainq.contracts.ids import call_place, split_call_id
+from brainq.contracts.message import Message
 from brainq.errors import InvalidInput, ResultRefused, SessionBusy, SubmitConflict, TurnNotFound
 from brainq.http.approvals import decider
 from brainq.http.chat_stream import Mark, reply_of
 from brainq.http.gateway import Asker, Gateway
+from brainq.http.left_calls import leave_calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +79,16 @@ async def ask(
         if any(approval.state == "pending" for approval in asked):
             raise SessionBusy(session_id, live)
     if history and not await session.history(1):
-        options = {**options, "history": history[-MAX_BROUGHT:]}
+        options = {**options, "history": newest_that_fit([Message.model_validate(said) for said in history])}
     try:
-        return await here.client.submit(session_id, question.text, **{**options, "request_key": key})
+        handle = await here.client.submit(session_id, question.text, **{**options, "request_key": key})
     except SubmitConflict:  # it was sent twice at once, and the other came with other things beside it
         found = await _find(here, session_id, key)
         if found is None:
             raise
         return found
+    await leave_calls(here, by, session_id, handle.turn_id)
+    return handle
 
 
 async def answer(
@@ -135,7 +139,7 @@ async def _give(handle: AsyncTurnHandle, given: Given) -> None:
 
 def _request_key(session_id: str, question: Question, brain: str | None) -> str:
     said = "\n".join((session_id, brain or "", question.key, question.text))
-    return f"chat-{hashlib.sha256(said.encode()).hexdigest()[:40]}"
+    return f"chat-{hashlib.sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
 
 
 async def _find(here: Gateway, session_id: str, key: str) -> AsyncTurnHandle | None:

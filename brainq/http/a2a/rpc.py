@@ -33,6 +33,7 @@ from brainq.errors import (
     SubmitConflict,
     TurnNotFound,
 )
+from brainq.text.surrogates import clean
 
 VERSION = "1.0"
 M = TypeVar("M", bound=Message)
@@ -61,6 +62,8 @@ def read_call(body: bytes) -> Call:
         raise InvalidRequestError("jsonrpc has to be '2.0', and method a text")
     if isinstance(number, bool) or not isinstance(number, str | int | None):
         raise InvalidRequestError("id has to be a text, a whole number or null")
+    if isinstance(number, str) and clean(number) != number:
+        raise InvalidRequestError("id has half of a character; send whole ones")
     return Call(number, given["method"], given.get("params", {}))
 
 
@@ -82,8 +85,27 @@ def read_params(params: Any, message: M) -> M:
     return message
 
 
+def as_json(message: Message) -> Any:
+    """As JSON, with whole numbers as such: the protocol's own are all floats, and `3` would come back as `3.0`.
+
+    Raises InvalidInput for NaN and Infinity.
+    """
+    try:
+        return _whole(json_format.MessageToDict(message))
+    except json_format.SerializeToJsonError:
+        raise InvalidInput("message.parts.data", "NaN and Infinity are no JSON; leave them out") from None
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= 2**53 else value
+    if isinstance(value, dict):
+        return {name: _whole(each) for name, each in cast("dict[str, Any]", value).items()}
+    return [_whole(each) for each in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
 def answer(call_id: str | int | None, message: Message) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": call_id, "result": json_format.MessageToDict(message)}
+    return {"jsonrpc": "2.0", "id": call_id, "result": as_json(message)}
 
 
 def refusal(call_id: str | int | None, error: A2AError) -> dict[str, Any]:

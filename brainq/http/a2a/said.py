@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from a2a.types.a2a_pb2 import Message, Part
 from a2a.utils.errors import ContentTypeNotSupportedError
-from google.protobuf import json_format
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from brainq.errors import InvalidInput
+from brainq.http.a2a.rpc import as_json
 from brainq.http.gateway import CALL_ID
 
 
@@ -67,10 +67,7 @@ def said_in(message: Message) -> Said:
 def _data(part: Part) -> Any:
     if not part.HasField("data"):
         raise ContentTypeNotSupportedError("only text and data parts are taken; leave files out")
-    try:
-        return json_format.MessageToDict(part.data)
-    except json_format.SerializeToJsonError:
-        raise InvalidInput("message.parts.data", "NaN and Infinity are no JSON; leave them out") from None
+    return as_json(part.data)
 
 
 def _answer(data: Any) -> Answer:

@@ -7,13 +7,13 @@ from typing import Any
 
 from a2a.types.a2a_pb2 import Message, SendMessageRequest
 from a2a.utils.errors import PushNotificationNotSupportedError, UnsupportedOperationError
-from google.protobuf import json_format
 
 from brainq.access import Caller, Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import check_id, split_call_id
-from brainq.errors import InvalidInput, Unreachable
-from brainq.http.a2a.said import Decision, Said, said_in, words_of
+from brainq.errors import InvalidInput, ResultRefused, Unreachable
+from brainq.http.a2a.rpc import as_json
+from brainq.http.a2a.said import CallResult, Decision, Said, said_in, words_of
 from brainq.http.a2a.tasks import task_now
 from brainq.http.approvals import decider
 from brainq.http.gateway import Asker, Gateway
@@ -41,7 +41,7 @@ async def _begin(here: Gateway, by: Asker, brain: str, request: SendMessageReque
     key = own_request_key(by.caller, context_id, hashed(context_id, message.message_id))
     options: dict[str, Any] = {"request_key": key, "brain": brain}
     if request.HasField("metadata"):
-        options["metadata"] = json_format.MessageToDict(request.metadata)
+        options["metadata"] = as_json(request.metadata)
     try:
         return await here.client.submit(context_id, words, **options)
     except Unreachable as away:
@@ -60,10 +60,8 @@ async def _to_task(here: Gateway, by: Asker, message: Message) -> AsyncTurnHandl
     for given in said.answers:
         if isinstance(given, Decision):
             await _decide(here, by, given)
-        elif given.error is not None:
-            await handle.give_error(given.call, given.error)
         else:
-            await handle.give_result(given.call, given.result)
+            await _give(handle, given)
     if said.text.strip():
         await handle.steer(said.text, client_message_id=hashed(handle.turn_id, message.message_id))
     return handle
@@ -84,12 +82,23 @@ def _check(by: Asker, handle: AsyncTurnHandle, said: Said) -> None:
         )
 
 
+async def _give(handle: AsyncTurnHandle, given: CallResult) -> None:
+    try:
+        if given.error is not None:
+            await handle.give_error(given.call, given.error)
+        else:
+            await handle.give_result(given.call, given.result)
+    except ResultRefused as refusal:
+        if not refusal.was_given:
+            raise
+
+
 async def _decide(here: Gateway, by: Asker, decision: Decision) -> None:
     who = decider(by, "")
     if decision.decision == "deny":
         await here.client.deny(decision.call, decision.reason, who)
     elif decision.arguments is not None:
-        await here.client.edit(decision.call, decision.arguments, who)
+        await here.client.edit(decision.call, decision.arguments, who, decision.args_hash)
     else:
         await here.client.approve(decision.call, who, decision.args_hash)
 

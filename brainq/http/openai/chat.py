@@ -16,7 +16,7 @@ from brainq.http.gateway import ID, By, Here
 from brainq.http.openai.conversation import Entry, Results, read_conversation, text_of
 from brainq.http.openai.endings import broken, finish_of
 from brainq.http.openai.errors import openai_error, refusals
-from brainq.http.openai.following import Wanted, streamed, whole
+from brainq.http.openai.following import streamed, wanted_of, whole
 from brainq.http.openai.params import (
     SESSION,
     SESSION_HEADER,
@@ -138,7 +138,8 @@ async def chat_completions(
         )
         named = session or (body.metadata or {}).get(SESSION)
         key = request_key(request, by, given)
-        handle, wanted = await ask(here, by, said, named, key, options), Wanted()
+        handle = await ask(here, by, said, named, key, options)
+        wanted = await wanted_of(here, handle)
     if body.stream:
         fold = Chunks(
             handle.turn_id, brain.name, body.stream_options is not None and body.stream_options.include_usage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from brainq.contracts.ids import check_turn_id, split_call_id
@@ -38,10 +38,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Results for calls of a turn that waits for them: (call's id in the turn, text)."""
+    """Results for calls of a turn that waits for them: (call's id in the turn, text); and what the user adds.
+
+    field   where they stood in the request
+    """
 
     turn_id: str
     results: tuple[tuple[str, str], ...]
+    field: str
+    text: str = ""
 
     @property
     def calls(self) -> frozenset[str]:
@@ -59,12 +64,17 @@ def read_conversation(field: str, entries: Sequence[Entry]) -> Question | Result
     last = said[-1]
     if last.role == "tool":
         return _results(said)
+    if said[0].role == "tool" and all(entry.role != "assistant" for entry in said):
+        # Results for an answer that is named apart, and what the user says to them.
+        at = next(i for i, entry in enumerate(said) if entry.role != "tool")
+        if all(entry.role == "user" for entry in said[at:]):
+            return replace(_results(said[:at]), text=_joined(said[at:]))
     if last.role != "user":
         raise InvalidInput(
             last.field, "the last message is the assistant's, and nothing is left to answer; send the user's"
         )
     begin = next((i + 1 for i in range(len(said) - 1, -1, -1) if said[i].role != "user"), 0)
-    text = "\n\n".join(entry.text for entry in said[begin:] if entry.text.strip())
+    text = _joined(said[begin:])
     if not text:
         raise InvalidInput(last.field, "it is empty; say something")
     return Question(text, tuple(_history(said[:begin])), instructions)
@@ -115,7 +125,11 @@ def _results(said: Sequence[Entry]) -> Results:
     given = {entry.call_id for entry in said[begin:]}
     if missing := [call for call, _, _ in asked if call not in given]:
         raise InvalidInput(said[-1].field, f"the call {missing[0]!r} has no result; send one for each call")
-    return Results(turns.pop(), tuple(dict(results).items()))
+    return Results(turns.pop(), tuple(dict(results).items()), said[-1].field)
+
+
+def _joined(said: Sequence[Entry]) -> str:
+    return "\n\n".join(entry.text for entry in said if entry.text.strip())
 
 
 def _history(said: Sequence[Entry]) -> list[Message]:

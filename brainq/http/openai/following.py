@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from fastapi import Request
 
+from brainq.brains import completed
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
@@ -24,10 +25,11 @@ Ending = Asked | Answered | Broke
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which part: by its number, or the one behind that which asked for these calls."""
+    """Which part: by its number, or behind the one that asked for these calls; and how, see `State.in_one_piece`."""
 
     part: int = 1
     behind: frozenset[str] = frozenset()
+    in_one_piece: bool = False
 
     def takes(self, word: Word, parked_in: dict[str, int]) -> bool:
         if not self.behind:
@@ -36,13 +38,21 @@ class Wanted:
         return bool(found) and word.part == max(found) + 1
 
 
+async def wanted_of(
+    here: Gateway, handle: AsyncTurnHandle, part: int = 1, behind: frozenset[str] = frozenset()
+) -> Wanted:
+    """This part of the turn, as the turn's kind of answer is to be told."""
+    asked = completed(here.brains, await handle.request())
+    return Wanted(part, behind, in_one_piece=asked.output_schema is not None)
+
+
 class Follower:
     """Folds a turn's events into the words of the part that is wanted."""
 
     def __init__(self, handle: AsyncTurnHandle, wanted: Wanted) -> None:
         self._handle = handle
         self._wanted = wanted
-        self._state = State(handle.turn_id)
+        self._state = State(handle.turn_id, in_one_piece=wanted.in_one_piece)
 
     async def words(self, event: TurnEvent) -> list[Word]:
         """What the next event tells of the part."""

@@ -92,17 +92,19 @@ Last = (Asked, Answered, Broke)
 class State:
     """How far a turn was told.
 
-    said       what the part's earlier steps said
-    text       what the newest attempt at the newest step said so far
-    told       how much of that step readers were told: more than `text`, where an attempt began anew
-    again      a new attempt has not yet said more than the one before it
-    waiting    the client's calls that have not ended, by their ids in the turn
-    parked_in  call -> the part that ended with it
-    fresh      the calls that this part will end with
+    in_one_piece   the text is told at the end: what a model says before an answer that fits its schema is none of it
+    said           what the part's earlier steps said
+    text           what the newest attempt at the newest step said so far
+    told           how much of that step readers were told: more than `text`, where an attempt began anew
+    again          a new attempt has not yet said more than the one before it
+    waiting        the client's calls that have not ended, by their ids in the turn
+    parked_in      call -> the part that ended with it
+    fresh          the calls that this part will end with
     """
 
     turn_id: str
     part: int = 1
+    in_one_piece: bool = False
     is_begun: bool = False
     said: str = ""
     text: str = ""
@@ -143,7 +145,8 @@ def _advance(state: State, event: TurnEvent, result: TurnResult | None) -> tuple
     match event.kind:
         case EventKind.TEXT_DELTA:
             place = (_int(data["step"]), _int(data["attempt"]))
-            return _say(state, place, str(data["text"]))
+            state, words = _say(state, place, str(data["text"]))
+            return state, () if state.in_one_piece else words
         case EventKind.STEP_ENDED:
             spent = Usage(_int(data.get("input_tokens")), _int(data.get("output_tokens")))
             return replace(state, usage=_plus(state.usage, spent)), ()
@@ -164,12 +167,13 @@ def _advance(state: State, event: TurnEvent, result: TurnResult | None) -> tuple
             after = State(
                 state.turn_id,
                 part=state.part + 1,
+                in_one_piece=state.in_one_piece,
                 waiting=state.waiting,
                 parked_in=state.parked_in,
                 before=_plus(state.before, state.usage),
                 place=state.place,
             )
-            return after, (Asked(state.part, state.whole, calls, state.usage),)
+            return after, (*_held_back(state), Asked(state.part, state.whole, calls, state.usage))
         case EventKind.RESULT if result is not None:
             return state, _ended(state, result)
         case _:
@@ -203,10 +207,17 @@ def _ended(state: State, result: TurnResult) -> tuple[Word, ...]:
     )
     if result.ending is not Ending.COMPLETED:
         why = result.error or f"the turn ended as {result.ending} ({result.stop_reason})"
-        return (Broke(state.part, state.whole, result.ending, why, usage),)
-    state, rest = _rest(state, result.text)
+        return (*_held_back(state), Broke(state.part, state.whole, result.ending, why, usage))
+    if state.in_one_piece:
+        state, rest = replace(state, said="", text=result.text), result.text
+    else:
+        state, rest = _rest(state, result.text)
     told = (Said(state.part, rest),) if rest else ()
     return (*told, Answered(state.part, state.whole, _FINISH.get(result.stop_reason, "stop"), usage))
+
+
+def _held_back(state: State) -> tuple[Word, ...]:
+    return (Said(state.part, state.whole),) if state.in_one_piece and state.whole else ()
 
 
 def _rest(state: State, text: str) -> tuple[State, str]:

@@ -16,7 +16,7 @@ from brainq.errors import InvalidInput, TurnNotFound
 from brainq.http.gateway import ID, Asker, By, Gateway, Here
 from brainq.http.openai.conversation import Entry, Question, Results, read_conversation
 from brainq.http.openai.errors import refusals
-from brainq.http.openai.following import Wanted, so_far, streamed, whole
+from brainq.http.openai.following import Wanted, so_far, streamed, wanted_of, whole
 from brainq.http.openai.input_items import entries_of
 from brainq.http.openai.params import (
     SESSION,
@@ -122,7 +122,8 @@ async def create(
     if isinstance(said, Results):
         handle, wanted = await give(here, by, said)
     else:
-        handle, wanted = await _asked(body, brain, here, by, request, said, session), Wanted()
+        handle = await _asked(body, brain, here, by, request, said, session)
+        wanted = await wanted_of(here, handle)
     fold = ResponseFold(handle.turn_id, brain.name, handle.session_id, bool(body.background))
     if body.stream:
         return await streamed(here, by, request, handle, wanted, fold.write, CUT)
@@ -149,12 +150,13 @@ async def retrieve(
     handle, part = await _found(here, by, response_id)
     name = await name_of_brain(here, handle)
     fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
+    wanted = await wanted_of(here, handle, part)
     if not stream:
-        return JSONResponse(await _as_it_stands(handle, Wanted(part), fold))
+        return JSONResponse(await _as_it_stands(handle, wanted, fold))
     if starting_after is not None:
         fold.seen = starting_after
     return await streamed(
-        here, by, request, handle, Wanted(part), fold.write, CUT, is_continued=starting_after is not None
+        here, by, request, handle, wanted, fold.write, CUT, is_continued=starting_after is not None
     )
 
 
@@ -170,7 +172,7 @@ async def cancel(response_id: Id, here: Here, by: By, request: Request) -> Respo
         await result_within(handle, CANCEL_S, place, request.receive)
     name = await name_of_brain(here, handle)
     fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
-    return JSONResponse(await _as_it_stands(handle, Wanted(part), fold))
+    return JSONResponse(await _as_it_stands(handle, await wanted_of(here, handle, part), fold))
 
 
 async def _asked(

@@ -14,16 +14,17 @@ from fastapi import Request
 from brainq.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
+from brainq.contracts.brought import newest_that_fit
 from brainq.contracts.ids import DERIVED, check_id, new_turn_id
-from brainq.contracts.status import Awaits
 from brainq.errors import InvalidInput, ResultRefused, SubmitConflict, TurnNotFound
 from brainq.http.gateway import Asker, Gateway
+from brainq.http.left_calls import leave_calls
 from brainq.http.openai.conversation import Question, Results
-from brainq.http.openai.following import Wanted
+from brainq.http.openai.following import Wanted, wanted_of
+from brainq.http.openai.parts import State, advance
 
 RETRIED_WITHIN_S = 900.0
 MOST_REMEMBERED = 10_000
-GONE_ON = "the client went on without the results of its calls"
 
 
 @dataclass(slots=True)
@@ -75,22 +76,35 @@ async def ask(
     )  # these were narrowed, where they had to be
     brings: SubmitOptions = {**options}
     if question.history:
-        brings["history"] = question.history
+        brings["history"] = newest_that_fit(question.history)
     if session_id is None or not question.history:
         handle = await here.client.submit(session, question.text, **brings)
     else:
         handle = await _ask_known(here, session, question.text, options, brings)
     if session_id is not None and handle.created:
-        await _leave_parked(here, by, session, handle.turn_id)
+        await leave_calls(here, by, session, handle.turn_id)
     return handle
 
 
 async def give(here: Gateway, by: Asker, given: Results) -> tuple[AsyncTurnHandle, Wanted]:
-    """The turn that the results are for, with them given; sending them again changes nothing."""
+    """The turn that the results are for, with them given; sending them again changes nothing.
+
+    Raises InvalidInput where a call that was asked for with them has none: the turn would wait for it.
+    """
     by.require_verb(Verb.READ)
     by.require_verb(Verb.STEER)
     handle = await here.client.handle(given.turn_id)
     by.require(handle.session_id)
+    waiting = await _waiting(handle)
+    if missing := sorted(set(waiting) - given.calls):
+        raise InvalidInput(
+            given.field, f"the call {waiting[missing[0]]!r} has no result; send one for each call"
+        )
+    if given.text and waiting:
+        by.require_verb(Verb.SUBMIT)  # input that comes as the turn ends becomes a turn of its own
+        said = f"{given.turn_id} {sorted(given.calls)} {given.text}".encode("utf-8", "surrogatepass")
+        # Before the results: with the last of them the turn goes on.
+        await handle.steer(given.text, client_message_id=f"oa-{hashlib.sha256(said).hexdigest()[:40]}")
     for call, text in given.results:
         try:
             await handle.give_result(call, text)
@@ -100,7 +114,15 @@ async def give(here: Gateway, by: Asker, given: Results) -> tuple[AsyncTurnHandl
         except TurnNotFound:
             if await handle.snapshot() is not None:
                 raise
-    return handle, Wanted(behind=given.calls)
+    return handle, await wanted_of(here, handle, behind=given.calls)
+
+
+async def _waiting(handle: AsyncTurnHandle) -> dict[str, str]:
+    """The calls that wait for the client: their ids in the turn, and whole."""
+    state = State(handle.turn_id)
+    for event in await handle.events_so_far():
+        state, _ = advance(state, event)
+    return {call: asked.id for call, asked in state.waiting.items()}
 
 
 async def _ask_known(
@@ -114,17 +136,6 @@ async def _ask_known(
         return await here.client.submit(session, text, **options)
     except SubmitConflict:
         return await here.client.submit(session, text, **brings)
-
-
-async def _leave_parked(here: Gateway, by: Asker, session: str, turn_id: str) -> None:
-    """Who asks anew runs the calls of the turn before no more: it would keep the session waiting for a day."""
-    live = await here.client.session(session).live()
-    if not live or live == turn_id or Verb.STEER not in by.caller.verbs:
-        return
-    handle = await here.client.handle(live)
-    snapshot = await handle.snapshot()
-    if snapshot is not None and snapshot.awaits is Awaits.CLIENT:
-        await handle.cancel(GONE_ON)
 
 
 def _own_session(by: Asker, key: str) -> str:

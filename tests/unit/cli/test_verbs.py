@@ -48,6 +48,7 @@ VERBS: dict[str, str] = {
     "TurnHandle.result": "submit",
     "TurnHandle.events": "tail",
     "TurnHandle.next_events": "tail",
+    "TurnHandle.request": "show",
     "TurnHandle.snapshot": "show",
     "TurnHandle.events_so_far": "tail",
     "TurnHandle.explain": "show",

@@ -43,6 +43,14 @@ def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
                 return says(" | ".join(shown))
             case _:
                 pass
+    if any(
+        message.content == "form" for message in request.messages
+    ):  # asked again, it is no longer the last
+        return says('{"name": "Bob"}' if results or request.step > 1 else "Sure! It is Bob.")
+    if said == "form after a look" and request.step == 1:
+        return ModelReply(text="Let me look.", calls=calls(("look", {})).calls)
+    if said == "form after a look":
+        return says('{"name": "Ann"}')
     if said == "long":
         return says("Cut o", finish="length")
     return says(f"Seen {', '.join(results)}." if results else f"You said {said}.")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from openai import OpenAI
+from pydantic import BaseModel
 
 from tests.integration.http.openai.conftest import PLACE, STORY
 from tests.support.pump import Pump
@@ -159,10 +160,39 @@ def test_who_asks_anew_leaves_the_calls_of_the_turn_before(client: OpenAI) -> No
     assert "Whether it took effect is not known" in (second.choices[0].message.content or "")
 
 
+def test_who_asks_anew_before_the_calls_are_there_leaves_them_too(
+    client: OpenAI, pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("brainq.http.left_calls.PATIENCE_S", 0.0)
+    tool: Any = {"name": "weather", "parameters": {"type": "object"}}
+    before = pump.client.submit("acme:chat-3", "weather", client_tools=[tool])
+    named = {"X-Session-ID": "acme:chat-3"}
+    second = client.chat.completions.create(model="shop", messages=said("everything"), extra_headers=named)
+    assert "Whether it took effect is not known" in (second.choices[0].message.content or "")
+    assert before.result(timeout_s=30).ending == "cancelled"
+
+
 @pytest.mark.full
 def test_a_cut_answer_says_so(client: OpenAI) -> None:
     done = client.chat.completions.create(model="shop", messages=said("long"), max_tokens=5)
     assert done.choices[0].finish_reason == "length"
+
+
+class Person(BaseModel):
+    name: str
+
+
+@pytest.mark.parametrize(("asked", "name"), [("form", "Bob"), ("form after a look", "Ann")])
+def test_an_answer_that_fits_a_schema_is_all_that_is_told(client: OpenAI, asked: str, name: str) -> None:
+    done = client.chat.completions.parse(model="shop", messages=said(asked), response_format=Person)
+    assert done.choices[0].message.parsed == Person(name=name)
+    with client.chat.completions.stream(model="shop", messages=said(asked), response_format=Person) as stream:
+        for _ in stream:
+            pass
+        assert stream.get_final_completion().choices[0].message.parsed == Person(name=name)
+    response = client.responses.parse(model="shop", input=asked, text_format=Person)
+    assert response.output_parsed == Person(name=name)
+    assert client.responses.retrieve(response.id).output_text == response.output_text
 
 
 @pytest.mark.full

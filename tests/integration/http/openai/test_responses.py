@@ -86,6 +86,22 @@ def test_the_client_runs_its_own_tools(client: OpenAI) -> None:
     assert third.output_text == ("user: weather | assistant:  | tool: rain | tool: snow | user: everything")
 
 
+def test_results_come_all_together_and_the_user_may_add_to_them(client: OpenAI) -> None:
+    first = client.responses.create(model="shop", input="weather", tools=[WEATHER])
+    calls = [item.call_id for item in first.output if item.type == "function_call"]
+    outputs: Any = [{"type": "function_call_output", "call_id": call, "output": "rain"} for call in calls]
+    partly: list[Any] = [outputs[:1], [*outputs[:1], {"role": "user", "content": "hurry"}]]
+    for some in partly:
+        with pytest.raises(openai.BadRequestError, match="has no result"):
+            client.responses.create(model="shop", input=some, previous_response_id=first.id)
+    more: Any = [*outputs, {"role": "user", "content": "and in Rome?"}]
+    second, again = (
+        client.responses.create(model="shop", input=more, previous_response_id=first.id) for _ in range(2)
+    )
+    assert "and in Rome?" in second.output_text or "Seen rain, rain" in second.output_text
+    assert again.output_text == second.output_text
+
+
 @pytest.mark.full
 def test_a_cancel_is_the_turns(client: OpenAI, pump: Pump) -> None:
     begun = client.responses.create(model="shop", input="refund", background=True)

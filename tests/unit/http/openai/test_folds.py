@@ -182,3 +182,20 @@ def test_ids_that_are_none_of_ours() -> None:
     assert response_id(TURN, 1) == "resp_turn1"
     for given_id in ("turn1", "resp_", "resp_turn1.", "resp_turn1.1", "resp_turn1.x", "resp_turn1.99999"):
         assert split_response_id(given_id) is None
+
+
+@settings(max_examples=12, deadline=None)
+@given(turns())
+def test_a_text_in_one_piece_is_the_results_own(turn: tuple[list[TurnEvent], TurnResult]) -> None:
+    events, result = turn
+    state = State(TURN, in_one_piece=True)
+    said: dict[int, str] = {}
+    for event in events:
+        state, words = advance(state, event, result if event.is_final else None)
+        for word in words:
+            if isinstance(word, Said):
+                said[word.part] = said.get(word.part, "") + word.text
+            elif isinstance(word, Last):
+                assert said.get(word.part, "") == word.text
+                if isinstance(word, Answered):
+                    assert word.text == result.text

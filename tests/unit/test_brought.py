@@ -1,0 +1,25 @@
+"""What of a long conversation may be brought along."""
+
+from __future__ import annotations
+
+from brainq.contracts.brought import MAX_BROUGHT, MAX_BROUGHT_CHARS, newest_that_fit
+from brainq.contracts.message import Message
+
+
+def talk(pairs: int, text: str = "x") -> list[Message]:
+    return [Message(role=role, content=text) for _ in range(pairs) for role in ("user", "assistant")]
+
+
+def test_all_of_it_where_it_fits() -> None:
+    said = [Message(role="assistant", content="Hello"), *talk(3)]
+    assert newest_that_fit(said) == tuple(said)
+    assert newest_that_fit([]) == ()
+
+
+def test_the_newest_from_a_users_message_on() -> None:
+    said = talk(MAX_BROUGHT)
+    assert newest_that_fit(said) == tuple(said[-MAX_BROUGHT:])
+    assert newest_that_fit([*said, Message(role="user", content="y")])[0].role == "user"
+    long = talk(3, "x" * (MAX_BROUGHT_CHARS // 3))
+    assert newest_that_fit(long) == tuple(long[-2:])
+    assert newest_that_fit(talk(1, "x" * MAX_BROUGHT_CHARS)) == ()
