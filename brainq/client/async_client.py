@@ -78,6 +78,7 @@ class AsyncClient:
     cancel = awaited(Client.cancel)
     deliveries = looked_up(Client.deliveries)
     send_again = awaited(Client.send_again)
+    request_key = awaited(Client.request_key)
     ping = looked_up(Client.ping)
 
     async def close(self) -> None:

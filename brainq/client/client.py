@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -23,7 +24,7 @@ from brainq.client.turn_list import checked_filter, turn_list_of
 from brainq.contracts.approval import Approval
 from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.fleet import Fleet
-from brainq.contracts.ids import check_id
+from brainq.contracts.ids import check_id, new_turn_id
 from brainq.contracts.limits import Limits
 from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.message import Message
@@ -391,6 +392,15 @@ class Client:
         """A dead delivery, by its `row`, is due at once, as if it were new; False where none of these sessions is."""
         theirs = None if sessions is None else check_prefixes("sessions", sessions)
         return self.wiring.store.deliveries.revive(delivery, theirs)
+
+    def request_key(self, said: str, *, is_retry: bool) -> str:
+        """A key to submit under, for fronts whose clients bring none but say that a request is a retry.
+
+        said       who asks, and what: the same words are the same request
+        is_retry   gives the key that the request had before, if that was within a quarter of an hour
+        """
+        digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+        return self.wiring.state.request_keys.of(digest, new_turn_id(), is_retry=is_retry)
 
     def ping(self) -> None:
         """Raise Unreachable where Redis does not answer, and SetupError where there is none."""

@@ -30,6 +30,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     index                     zset    "session turn" -> when the sweeper looks next         empties itself
     bells                     hash    queue -> when its newest claimed doorbell was rung    1 day
     outside:TOKEN             string  "session turn call" that waits for this token         as long as it may wait
+    asked:DIGEST              string  the request key of a request that brought none        15 minutes
     stops                     channel "session turn" of a turn that is to stop              -
     swept                     string  when a sweeper last took what is due                  1 day
     sweeping                  string  who compares SQL with Redis just now                  seconds
@@ -111,6 +112,9 @@ class Keys:
 
     def outside(self, token_digest: str) -> str:
         return f"{self.prefix}outside:{token_digest}"
+
+    def asked(self, digest: str) -> str:
+        return f"{self.prefix}asked:{digest}"
 
     def wake(self, reader: str) -> str:
         return f"{self.prefix}wake:{reader}"

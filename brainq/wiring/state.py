@@ -25,6 +25,7 @@ from brainq.state.live_turns import RedisLiveTurns
 from brainq.state.mailbox import RedisMailbox
 from brainq.state.outbox import NoOutbox, Outbox, PublishingOutbox
 from brainq.state.outside import RedisOutside
+from brainq.state.request_keys import RedisRequestKeys
 from brainq.state.runtime import RedisRuntime
 from brainq.state.sessions import RedisSessions
 from brainq.state.snapshots import RedisSnapshots
@@ -66,6 +67,7 @@ class State:
     stops: RedisStops
     workers: RedisWorkers
     fleet: RedisFleet
+    request_keys: RedisRequestKeys
 
     def close(self) -> None:
         """Stop listening, and close every connection."""
@@ -146,6 +148,7 @@ def make_state(
         stops=RedisStops(url, keys.stops, on_gap),
         workers=RedisWorkers(client, keys),
         fleet=RedisFleet(client, keys),
+        request_keys=RedisRequestKeys(client, keys),
     )
 
 

@@ -137,7 +137,7 @@ async def chat_completions(
             body.metadata,
         )
         named = session or (body.metadata or {}).get(SESSION)
-        key = request_key(request, by, given)
+        key = await request_key(here, request, by, given)
         handle = await ask(here, by, said, named, key, options)
         wanted = await wanted_of(here, handle)
     if body.stream:

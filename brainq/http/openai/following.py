@@ -81,7 +81,7 @@ def ended(words: Sequence[Word]) -> Ending:
     last = words[-1] if words else None
     if isinstance(last, Last):
         return last
-    raise Refused("events-gone", "the turn has ended, and its events are no longer kept")
+    raise _events_gone()
 
 
 async def so_far(handle: AsyncTurnHandle, wanted: Wanted) -> list[Word]:
@@ -90,7 +90,7 @@ async def so_far(handle: AsyncTurnHandle, wanted: Wanted) -> list[Word]:
     events = await handle.events_so_far()
     result = await _result_of(handle) if not events or events[-1].is_final else None
     if not events:
-        return _of_result(handle, wanted, result)
+        return await _of_result(handle, wanted, result)
     return [word for event in events for word in follower.fold(event, result if event.is_final else None)]
 
 
@@ -121,7 +121,7 @@ async def streamed(
         found = None
     if found is not None:
         return found
-    words = _of_result(handle, wanted, await _result_of(handle))
+    words = await _of_result(handle, wanted, await _result_of(handle))
     ended(words)
     return await _told(here, by, request, words, write, farewell)
 
@@ -157,7 +157,7 @@ async def _collected(handle: AsyncTurnHandle, wanted: Wanted) -> list[Word]:
         words += await follower.words(event)
         if words and isinstance(words[-1], Last):
             return words
-    return words if seen else _of_result(handle, wanted, await _result_of(handle))
+    return words if seen else await _of_result(handle, wanted, await _result_of(handle))
 
 
 async def _until_over(work: Awaitable[list[Word]], place: Place, request: Request) -> list[Word]:
@@ -180,6 +180,20 @@ async def _result_of(handle: AsyncTurnHandle) -> TurnResult | None:
         return None
 
 
-def _of_result(handle: AsyncTurnHandle, wanted: Wanted, result: TurnResult | None) -> list[Word]:
-    """Of a turn whose events are gone only the end can be told, and it is the end of its last part."""
-    return [] if result is None else list(replayed(handle.turn_id, wanted.part, result))
+async def _of_result(handle: AsyncTurnHandle, wanted: Wanted, result: TurnResult | None) -> list[Word]:
+    """Of a turn whose events are gone only the end can be told, and it is the end of its last part.
+
+    Raises Refused for any other part, and where nobody can tell any more which is the last.
+    """
+    if result is None:
+        return []
+    theirs = {tool.name for tool in (await handle.request()).client_tools}
+    asked = [call for call in await handle.calls() if call.tool in theirs] if theirs else []
+    last = {call.call_id for call in asked if call.step == asked[-1].step}
+    if wanted.part > 1 or (last and not wanted.behind & last):
+        raise _events_gone()
+    return list(replayed(handle.turn_id, wanted.part, result))
+
+
+def _events_gone() -> Refused:
+    return Refused("events-gone", "the turn has ended, and its events are no longer kept")

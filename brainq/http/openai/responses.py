@@ -193,7 +193,7 @@ async def _asked(
         body.metadata,
     )
     named = await _session_of(body, here, by) or session or (body.metadata or {}).get(SESSION)
-    key = request_key(request, by, body.model_dump(exclude_unset=True))
+    key = await request_key(here, request, by, body.model_dump(exclude_unset=True))
     return await ask(here, by, question, named, key, options)
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
-from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Request
@@ -15,7 +12,7 @@ from brainq.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.brought import newest_that_fit
-from brainq.contracts.ids import DERIVED, check_id, new_turn_id
+from brainq.contracts.ids import DERIVED, check_id
 from brainq.errors import InvalidInput, ResultRefused, SubmitConflict, TurnNotFound
 from brainq.http.gateway import Asker, Gateway
 from brainq.http.left_calls import leave_calls
@@ -23,39 +20,15 @@ from brainq.http.openai.conversation import Question, Results
 from brainq.http.openai.following import Wanted, wanted_of
 from brainq.http.openai.parts import State, advance
 
-RETRIED_WITHIN_S = 900.0
-MOST_REMEMBERED = 10_000
 
-
-@dataclass(slots=True)
-class Retries:
-    """Keys of requests that came without one, so that a client's own retry of one is the same turn. They say which try
-    they are, and no more; they are known again by who asks, and what."""
-
-    known: OrderedDict[str, tuple[str, float]] = field(default_factory=OrderedDict[str, tuple[str, float]])
-
-    def key(self, request: Request, by: Asker, body: dict[str, Any]) -> str:
-        """The key to submit under."""
-        said = json.dumps([by.caller.counted_as, request.url.path, body], sort_keys=True)
-        digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
-        again = request.headers.get("x-stainless-retry-count", "0") != "0"
-        key, at = self.known.pop(digest, ("", 0.0))
-        if not again or not key or time.monotonic() - at > RETRIED_WITHIN_S:
-            key = new_turn_id()
-        self.known[digest] = (key, time.monotonic())
-        if len(self.known) > MOST_REMEMBERED:
-            self.known.popitem(last=False)
-        return key
-
-
-_retries = Retries()
-
-
-def request_key(request: Request, by: Asker, body: dict[str, Any]) -> str:
-    """The key that the request brings, or that a try of it before was given."""
+async def request_key(here: Gateway, request: Request, by: Asker, body: dict[str, Any]) -> str:
+    """The key that the request brings. Official clients bring none and say which try a request is, and no more: then it
+    is known again by who asks, and what."""
     given = request.headers.get("idempotency-key")
     if given is None:
-        return _retries.key(request, by, body)
+        said = json.dumps([by.caller.counted_as, request.url.path, body], sort_keys=True)
+        is_retry = request.headers.get("x-stainless-retry-count", "0") != "0"
+        return await here.client.request_key(said, is_retry=is_retry)
     if given.startswith(DERIVED):
         raise InvalidInput("Idempotency-Key", f"it begins with {' or '.join(DERIVED)}; choose another")
     return check_id("Idempotency-Key", given)

@@ -43,6 +43,7 @@ VERBS: dict[str, str] = {
     "Client.state": NONE + "`show` has it, for people and as JSON",
     "Client.deliveries": "webhook",
     "Client.send_again": "webhook",
+    "Client.request_key": NONE + "`submit --request-key` names one",
     "Client.ping": "doctor",
     "Client.close": NONE + "a command ends",
     "TurnHandle.result": "submit",

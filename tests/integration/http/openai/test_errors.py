@@ -125,20 +125,24 @@ def test_too_many_requests_are_told_when_to_come_again(
 
 
 @pytest.mark.usefixtures("pools")
-def test_a_retry_of_the_client_is_the_same_turn(gateway: GatewayThread, key: str, pump: Pump) -> None:
+def test_a_retry_of_the_client_is_the_same_turn_at_any_gateway(
+    gateways: Callable[..., GatewayThread], gateway: GatewayThread, key: str, pump: Pump
+) -> None:
+    another = gateways()
     body = {"model": "shop", "messages": HELLO}
     headers = {"Authorization": f"Bearer {key}"}
 
-    def ask(**more: str) -> httpx.Response:
-        return gateway.http.post("/v1/chat/completions", json=body, headers={**headers, **more})
+    def ask(more: dict[str, str], at: GatewayThread = gateway) -> httpx.Response:
+        return at.http.post("/v1/chat/completions", json=body, headers={**headers, **more})
 
-    first = ask(**{"x-stainless-retry-count": "0"}).json()["id"]
-    assert ask(**{"x-stainless-retry-count": "1"}).json()["id"] == first
-    assert ask(**{"x-stainless-retry-count": "0"}).json()["id"] != first, "asked twice is two questions"
-    named = ask(**{"Idempotency-Key": "k1"}).json()["id"]
-    assert ask(**{"Idempotency-Key": "k1"}).json()["id"] == named
+    first = ask({"x-stainless-retry-count": "0"}).json()["id"]
+    assert ask({"x-stainless-retry-count": "1"}, another).json()["id"] == first
+    assert ask({"x-stainless-retry-count": "1"}).json()["id"] == first
+    assert ask({"x-stainless-retry-count": "0"}).json()["id"] != first, "asked twice is two questions"
+    named = ask({"Idempotency-Key": "k1"}).json()["id"]
+    assert ask({"Idempotency-Key": "k1"}).json()["id"] == named
     body["messages"] = [{"role": "user", "content": "else"}]
-    told = ask(**{"Idempotency-Key": "k1"})
+    told = ask({"Idempotency-Key": "k1"})
     assert (told.status_code, told.json()["error"]["code"]) == (409, "submit_conflict")
     assert told.headers["x-should-retry"] == "false"
     assert len(pump.wiring.store.turns.list(limit=50)) == 3

@@ -8,9 +8,11 @@ import openai
 import pytest
 from openai import OpenAI
 
+from brainq.client.handle import TurnHandle
 from tests.integration.http.openai.conftest import PLACE, STORY
 from tests.support.parts import forget
 from tests.support.pump import Pump
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.usefixtures("pools")
 WEATHER: Any = {"type": "function", "name": "weather", "parameters": PLACE, "strict": False}
@@ -86,7 +88,12 @@ def test_the_client_runs_its_own_tools(client: OpenAI) -> None:
     assert third.output_text == ("user: weather | assistant:  | tool: rain | tool: snow | user: everything")
 
 
-def test_results_come_all_together_and_the_user_may_add_to_them(client: OpenAI) -> None:
+def is_finished(handle: TurnHandle) -> bool:
+    snapshot = handle.snapshot()
+    return snapshot is not None and snapshot.awaits == "nobody"
+
+
+def test_results_come_all_together_and_the_user_may_add_to_them(client: OpenAI, pump: Pump) -> None:
     first = client.responses.create(model="shop", input="weather", tools=[WEATHER])
     calls = [item.call_id for item in first.output if item.type == "function_call"]
     outputs: Any = [{"type": "function_call_output", "call_id": call, "output": "rain"} for call in calls]
@@ -98,7 +105,27 @@ def test_results_come_all_together_and_the_user_may_add_to_them(client: OpenAI) 
     second, again = (
         client.responses.create(model="shop", input=more, previous_response_id=first.id) for _ in range(2)
     )
-    assert "and in Rome?" in second.output_text or "Seen rain, rain" in second.output_text
+    assert again.output_text == second.output_text == "Seen rain, rain."
+    said = pump.client.handle(first.id.removeprefix("resp_")).transcript()
+    assert [message.content for message in said if message.role == "user"] == ["weather", "and in Rome?"]
+
+
+def test_once_the_events_are_gone_only_a_last_part_is_told(client: OpenAI, pump: Pump) -> None:
+    plain = client.responses.create(model="shop", input="hello")
+    first = client.responses.create(model="shop", input="weather", tools=[WEATHER])
+    calls = [item.call_id for item in first.output if item.type == "function_call"]
+    outputs: Any = [{"type": "function_call_output", "call_id": call, "output": "rain"} for call in calls]
+    second = client.responses.create(model="shop", input=outputs, previous_response_id=first.id)
+    for one in (plain, first):
+        handle = pump.client.handle(one.id.removeprefix("resp_"))
+        wait_until(lambda handle=handle: is_finished(handle), "the chain is finished")
+    forget(pump)
+    assert client.responses.retrieve(plain.id).output_text == plain.output_text
+    for one in (first, second):
+        with pytest.raises(openai.APIStatusError) as gone:
+            client.responses.retrieve(one.id)
+        assert gone.value.status_code == 410
+    again = client.responses.create(model="shop", input=outputs, previous_response_id=first.id)
     assert again.output_text == second.output_text
 
 
