@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from brainq.client.handle import TurnHandle
 from tests.support.brains import diary, pair
 from tests.support.wait import wait_until
@@ -14,6 +16,7 @@ def told(handle: TurnHandle) -> dict[str, str]:
     return {call.tool: call.result or "" for call in handle.calls()}
 
 
+@pytest.mark.full
 def test_each_brains_turns_have_its_own_tools_steps_and_judges(tmp_path: Path) -> None:
     world = World(tmp_path, environment={"BRAINQ_APP": pair.APP})
     try:

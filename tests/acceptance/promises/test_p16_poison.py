@@ -90,6 +90,7 @@ def test_a_read_that_kills_fails_and_its_neighbours_go_on(world: World) -> None:
     assert died == ["parallel"] * 2
 
 
+@pytest.mark.full
 def test_a_finalizer_step_that_kills_runs_alone_and_its_neighbours_end(world: World) -> None:
     with supervised(world) as died:
         innocents = [submit(world, f"ends{n}", own={"gate": "own"}) for n in range(3)]
