@@ -17,7 +17,7 @@ from brainq.errors import InvalidInput, ResultRefused, SessionBusy, SubmitConfli
 from brainq.http.approvals import decider
 from brainq.http.chat_stream import Mark, reply_of
 from brainq.http.gateway import Asker, Gateway
-from brainq.http.left_calls import leave_calls
+from brainq.http.left_calls import leave_calls, require_free
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ async def ask(
     found = await _find(here, session_id, key)
     if found is not None:
         return found
+    await require_free(here, by, session_id)
     session = here.client.session(session_id)
     live = await session.live()
     if live is not None and waits_for_decisions:

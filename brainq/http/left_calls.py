@@ -8,6 +8,7 @@ from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import EventKind
 from brainq.contracts.status import Awaits
+from brainq.errors import SessionBusy
 from brainq.http.gateway import Asker, Gateway
 
 GONE_ON = "the client went on without the results of its calls"
@@ -16,6 +17,15 @@ PATIENCE_S = 60.0
 client may be there, too."""
 
 _watched: dict[str, asyncio.Task[None]] = {}
+
+
+async def require_free(here: Gateway, by: Asker, session_id: str) -> None:
+    """Raise SessionBusy where the live turn waits for its client, and who asks anew may not cancel it."""
+    if Verb.STEER in by.caller.verbs:
+        return
+    live = await here.client.session(session_id).live()
+    if live and await _waits_for_client(await here.client.handle(live)):
+        raise SessionBusy(session_id, live)
 
 
 async def leave_calls(here: Gateway, by: Asker, session_id: str, turn_id: str) -> None:

@@ -15,7 +15,7 @@ from brainq.contracts.brought import newest_that_fit
 from brainq.contracts.ids import DERIVED, check_id
 from brainq.errors import InvalidInput, ResultRefused, SubmitConflict, TurnNotFound
 from brainq.http.gateway import Asker, Gateway
-from brainq.http.left_calls import leave_calls
+from brainq.http.left_calls import leave_calls, require_free
 from brainq.http.openai.conversation import Question, Results
 from brainq.http.openai.following import Wanted, wanted_of
 from brainq.http.openai.parts import State, advance
@@ -40,7 +40,8 @@ async def ask(
     """The turn of a question. Without a session it begins one of its own, among the caller's."""
     by.require_verb(Verb.READ)
     session = session_id or _own_session(by, key)
-    by.require(session)
+    by.require(check_id("session", session))
+    await require_free(here, by, session)
     options["request_key"] = own_request_key(by.caller, session, key)
     if question.instructions:
         options["skill_context"] = question.instructions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -11,8 +12,10 @@ import pytest
 from openai import OpenAI
 
 from brainq.access import Tokens
+from brainq.client.handle import TurnHandle
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
+from tests.support.wait import wait_until
 
 HELLO: Any = [{"role": "user", "content": "hello"}]
 
@@ -171,3 +174,38 @@ def test_the_calls_of_another_tenant_are_nobodys(
                 ask()
             told.append(refusal.value.message)
     assert told[:4] == told[4:]
+
+
+def test_a_session_that_waits_for_another_client_is_busy_for_who_may_not_cancel(
+    clients: Callable[..., OpenAI], pump: Pump, pools: None
+) -> None:
+    client = clients(api_key=Tokens(pump.wiring.store).create("b", ["acme:"], ["read", "submit"]).text)
+    handle = pump.client.submit("acme:busy", "weather", client_tools=[{"name": "weather"}])
+    wait_until(lambda: waits_for_client(handle), "it waits for its client")
+    with pytest.raises(openai.ConflictError):
+        client.responses.create(model="shop", input="hello", conversation="acme:busy")
+
+
+def waits_for_client(handle: TurnHandle) -> bool:
+    snapshot = handle.snapshot()
+    return snapshot is not None and snapshot.awaits == "client"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/responses", {"model": "shop", "input": "hello", "conversation": "acme:\ud800"}),
+        ("/v1/chat/completions", {"model": "shop", "messages": [{"role": "user", "content": "a\ud800"}]}),
+        (
+            "/api/chat",
+            {
+                "id": "acme:c",
+                "messages": [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "\ud800"}]}],
+            },
+        ),
+    ],
+)
+def test_half_a_character_is_refused(gateway: GatewayThread, key: str, path: str, body: Any) -> None:
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    told = gateway.http.post(path, content=json.dumps(body), headers=headers)
+    assert told.status_code in (400, 422), told.text
