@@ -1,4 +1,4 @@
-"""Chromium for tests of the page: started once, a fresh context for each test, nothing said in its console."""
+"""Chromium for tests of the page: started once a file, a fresh context for each test, nothing said in its console."""
 
 from __future__ import annotations
 

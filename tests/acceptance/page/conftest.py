@@ -42,7 +42,7 @@ def gateway(page_world: World) -> Iterator[GatewayProcess]:
         yield served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # not the session's: Playwright keeps an event loop running in this thread
 def browser() -> Iterator[Browser]:
     expect.set_options(timeout=30_000)  # a machine may be slow and busy
     with chromium() as started:
