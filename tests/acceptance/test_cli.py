@@ -206,6 +206,7 @@ def test_a_producer_without_brainq_sends_to_the_port_that_dev_prints(dev: Dev) -
     )
 
 
+@pytest.mark.full
 def test_a_second_dev_here_names_the_first_and_starts_nothing(dev: Dev) -> None:
     before = worker_pids(dev.directory)
     second = dev.run("dev")
@@ -224,6 +225,7 @@ def test_a_killed_worker_is_started_again_and_the_others_stay(dev: Dev) -> None:
     assert now[1:] == before[1:]
 
 
+@pytest.mark.full
 def test_up_keeps_the_named_pools_running_until_it_is_told_to_stop(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(BRAIN)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BRAINQ_")}

@@ -80,7 +80,7 @@ def kill_with_a_write_in_hand(stage: Stage) -> str:
     return wait_until(hit, "the kill came before the report", timeout_s=60.0)
 
 
-@pytest.mark.parametrize("honours_keys", [True, False])
+@pytest.mark.parametrize("honours_keys", [pytest.param(True, marks=pytest.mark.full), False])
 def test_the_check_sees_a_write_that_was_done_twice(
     tasks: list[RecordedSession], tmp_path: Path, honours_keys: bool
 ) -> None:

@@ -15,7 +15,7 @@ from tests.support.model.mutants import MUTANTS
 from tests.support.server import RedisServer
 
 SCHEDULES = int(os.environ.get("BRAINQ_MODEL_SCHEDULES", "2000"))  # the same each time
-SAMPLE = 500  # of these
+SAMPLE = 250  # of these
 FRESH = int(os.environ.get("BRAINQ_MODEL_FRESH", "18000"))  # of seeds that were never tried
 ONE_SEED = os.environ.get("BRAINQ_MODEL_SEED")
 CHUNK = 250

@@ -79,7 +79,8 @@ def test_the_coordinator_dies_between_the_end_and_the_bounce(stormy: World, sid:
     assert len(heard(receipt.bounced_turn_id)) == 1
 
 
-@pytest.mark.parametrize("ending", ["reads it", pytest.param("is cancelled", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("ending", ["reads it", "is cancelled"])
 def test_the_sender_dies_between_sql_and_the_mailbox(
     stormy: World, neighbours: Neighbours, sid: str, ending: str
 ) -> None:

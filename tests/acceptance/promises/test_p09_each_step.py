@@ -113,6 +113,7 @@ def test_a_finalizer_dies_at_a_step(whole: World, sid: str, step: str, place: st
         assert {row["key"] for row in called} == {f"{handle.turn_id}:{name}"}
 
 
+@pytest.mark.full
 def test_a_finalizer_dies_while_it_judges(whole: World, sid: str) -> None:
     """The judgement's lease lapses, the sweeper rings, another worker judges."""
     order("own.judge", "judge-1")

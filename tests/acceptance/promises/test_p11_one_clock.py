@@ -63,6 +63,7 @@ def test_turns_run_as_if_all_clocks_were_right(apart: World, sid: str) -> None:
         assert [event.data["attempt"] for event in steps if event.kind == "step.started"] == [1, 1]
 
 
+@pytest.mark.full
 def test_a_deadline_comes_when_redis_says_so(apart: World, sid: str) -> None:
     handle = apart.client.submit(
         sid, script([("write", {"name": "w", "gate": sid})]), limits={"timeout_s": 3}

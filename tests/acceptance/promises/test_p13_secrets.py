@@ -156,6 +156,7 @@ def test_secrets_stay_out_of_messages_events_and_logs(calm: World, sid: str) -> 
     assert [name for name, text in logs.items() if CANARY in text] == []
 
 
+@pytest.mark.full
 def test_secrets_stay_out_of_logs_while_things_fail(stormy: World, sid: str) -> None:
     """Redis refuses writes, SQL is locked, and a worker is killed, while turns hold the canary; logs are JSON."""
     order("secret", CANARY)
