@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +56,7 @@ from tests.integration.http.test_door import token
 from tests.support.gateways import GatewayThread
 from tests.support.parts import forget
 from tests.support.pump import Pump
+from tests.support.pumping import pumping
 from tests.support.wait import wait_until
 
 Gateways = Callable[..., GatewayThread]
@@ -71,24 +71,6 @@ def reached(gateways: Gateways, **given: Any) -> GatewayThread:
 @pytest.fixture
 def gateway(gateways: Gateways) -> GatewayThread:
     return reached(gateways)
-
-
-@contextmanager
-def pools(pump: Pump) -> Generator[None]:
-    """The pools, as one thread, beside what is asked."""
-    over = threading.Event()
-
-    def drive() -> None:
-        while not over.wait(0.01):
-            pump.drain()
-
-    driver = threading.Thread(target=drive)
-    driver.start()
-    try:
-        yield
-    finally:
-        over.set()
-        driver.join()
 
 
 @asynccontextmanager
@@ -211,7 +193,7 @@ def test_a_plain_send_is_answered_when_the_task_is_over(gateway: GatewayThread, 
             forgotten.append(later)
 
     forgotten: list[Task] = []
-    with pools(pump):
+    with pumping(pump):
         run(ask())
         (later,) = forgotten
         pump.settle(pump.client.handle(later.id))
@@ -344,7 +326,7 @@ def test_a_task_asks_for_an_approval_and_is_answered(gateway: GatewayThread, pum
             assert reader.answer.endswith("saved b")
             assert (await run_out(client, approved)).task == one_part(reader.task), "twice is once"
 
-    with pools(pump):
+    with pumping(pump):
         run(ask())
     (approval,) = pump.client.approvals(state="all")
     assert (approval.state, approval.edited, approval.decided_by) == ("approved", True, "")
@@ -376,7 +358,7 @@ def test_a_text_to_a_task_is_read_at_its_next_step_and_decides_nothing(
             with pytest.raises(UnsupportedOperationError):
                 await sent(client, message("more", message_id="m-4", task_id=task.id))
 
-    with pools(pump):
+    with pumping(pump):
         run(ask())
 
 
@@ -397,7 +379,7 @@ def test_a_call_of_the_clients_own_tool_is_given_its_result(gateway: GatewayThre
             assert answer_of(await sent(client, answer)), "the same message again does nothing more"
 
     pump.drain()
-    with pools(pump):
+    with pumping(pump):
         run(ask())
 
 
@@ -410,7 +392,7 @@ def test_a_task_is_cancelled_once(gateway: GatewayThread, pump: Pump) -> None:
             with pytest.raises(TaskNotCancelableError):
                 await client.cancel_task(CancelTaskRequest(id=asking.id))
 
-    with pools(pump):
+    with pumping(pump):
         run(ask())
 
 
@@ -443,7 +425,7 @@ def test_another_tenants_task_is_as_one_of_nobody(gateways: Gateways, pump: Pump
             assert own.startswith("evil:"), "the same message id is another tenant's own task"
         return told
 
-    with pools(pump):
+    with pumping(pump):
         task = run(begin())
         before = pump.client.handle(task.id).snapshot()
         assert before is not None
@@ -603,7 +585,7 @@ def test_the_pages_example_runs(gateway: GatewayThread, pump: Pump) -> None:
     def decide(asked: dict[str, Any]) -> bool:
         return asked["tool"] == "save"
 
-    with pools(pump):
+    with pumping(pump):
         said = run(names["restock"](gateway.url, "save", decide))
     assert said == "Read: saved a"
 

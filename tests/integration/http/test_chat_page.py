@@ -21,10 +21,10 @@ from brainq.client.async_client import AsyncClient
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.devserver.probe import free_port
 from brainq.providers.scripted import calls, says
-from tests.integration.http.test_chat_wires import driven
 from tests.support.gateways import GatewayThread
 from tests.support.js_clients import FOLDER, why_not
 from tests.support.pump import Pump
+from tests.support.pumping import pumping
 
 PAGE = (Path(__file__).parents[3] / "docs" / "chat.md").read_text()
 CHROMIUM = shutil.which("chromium")
@@ -54,7 +54,7 @@ def pump(pumps: Callable[..., Pump]) -> Iterator[Pump]:
         return f"{item}: now 8"
 
     made = pumps(brain)
-    with driven(made):
+    with pumping(made):
         yield made
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -21,32 +19,15 @@ from tests.support.chat_clients import AgUiClient, UiMessage
 from tests.support.gateways import GatewayThread
 from tests.support.parts import forget
 from tests.support.pump import Pump
+from tests.support.pumping import pumping
 from tests.support.wait import wait_until
 
 Body = dict[str, Any]
 
 
-@contextmanager
-def driven(pump: Pump) -> Generator[None]:
-    """Turns go on by themselves."""
-    done = threading.Event()
-
-    def drive() -> None:
-        while not done.wait(0.01):
-            pump.drain()
-
-    driver = threading.Thread(target=drive)
-    driver.start()
-    try:
-        yield
-    finally:
-        done.set()
-        driver.join(30)
-
-
 @pytest.fixture
 def live(pump: Pump) -> Generator[None]:
-    with driven(pump):
+    with pumping(pump):
         yield
 
 
@@ -58,7 +39,7 @@ def two_brains(pumps: Callable[..., Pump]) -> Pump:
 
 def test_a_chat_and_an_agent_name_their_brain(two_brains: Pump) -> None:
     said = {"id": "m1", "role": "user", "content": "hello"}
-    with GatewayThread(two_brains.settings, two_brains.wiring.brains) as gateway, driven(two_brains):
+    with GatewayThread(two_brains.settings, two_brains.wiring.brains) as gateway, pumping(two_brains):
         for body, text in (
             (chat(user("hello")), "Read: hello"),
             (chat(user("hello"), brain="other"), "The other one."),
@@ -302,7 +283,7 @@ def test_nobody_speaks_in_chats_of_others_or_without_the_verbs(
     theirs = token(pump, "acme", "acme:")
     mine = token(pump, "evil", "evil:")
     gateway = gateways()
-    with driven(pump):
+    with pumping(pump):
         body = chat(user("save"), chat_id="acme:1")
         foreign = UiMessage().take(pieces(gateway.http.post("/api/chat", json=body, headers=theirs)))
     call = foreign.tool(f"{foreign.id}-c1-0")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from brainq.http.verbs import VERBS
 from tests.integration.http.test_turns import submit
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
+from tests.support.pumping import pumping
 from tests.support.world import World
 
 CHECKS: list[Any] = [
@@ -75,24 +75,6 @@ def test_a_page_has_a_bound_that_suits_an_answer(gateway: GatewayThread) -> None
     assert {path for path in paths if path.endswith(("/transcript", "/calls", "/history"))} <= set(limits)
     for path, schema in limits.items():
         assert (schema["default"] <= 200, schema["maximum"]) == (True, 1_000), path
-
-
-@contextmanager
-def pumping(pump: Pump) -> Generator[None]:
-    """The pools, as one thread, beside what is asked."""
-    over = threading.Event()
-
-    def drive() -> None:
-        while not over.wait(0.02):
-            pump.drain()
-
-    driver = threading.Thread(target=drive)
-    driver.start()
-    try:
-        yield
-    finally:
-        over.set()
-        driver.join()
 
 
 def hold_to_its_word(url: str, turn_id: str, examples: int, routes: Collection[str] = ()) -> int:

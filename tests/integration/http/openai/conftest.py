@@ -12,9 +12,9 @@ from brainq import Brain, Effect, ScriptedProvider
 from brainq.access import Tokens
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.providers.scripted import ScriptedFailure, calls, fails, says
-from tests.integration.http.test_openapi import pumping
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
+from tests.support.pumping import pumping
 
 STORY = "A tale 🦊 of foxes: " + "naïve 👩‍👩‍👧 words " * 40
 OSLO, BERN = ("weather", {"place": "Oslo"}), ("weather", {"place": "Bern"})
