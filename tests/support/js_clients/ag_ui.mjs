@@ -7,36 +7,6 @@ console.error = () => {};
 // The client cancels the body of a broken connection, too, and nobody takes what that throws.
 process.on('unhandledRejection', () => {});
 
-// The connection of the next run breaks behind so many events; Infinity: it holds.
-let left = Infinity;
-
-async function breaking(input, init) {
-  const response = await fetch(input, init);
-  if (left === Infinity || !response.ok) return response;
-  let events = left;
-  left = Infinity;
-  const reader = response.body.getReader();
-  const decoder = new TextDecoder();
-  let rest = '';
-  const body = new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await reader.read();
-      if (done) return controller.close();
-      rest += decoder.decode(value, { stream: true });
-      let at;
-      while ((at = rest.indexOf('\n\n')) >= 0) {
-        if (events-- <= 0) {
-          await reader.cancel();
-          return controller.error(new TypeError('network error'));
-        }
-        controller.enqueue(new TextEncoder().encode(rest.slice(0, at + 2)));
-        rest = rest.slice(at + 2);
-      }
-    },
-  });
-  return new Response(body, { status: response.status, headers: response.headers });
-}
-
 const agents = new Map();
 
 function agentOf({ thread, path = '/agui', headers }) {

@@ -15,7 +15,8 @@ class Node:
     """`script` reads a command a line, as JSON, and answers each with one line of JSON."""
 
     def __init__(self, script: str, url: str) -> None:
-        source = (Path(__file__).parent / script).read_text()
+        # With `-e` node finds the packages of its working directory, and no file of this one.
+        source = "\n".join((Path(__file__).parent / name).read_text() for name in ("breaking.mjs", script))
         self._process = subprocess.Popen(
             ["node", "--no-warnings", "--input-type=module", "-e", source, url],
             cwd=FOLDER,
