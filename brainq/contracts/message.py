@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
+from brainq.contracts.attachment import Attachment
 from brainq.contracts.base import Wire
+from brainq.contracts.reasoning import Reasoning
 
 
 class ToolCall(Wire):
@@ -29,6 +31,8 @@ class Message(Wire):
     content     text; for `tool` the text the model reads as the call's result
     calls       for `assistant`: the calls of this reply, in the model's order
     turn, step  where it came from; empty and 0 for what a preparer adds
+    attachments images and files, for `user` and `tool`
+    reasoning   for `assistant`: what the model thought, in its order
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -40,3 +44,5 @@ class Message(Wire):
     turn: str = ""
     step: int = 0
     extra: dict[str, JsonValue] | None = None
+    attachments: tuple[Attachment, ...] = ()
+    reasoning: tuple[Reasoning, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import JsonValue
@@ -9,6 +10,7 @@ from pydantic import JsonValue
 from brainq.contracts.base import Wire
 from brainq.contracts.finish import Finish, finish_of
 from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.reasoning import Reasoning
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import TokenUsage
 
@@ -28,6 +30,7 @@ class ModelRequest(Wire):
     estimate        tokens of the messages and tools, where whoever asks has estimated them already
     first_token_s, idle_s   how long a stream may say nothing before its first output, and between two
                     pieces; None: as long as `timeout_s` allows
+    blobs           the bytes of the messages' attachments, by their sha256
     """
 
     model: str
@@ -47,6 +50,7 @@ class ModelRequest(Wire):
     metadata: dict[str, JsonValue] | None = None
     purpose: Purpose = "step"
     estimate: int | None = None
+    blobs: Mapping[str, bytes] = {}
 
 
 class ModelReply(Wire):
@@ -56,6 +60,7 @@ class ModelReply(Wire):
 
     finish_reason   `stop`, `tool_calls`, `length` (cut at the output limit), `content_filter`, or a service's own word;
                     what a turn makes of it is `finish`
+    reasoning       what the model thought, in its order
     """
 
     text: str = ""
@@ -63,6 +68,7 @@ class ModelReply(Wire):
     usage: TokenUsage = TokenUsage()
     model: str = ""
     finish_reason: str = ""
+    reasoning: tuple[Reasoning, ...] = ()
 
     @property
     def finish(self) -> Finish:
@@ -77,8 +83,9 @@ class ModelRetry(Wire):
 
 
 class ModelChunk(Wire):
-    """A part of a streamed reply: retries, text deltas, then one chunk that carries the whole `reply`."""
+    """A part of a streamed reply: retries, text and reasoning deltas, then one chunk that carries the whole `reply`."""
 
     text: str = ""
+    reasoning: str = ""
     reply: ModelReply | None = None
     retry: ModelRetry | None = None

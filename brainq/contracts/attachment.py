@@ -1,0 +1,26 @@
+"""Images and files beside a message's text."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from brainq.contracts.base import Wire
+
+
+class Attachment(Wire):
+    """An image or a file. Its bytes are kept once, in SQL, under their hash; messages carry this in their place.
+
+    sha256       of the bytes, as 64 hexadecimal digits
+    media_type   such as `image/png` or `application/pdf`
+    size         bytes
+    name         what the model and people are told it is called; may be empty
+    """
+
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    media_type: str = Field(pattern=r"^[a-z0-9.+-]+/[A-Za-z0-9.+-]+$", max_length=127)
+    size: int = Field(ge=0)
+    name: str = Field(default="", max_length=255)
+
+    @property
+    def is_image(self) -> bool:
+        return self.media_type.startswith("image/")
