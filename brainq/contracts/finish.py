@@ -18,7 +18,7 @@ class Finish(StrEnum):
 _SAID_FOR = {
     "stop": ("eos", "eos_token", "end_turn", "stop_sequence"),
     "tool_calls": ("function_call", "tool_use"),
-    "length": ("max_tokens", "model_length", "model_context_window_exceeded"),
+    "length": ("max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"),
     "content_filter": ("refusal", "safety", "recitation", "blocklist", "prohibited_content"),
 }
 _OURS = {theirs: ours for ours, others in _SAID_FOR.items() for theirs in others}

@@ -14,9 +14,11 @@ class Reasoning(Wire):
     text     what may be read of it; empty where the service keeps it to itself
     block    as it came, with its signature or its encrypted content; it is sent back unchanged
     before   how many of the reply's calls stand before it
+    model    who thought it, as it was asked for: after a change of model a service may refuse it
     """
 
     wire: str
     text: str = ""
     block: dict[str, JsonValue] = {}
     before: int = 0
+    model: str = ""

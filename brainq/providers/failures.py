@@ -23,13 +23,14 @@ _FINAL_ERROR_TYPES = frozenset(
     {
         "authentication_error",
         "billing_error",
-        "insufficient_quota",
         "invalid_request_error",
         "not_found_error",
         "permission_error",
         "request_too_large",
     }
 )
+_FINAL_ERROR_CODES = ("invalid_", "image_", "unsupported_", "empty_image")  # of the Responses API
+_LIMITED = frozenset({"rate_limit_error", "rate_limit_exceeded"})
 _TOO_LONG = (
     "context_length_exceeded",
     "prompt is too long",
@@ -116,9 +117,11 @@ def from_error_event(provider: str, error: Any) -> ServiceError:
     text = _short(f"{provider}: the service reported an error: {message or error!r}")
     if any(mark in part for part in (message, *types) for mark in _TOO_LONG):
         return ServiceError(text, kind="too_long", retryable=False)
-    if _FINAL_ERROR_TYPES.intersection(types):
+    if "insufficient_quota" in types:
+        return ServiceError(text, kind="quota", retryable=False)
+    if _FINAL_ERROR_TYPES.intersection(types) or any(kind.startswith(_FINAL_ERROR_CODES) for kind in types):
         return ServiceError(text, kind="refused", retryable=False)
-    kind = "rate_limited" if "rate_limit_error" in types else "server"
+    kind = "rate_limited" if _LIMITED.intersection(types) else "server"
     return ServiceError(text, kind=kind, retryable=True)
 
 

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.errors import SetupError
 from brainq.providers import openai_wire
 from brainq.providers.chat_roles import ROLES, Roles, checked_roles, refused_roles
+from brainq.providers.openai_account import OpenAIAccount
 from brainq.providers.retry import RetryPolicy
 from brainq.providers.vendor import StreamReader, VendorProvider
 
@@ -37,23 +37,18 @@ class OpenAIProvider(VendorProvider):
         retry: RetryPolicy | None = None,
     ) -> None:
         super().__init__(name=name, retry=retry)
-        self._base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
-        self._api_key = api_key or os.environ.get("OPENAI_API_KEY") or ("none" if self._base_url else None)
+        self._account = OpenAIAccount.of(api_key, base_url)
         self._roles: Roles = checked_roles("roles", roles or os.environ.get("OPENAI_CHAT_ROLES") or "all")
 
     def _require_key(self) -> str:
-        if self._api_key is None:
-            raise SetupError(
-                "no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
-            )
-        return self._api_key
+        return self._account.require_key()
 
     def _make_client(self, sdk: Any) -> Any:
-        return sdk.OpenAI(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
+        return self._account.client(sdk)
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
         # OpenAI's newer models refuse `max_tokens`; some other servers know nothing else.
-        old_key = self._base_url is not None or "max_completion_tokens" in refused
+        old_key = self._account.base_url is not None or "max_completion_tokens" in refused
         body = openai_wire.to_body(
             request,
             stream=stream,

@@ -9,6 +9,7 @@ from typing import Any
 from brainq.contracts.usage import TokenUsage
 
 MAX_REMEMBERED = 10_000
+_LISTED_AS = {"openai-responses": "openai"}
 _unknown: set[tuple[str, str]] = set()
 
 
@@ -32,7 +33,7 @@ def cost_usd(provider: str, model: str, usage: TokenUsage) -> float | None:
                 cache_write_tokens=usage.cache_creation_tokens,
             ),
             model,
-            provider_id=provider,
+            provider_id=_LISTED_AS.get(provider, provider),
         )
     except LookupError:
         if len(_unknown) >= MAX_REMEMBERED:  # names come from requests; do not keep them without limit

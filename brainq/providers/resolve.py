@@ -29,6 +29,12 @@ def _openai() -> Provider:
     return OpenAIProvider()
 
 
+def _openai_responses() -> Provider:
+    from brainq.providers.openai_responses import OpenAIResponsesProvider
+
+    return OpenAIResponsesProvider()
+
+
 def _anthropic() -> Provider:
     from brainq.providers.anthropic import AnthropicProvider
 
@@ -45,7 +51,11 @@ _MODELS_OF = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "
 
 _lock = threading.Lock()
 _VENDORS: dict[str, ProviderFactory] = {"openai": _openai, "anthropic": _anthropic}
-_factories: dict[str, ProviderFactory] = {**_VENDORS, "offline": _offline}
+_factories: dict[str, ProviderFactory] = {
+    **_VENDORS,
+    "openai-responses": _openai_responses,
+    "offline": _offline,
+}
 _made: dict[str, tuple[tuple[str | None, ...], Provider]] = {}
 
 

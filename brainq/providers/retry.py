@@ -134,7 +134,7 @@ def stream_with_retry(
     try:
         chunk = first
         while chunk is not None:
-            if chunk.text or chunk.reply is not None:
+            if chunk.text or chunk.reasoning or chunk.reply is not None:
                 yield chunk
             if chunk.reply is None and deadline.passed:
                 raise deadline.error()

@@ -55,6 +55,7 @@ class VendorProvider(ABC):
 
     sdk_name: str  # also the name of the extra that installs it
     optional: tuple[str, ...] = ()  # parameters left out for good once the server has refused them
+    for_once: frozenset[str] = frozenset()  # what only the request that was refused is sent without
 
     def __init__(self, *, name: str, retry: RetryPolicy | None) -> None:
         self.name = name
@@ -198,10 +199,11 @@ class VendorProvider(ABC):
         self, sdk: Any, client: Any, request: ModelRequest, pace: Pace, *, stream: bool
     ) -> Generator[Any]:
         """Send the request, again at once without what this server does not take."""
+        once: frozenset[str] = frozenset()
         while True:
             remaining_s = max(pace.allowed_s(), 0.001)
             timeout = sdk.Timeout(remaining_s, connect=min(remaining_s, CONNECT_TIMEOUT_S))
-            refused = self._refused
+            refused = self._refused | once
             opening = self._send(client, self._body(request, stream=stream, refused=refused), timeout)
             try:
                 response = opening.__enter__()
@@ -209,7 +211,10 @@ class VendorProvider(ABC):
                 named = self._refusal(request, error.status_code, error.body)
                 if named is None or named in refused:
                     raise
-                self._refused |= {named}
+                if named in self.for_once:
+                    once |= {named}
+                else:
+                    self._refused |= {named}
                 continue
             try:
                 yield response
@@ -240,7 +245,8 @@ class VendorProvider(ABC):
 
 
 def _filled(reply: ModelReply, request: ModelRequest) -> ModelReply:
-    """The reply with what its service left out: the model's name, and estimates of uncounted tokens.
+    """The reply with what its service left out: the model's name, also in its reasoning, and estimates of uncounted
+    tokens.
 
     llama.cpp's stream on Anthropic's wire begins without model and input tokens if an emoji comes first.
     """
@@ -248,6 +254,9 @@ def _filled(reply: ModelReply, request: ModelRequest) -> ModelReply:
     if not reply.usage.input_tokens:
         usage = reply.usage.model_copy(update={"input_tokens": estimate_request(request), "estimated": True})
         reply = reply.model_copy(update={"usage": usage})
+    if reply.reasoning:
+        thoughts = [thought.model_copy(update={"model": request.model}) for thought in reply.reasoning]
+        reply = reply.model_copy(update={"reasoning": tuple(thoughts)})
     return reply if reply.model else reply.model_copy(update={"model": request.model})
 
 

@@ -37,7 +37,7 @@ def ask(provider: VendorProvider, asked: ModelRequest, *, streamed: bool) -> Mod
         return provider.generate(asked)
     *said, last = provider.generate_stream(asked)
     deltas = [chunk for chunk in said if chunk.retry is None]
-    assert all(delta.text and delta.reply is None for delta in deltas)
+    assert all((delta.text or delta.reasoning) and delta.reply is None for delta in deltas)
     assert last.reply is not None
     assert "".join(delta.text for delta in deltas) == last.reply.text
     return last.reply

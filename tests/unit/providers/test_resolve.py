@@ -19,6 +19,7 @@ from brainq.providers import (
 from brainq.providers.anthropic import AnthropicProvider
 from brainq.providers.base import Provider
 from brainq.providers.openai_compat import OpenAIProvider
+from brainq.providers.openai_responses import OpenAIResponsesProvider
 from brainq.providers.pricing import cost_usd
 from brainq.providers.resolve import check_choice, warm_up_vendors
 from brainq.providers.vendor import VendorProvider
@@ -37,6 +38,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     ("model", "provider", "kind", "name"),
     [
         ("openai:gpt-4.1", None, OpenAIProvider, "gpt-4.1"),
+        ("openai-responses:gpt-5", None, OpenAIResponsesProvider, "gpt-5"),
         ("anthropic:claude-x", None, AnthropicProvider, "claude-x"),
         ("openai:llama3:8b", None, OpenAIProvider, "llama3:8b"),
         ("gpt-4.1", "openai", OpenAIProvider, "gpt-4.1"),
@@ -169,6 +171,7 @@ MILLION = TokenUsage(input_tokens=1_000_000, output_tokens=1_000_000)
 def test_known_prices() -> None:
     assert cost_usd("openai", "gpt-4.1", MILLION) == pytest.approx(10.0)  # 2 + 8 dollars
     assert cost_usd("openai", "gpt-4.1", TokenUsage()) == 0
+    assert cost_usd("openai-responses", "gpt-4.1", MILLION) == cost_usd("openai", "gpt-4.1", MILLION)
 
 
 def test_cached_tokens_are_cheaper() -> None:

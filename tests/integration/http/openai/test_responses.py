@@ -9,10 +9,16 @@ import pytest
 from openai import OpenAI
 
 from brainq.client.handle import TurnHandle
+from brainq.contracts.message import Message
+from brainq.contracts.tool import ToolSpec
+from brainq.providers.openai_responses import OpenAIResponsesProvider
 from tests.integration.http.openai.conftest import PLACE, STORY
+from tests.integration.providers.asking import ask
+from tests.support.gateways import GatewayThread
 from tests.support.parts import forget
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
+from tests.unit.providers.requests import request, result, system, user
 
 pytestmark = pytest.mark.usefixtures("pools")
 WEATHER: Any = {"type": "function", "name": "weather", "parameters": PLACE, "strict": False}
@@ -165,3 +171,19 @@ def test_what_cannot_be_found_or_taken(client: OpenAI) -> None:
     with pytest.raises(openai.BadRequestError) as refusal:
         client.responses.create(model="shop", input=image)
     assert refusal.value.param == "input[0].content[0]"
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+def test_a_brain_is_a_model_for_our_own_provider(gateway: GatewayThread, key: str, streamed: bool) -> None:
+    provider = OpenAIResponsesProvider(base_url=f"{gateway.url}/v1", api_key=key)
+    tool = ToolSpec(name="weather", description="", parameters=PLACE)
+    said = [system("Be brief."), user("weather")]
+    first = ask(provider, request(*said, model="shop", tools=(tool,), timeout_s=60), streamed=streamed)
+    assert (first.text, first.finish_reason) == ("Let me see. ", "tool_calls")
+    assert [call.arguments for call in first.calls] == [{"place": "Oslo"}, {"place": "Bern"}]
+    assert first.usage.input_tokens > 0
+    said.append(Message(role="assistant", content=first.text, calls=first.calls))
+    said += [result(call.id, f"rain {n}") for n, call in enumerate(first.calls)]
+    last = ask(provider, request(*said, model="shop", tools=(tool,), timeout_s=60), streamed=streamed)
+    assert (last.text, last.finish_reason) == ("Seen rain 0, rain 1.", "stop")
+    provider.close()

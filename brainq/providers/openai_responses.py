@@ -1,0 +1,81 @@
+"""OpenAI's Responses API, and the servers that speak it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.providers import responses_reply, responses_wire
+from brainq.providers.failures import detail, refused_parameter
+from brainq.providers.openai_account import OpenAIAccount
+from brainq.providers.retry import RetryPolicy
+from brainq.providers.vendor import StreamReader, VendorProvider
+
+REASONING = "earlier reasoning"
+
+
+class OpenAIResponsesProvider(VendorProvider):
+    """The Responses API through the SDK `openai` (extra `brainq[openai]`).
+
+    The model's reasoning is kept, encrypted, and sent back with the results of its calls. The service stores nothing.
+
+    api_key    default: OPENAI_API_KEY; `none` if there is a base_url and no key, for local servers
+    base_url   default: OPENAI_BASE_URL, else OpenAI's own
+    name       what prices and errors call the service
+    """
+
+    sdk_name = "openai"
+    optional = ("include", "text.format", "store")
+    for_once = frozenset({REASONING})
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        name: str = responses_wire.WIRE,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        super().__init__(name=name, retry=retry)
+        self._account = OpenAIAccount.of(api_key, base_url)
+
+    def _require_key(self) -> str:
+        return self._account.require_key()
+
+    def _make_client(self, sdk: Any) -> Any:
+        return self._account.client(sdk)
+
+    def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
+        body = responses_wire.to_body(
+            request,
+            stream=stream,
+            encrypted=_no_encryption(request.model) not in refused,
+            reasoning=REASONING not in refused,
+        )
+        return {key: value for key, value in body.items() if not _is_refused(key, refused)}
+
+    def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
+        said = " ".join(detail(body)).lower()
+        if status == 400 and "encrypted content is not supported" in said:
+            return _no_encryption(request.model)
+        if status == 400 and ("invalid_encrypted_content" in said or "could not be decrypted" in said):
+            return REASONING  # of another account's, or encrypted with a key that is gone
+        return refused_parameter(status, body, self.optional)
+
+    def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
+        return client.responses.with_streaming_response.create(**body, timeout=timeout)
+
+    def _read_whole(self, body: dict[str, Any]) -> ModelReply:
+        return responses_reply.from_response(body, self.name)
+
+    def _new_reader(self) -> StreamReader:
+        return responses_reply.ResponsesStream(self.name)
+
+
+def _no_encryption(model: str) -> str:
+    return f"include: {model}"
+
+
+def _is_refused(key: str, refused: frozenset[str]) -> bool:
+    return key in refused or (key == "text" and "text.format" in refused)
