@@ -9,7 +9,7 @@ from typing import Any
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.providers import openai_wire
 from brainq.providers.chat_roles import ROLES, Roles, checked_roles, refused_roles
-from brainq.providers.openai_account import OpenAIAccount
+from brainq.providers.openai_account import account, required
 from brainq.providers.retry import RetryPolicy
 from brainq.providers.vendor import StreamReader, VendorProvider
 
@@ -37,18 +37,18 @@ class OpenAIProvider(VendorProvider):
         retry: RetryPolicy | None = None,
     ) -> None:
         super().__init__(name=name, retry=retry)
-        self._account = OpenAIAccount.of(api_key, base_url)
+        self._api_key, self._base_url = account(api_key, base_url)
         self._roles: Roles = checked_roles("roles", roles or os.environ.get("OPENAI_CHAT_ROLES") or "all")
 
     def _require_key(self) -> str:
-        return self._account.require_key()
+        return required(self._api_key)
 
     def _make_client(self, sdk: Any) -> Any:
-        return self._account.client(sdk)
+        return sdk.OpenAI(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
         # OpenAI's newer models refuse `max_tokens`; some other servers know nothing else.
-        old_key = self._account.base_url is not None or "max_completion_tokens" in refused
+        old_key = self._base_url is not None or "max_completion_tokens" in refused
         body = openai_wire.to_body(
             request,
             stream=stream,

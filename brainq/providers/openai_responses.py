@@ -8,7 +8,7 @@ from typing import Any
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.providers import responses_reply, responses_wire
 from brainq.providers.failures import detail, refused_parameter
-from brainq.providers.openai_account import OpenAIAccount
+from brainq.providers.openai_account import account, required
 from brainq.providers.retry import RetryPolicy
 from brainq.providers.vendor import StreamReader, VendorProvider
 
@@ -38,13 +38,13 @@ class OpenAIResponsesProvider(VendorProvider):
         retry: RetryPolicy | None = None,
     ) -> None:
         super().__init__(name=name, retry=retry)
-        self._account = OpenAIAccount.of(api_key, base_url)
+        self._api_key, self._base_url = account(api_key, base_url)
 
     def _require_key(self) -> str:
-        return self._account.require_key()
+        return required(self._api_key)
 
     def _make_client(self, sdk: Any) -> Any:
-        return self._account.client(sdk)
+        return sdk.OpenAI(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
         body = responses_wire.to_body(
