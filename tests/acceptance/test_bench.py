@@ -73,6 +73,7 @@ def test_the_turns_were_reference_turns(figures: dict[str, Any]) -> None:
     assert plain["idle"]["turns"] == 2
 
 
+@pytest.mark.full
 def test_the_profile_says_where_the_time_goes(tmp_path: Path) -> None:
     ran = subprocess.run(
         [

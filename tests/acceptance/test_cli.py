@@ -259,7 +259,8 @@ def test_up_keeps_the_named_pools_running_until_it_is_told_to_stop(tmp_path: Pat
     assert "Traceback" not in said
 
 
-@pytest.mark.parametrize("how", [pytest.param(signal.SIGINT, marks=pytest.mark.full), signal.SIGKILL])
+@pytest.mark.full
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_dev_leaves_nothing_running(tmp_path: Path, how: signal.Signals) -> None:
     (tmp_path / "shop.py").write_text(BRAIN)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BRAINQ_")}

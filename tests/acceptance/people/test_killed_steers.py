@@ -59,6 +59,7 @@ def test_the_coordinator_dies_with_an_answer_that_input_came_with(stormy: World,
     assert settled(lambda: turn.receipt("m1")).step == 1
 
 
+@pytest.mark.full
 def test_the_coordinator_dies_between_the_end_and_the_bounce(stormy: World, sid: str) -> None:
     order(f"bounce.before.t-{sid}", f"b-{sid}")
     turn = stormy.client.submit(

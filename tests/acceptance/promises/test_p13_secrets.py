@@ -189,6 +189,7 @@ def test_secrets_stay_out_of_logs_while_things_fail(stormy: World, sid: str) -> 
     assert [name for name, text in logs.items() if CANARY in text] == []
 
 
+@pytest.mark.full
 def test_flower_shows_no_secret(calm: World, sid: str, flower: str) -> None:
     try:
         turns = work_with_secrets(calm, sid)

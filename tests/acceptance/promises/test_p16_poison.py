@@ -56,6 +56,7 @@ def submit(world: World, session: str, **orders: Any) -> TurnHandle:
     return world.client.submit(session, json.dumps(orders), limits={"timeout_s": 120})
 
 
+@pytest.mark.full
 def test_a_turn_that_kills_in_its_system_prompt_is_quarantined_and_its_neighbours_go_on(world: World) -> None:
     with supervised(world) as died:
         innocents = [submit(world, f"calm{n}", gate="together") for n in range(INNOCENTS)]

@@ -27,7 +27,7 @@ from tests.support.wait import wait_until
 
 CALL, THEN = "c1-0", "c1-1"
 SHORT_S = 0.05  # how long people and others are waited for, where the race is against that
-ROUNDS = pytest.mark.parametrize("rounds", [50, pytest.param(1000, marks=pytest.mark.full)])
+ROUNDS = pytest.mark.parametrize("rounds", [20, pytest.param(1000, marks=pytest.mark.full)])
 MakeArena = Callable[..., Arena]
 
 

@@ -52,6 +52,7 @@ def test_there_is_no_way_out_of_the_folder(gateway: GatewayThread) -> None:
         assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.full
 @pytest.mark.needs(CHROMIUM, "chromium")
 def test_a_browser_runs_it(gateway: GatewayThread, pump: Pump) -> None:
     """A sample; tests/acceptance/page has the rest."""
