@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from brainq.client.runtime_state import CitationAccumulator, TurnRuntimeState
     from brainq.client.session import Session, WaitingTurn
     from brainq.contracts.approval import Approval
+    from brainq.contracts.attachment import Attachment
     from brainq.contracts.callbacks import (
         Callbacks,
         Deny,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from brainq.contracts.decision import RuntimeDecisionRecord
     from brainq.contracts.effect import Effect
     from brainq.contracts.event import EventKind, TurnEvent
+    from brainq.contracts.file import File
     from brainq.contracts.fleet import Fleet
     from brainq.contracts.history import HistoryTurn, TurnCall
     from brainq.contracts.hold import StandingHold
@@ -113,6 +115,7 @@ if TYPE_CHECKING:
     from brainq.tools.partial import Partial
     from brainq.tools.pending import Pending
     from brainq.tools.tool import Tool, make_tool
+    from brainq.tools.with_files import WithFiles
     from brainq.turn.context.compaction import ContextCompactor
     from brainq.turn.context.mailbox import TurnDrain, TurnMailbox
     from brainq.turn.context.preparer import TurnPreparation, TurnPreparer
@@ -137,6 +140,7 @@ _NAMES = {
     "brainq.client.runtime_state": "CitationAccumulator TurnRuntimeState",
     "brainq.client.session": "Session WaitingTurn",
     "brainq.contracts.approval": "Approval",
+    "brainq.contracts.attachment": "Attachment",
     "brainq.contracts.callbacks": (
         "Callbacks Deny PostToolUse PreToolUse StreamChunk TurnEnd TurnInfo UsageInfo"
     ),
@@ -145,6 +149,7 @@ _NAMES = {
     "brainq.contracts.decision": "RuntimeDecisionRecord",
     "brainq.contracts.effect": "Effect",
     "brainq.contracts.event": "EventKind TurnEvent",
+    "brainq.contracts.file": "File",
     "brainq.contracts.fleet": "Fleet",
     "brainq.contracts.history": "HistoryTurn TurnCall",
     "brainq.contracts.ids": "full_call_id split_call_id",
@@ -191,6 +196,7 @@ _NAMES = {
     "brainq.tools.partial": "Partial",
     "brainq.tools.pending": "Pending",
     "brainq.tools.tool": "Tool make_tool",
+    "brainq.tools.with_files": "WithFiles",
     "brainq.turn.context.compaction": "ContextCompactor",
     "brainq.turn.context.mailbox": "TurnDrain TurnMailbox",
     "brainq.turn.context.preparer": "TurnPreparation TurnPreparer",
@@ -210,6 +216,7 @@ __all__ = [
     "AsyncHold",
     "AsyncSession",
     "AsyncTurnHandle",
+    "Attachment",
     "AutonomousResearchLearner",
     "BoundedToolExecutor",
     "Brain",
@@ -231,6 +238,7 @@ __all__ = [
     "Effect",
     "Ending",
     "EventKind",
+    "File",
     "FinalStep",
     "Flag",
     "Fleet",
@@ -336,6 +344,7 @@ __all__ = [
     "UsageInfo",
     "Verb",
     "WaitingTurn",
+    "WithFiles",
     "__version__",
     "full_call_id",
     "make_tool",

@@ -22,6 +22,7 @@ from pydantic import (
 )
 from pydantic_settings import SettingsConfigDict
 
+from brainq.contracts.file import MOST_FILE_BYTES, FileLimits
 from brainq.contracts.webhook import read_webhooks
 from brainq.errors import SetupError
 from brainq.http_settings import HttpSettings
@@ -98,6 +99,12 @@ class Settings(HttpSettings):
     max_attempts: int = Field(default=5, ge=1, le=20)
     """How often a read, or a call of an idempotent tool, is run whose workers are lost; from the third on by itself."""
 
+    max_file_bytes: int = Field(default=10_000_000, ge=1, le=MOST_FILE_BYTES)
+    """Of one image or file of a message, or of a tool's result."""
+
+    max_message_file_bytes: int = Field(default=30_000_000, ge=1, le=MOST_FILE_BYTES)
+    """Of all files of one message, or of one result, together."""
+
     webhooks: SecretStr = SecretStr("")
     """Who is told of endings and approvals, as JSON: `[{"url": ..., "secret": "whsec_...", "events": [...],
     "sessions": ["acme:"]}]`; the last two may be left out. Every worker needs it."""
@@ -112,6 +119,10 @@ class Settings(HttpSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["console", "json"] = "console"
+
+    @property
+    def file_limits(self) -> FileLimits:
+        return FileLimits(self.max_file_bytes, self.max_message_file_bytes)
 
     @field_validator("app")
     @classmethod

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brainq.calls.ended import Ended, plain_child
+from brainq.calls.files import parted
 from brainq.calls.raised import outcome_of_raise
 from brainq.calls.values import jsonable, one_line
 from brainq.contracts.child_turn import ChildTurn
@@ -55,11 +56,13 @@ class Attempt:
             elif isinstance(value, ChildTurn):
                 ended = plain_child(value)
             else:
-                partial = isinstance(value, Partial)
-                plain = jsonable(value.value if isinstance(value, Partial) else value)
+                said, files = parted(value.value if isinstance(value, Partial) else value)
+                plain = jsonable(said)
+                if files:
+                    self.context.returned(files)
                 ended = ToolSuccess(
                     value=plain,
-                    partial=partial,
+                    partial=isinstance(value, Partial),
                     latency_ms=self._elapsed_ms(),
                     block_tool=self.context.outputs().block_tool,
                 )

@@ -7,6 +7,7 @@ user's business.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import os
 import signal
@@ -22,6 +23,7 @@ from brainq.calls.attempt import Attempt
 from brainq.calls.ended import Ended, dump_ended
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame
 from brainq.calls.values import one_line
+from brainq.contracts.file import read_files
 from brainq.contracts.outcome import ToolFailure
 from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.turn import Citation
@@ -129,6 +131,14 @@ def dump_outputs(outputs: SideOutputs) -> dict[str, Any]:
         "rendered": list(outputs.rendered_paths),
         "block_tool": outputs.block_tool,
         "changes": [change.row() for change in outputs.changes],
+        "files": [
+            {
+                "data": base64.b64encode(file.data).decode(),
+                "media_type": file.media_type,
+                "name": file.name,
+            }
+            for file in outputs.files
+        ],
     }
 
 
@@ -140,4 +150,5 @@ def load_outputs(body: dict[str, Any]) -> SideOutputs:
         tuple(body["rendered"]),
         body["block_tool"],
         tuple(Change.of_row(row) for row in body["changes"]),
+        read_files("files", body["files"]),
     )

@@ -17,6 +17,7 @@ from brainq.contracts.outcome import (
     ToolSuccess,
     ToolTimeout,
     ToolUnknown,
+    attachments_of,
 )
 from brainq.contracts.status import TraceStatus
 from brainq.tools.context import SideOutputs
@@ -64,6 +65,7 @@ def message_of(claim: CallClaim, outcome: ToolOutcome) -> Message:
         is_error=is_error,
         turn=claim.turn_id,
         step=claim.step,
+        attachments=attachments_of(outcome),
     )
 
 

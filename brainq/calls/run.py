@@ -13,6 +13,7 @@ from brainq.brain import Brain
 from brainq.by_brain import ByBrain
 from brainq.calls.brain_calls import BrainCalls
 from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.files import ResultFiles
 from brainq.calls.loop import stop_tool_loop
 from brainq.calls.memory import memory_tool
 from brainq.calls.own_thread import Abandon, in_own_thread
@@ -55,6 +56,7 @@ class CallRunner:
     outside    keeps tokens of the tools' own making
     children   starts child turns
     brakes     puts back the holds that Redis has lost
+    files      keeps what tools return beside a value
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class CallRunner:
         outside: Outside | None = None,
         children: ChildTurns | None = None,
         brakes: Brakes | None = None,
+        files: ResultFiles,
     ) -> None:
         self._owner = owner
         self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/advance.py
@@ -84,7 +87,7 @@ class CallRunner:
         def work_of(brain: Brain) -> BrainCalls:
             starts, found = Starts(brain, calls, intents, brakes), retriever(brain)
             memory = None if found is None else memory_tool(found)
-            return BrainCalls(brain, starts, CallSettler(brain, calls, starts, parker), memory)
+            return BrainCalls(brain, starts, CallSettler(brain, calls, starts, parker, files), memory)
 
         self._brains = brains.each(work_of)
         self._missing = MissingBrain()

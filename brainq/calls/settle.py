@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from brainq.brain import Brain
 from brainq.calls.ended import Ended
+from brainq.calls.files import ResultFiles
 from brainq.calls.parking import Parker
 from brainq.calls.report import Report, changes_of, ending_of, notice_of, report_of, sources_of
 from brainq.calls.start import Starts
@@ -27,12 +28,13 @@ log = logger("brainq.calls")
 
 @dataclass(frozen=True, slots=True)
 class CallSettler:
-    """Settles calls. `starts` has the intents of those that change something."""
+    """Settles calls. `starts` has the intents of those that change something, `files` keeps what they return."""
 
     brain: Brain
     calls: Calls
     starts: Starts
     parker: Parker
+    files: ResultFiles
 
     def end(self, claim: CallClaim, tool: Tool, context: RunContext, ended: Ended) -> Did:
         """Its function has ended, or was cut off. Returns what was done, in a word."""
@@ -42,6 +44,8 @@ class CallSettler:
                 # A write's intent stays open: its outcome is what comes from outside.
                 return did_of(parked.word.lower(), None)
             ended = parked
+        if isinstance(ended, ToolSuccess):
+            ended = self.files.kept(claim, ended, context.outputs().files)
         outcome, report = ending_of(claim, ended, context.token)
         if not claim.effect.is_read:
             self.starts.record(claim, outcome, late=False)

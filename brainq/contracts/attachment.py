@@ -6,6 +6,8 @@ from pydantic import Field
 
 from brainq.contracts.base import Wire
 
+_UNITS = ((1_000_000, "MB"), (1_000, "kB"))
+
 
 class Attachment(Wire):
     """An image or a file. Its bytes are kept once, in SQL, under their hash; messages carry this in their place.
@@ -24,3 +26,12 @@ class Attachment(Wire):
     @property
     def is_image(self) -> bool:
         return self.media_type.startswith("image/")
+
+    @property
+    def label(self) -> str:
+        """It in words, for people and for models that are not shown it: `plan.png (image/png, 12.3 kB)`."""
+        size = next((f"{self.size / unit:.1f} {word}" for unit, word in _UNITS if self.size >= unit), "")
+        what = f"{self.media_type}, {size or f'{self.size} bytes'}"
+        return (
+            f"{self.name} ({what})" if self.name else f"{'an image' if self.is_image else 'a file'} ({what})"
+        )

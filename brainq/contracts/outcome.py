@@ -6,13 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from brainq.contracts.attachment import Attachment
 from brainq.contracts.base import Wire
 
 DenialReason = Literal["duplicate", "blocked", "pre_hook", "validation", "budget", "approval", "hold", "cut"]
 
 
 class ToolSuccess(Wire):
-    """The function returned. `partial` says that a cooperative tool stopped early and gave what it had."""
+    """The function returned. `partial` says that a cooperative tool stopped early and gave what it had.
+
+    attachments   the files it returned, once they are kept
+    files_lost    why they were not kept
+    """
 
     kind: Literal["success"] = "success"
     value: JsonValue = None
@@ -20,6 +25,8 @@ class ToolSuccess(Wire):
     latency_ms: int = 0
     retryable: bool = False
     block_tool: bool = False  # the tool asked not to be called again in this turn
+    attachments: tuple[Attachment, ...] = ()
+    files_lost: str = ""
 
 
 class ToolFailure(Wire):
@@ -81,3 +88,8 @@ class ToolUnknown(Wire):
 ToolOutcome = Annotated[
     ToolSuccess | ToolFailure | ToolTimeout | ToolDenied | ToolUnknown, Field(discriminator="kind")
 ]
+
+
+def attachments_of(outcome: ToolOutcome) -> tuple[Attachment, ...]:
+    """The files that came with it."""
+    return outcome.attachments if isinstance(outcome, ToolSuccess) else ()

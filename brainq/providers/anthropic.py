@@ -45,7 +45,7 @@ class AnthropicProvider(VendorProvider):
         return sdk.Anthropic(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
-        body = anthropic_wire.to_body(request, stream=stream)
+        body = anthropic_wire.to_body(request, stream=stream, blocks=self._blocks(request, refused))
         # Not every version of the SDK takes these as arguments of their own.
         extra: dict[str, Any] = {}
         if "temperature" in body:

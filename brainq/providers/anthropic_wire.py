@@ -9,15 +9,17 @@ from brainq.contracts.finish import finish_word
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
+from brainq.providers.attachment_blocks import Blocks
 from brainq.providers.call_wire import WireIds, arguments_object, parse_arguments, wire_name
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
+_NO_BLOBS = Blocks({})
 DEFAULT_MAX_TOKENS = 4096  # the API wants a number
 
 
-def to_body(request: ModelRequest, *, stream: bool) -> dict[str, Any]:
+def to_body(request: ModelRequest, *, stream: bool, blocks: Blocks | None = None) -> dict[str, Any]:
     """The request's JSON, but for the output schema."""
-    system, messages = to_messages(request.messages)
+    system, messages = to_messages(request.messages, blocks or Blocks(request.blobs))
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,
@@ -41,7 +43,9 @@ def to_body(request: ModelRequest, *, stream: bool) -> dict[str, Any]:
     return body
 
 
-def to_messages(messages: Iterable[Message]) -> tuple[str, list[dict[str, Any]]]:
+def to_messages(
+    messages: Iterable[Message], attached: Blocks = _NO_BLOBS
+) -> tuple[str, list[dict[str, Any]]]:
     """The system prompt, and user and assistant messages in turns.
 
     System messages before the conversation are the system prompt. One that comes later keeps its place, as
@@ -55,7 +59,7 @@ def to_messages(messages: Iterable[Message]) -> tuple[str, list[dict[str, Any]]]
             system.append(clean(message.content))
             continue
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _blocks(message, ids)
+        blocks = _blocks(message, ids, attached)
         if not blocks:
             continue  # the API refuses empty messages
         if turns and turns[-1]["role"] == role:
@@ -73,18 +77,20 @@ def _results_first(block: dict[str, Any]) -> bool:
     return block["type"] != "tool_result"
 
 
-def _blocks(message: Message, ids: WireIds) -> list[dict[str, Any]]:
+def _blocks(message: Message, ids: WireIds, attached: Blocks) -> list[dict[str, Any]]:
     text = clean(message.content)
+    shown = attached.anthropic(message.attachments)
     if message.role == "tool":
+        said = [{"type": "text", "text": text}] if text.strip() else []
         block: dict[str, Any] = {
             "type": "tool_result",
             "tool_use_id": ids.of_result(message),
-            "content": text,
+            "content": [*said, *shown] if shown else text,
         }
         if message.is_error:
             block["is_error"] = True
         return [block]
-    blocks: list[dict[str, Any]] = []
+    blocks = shown  # before the text: so the service says it works best
     if text.strip():  # the API refuses blank text
         blocks.append({"type": "text", "text": text})
     for call in message.calls:

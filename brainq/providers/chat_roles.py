@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 
 from brainq.contracts.message import Message
 from brainq.errors import InvalidInput
+from brainq.providers.attachment_blocks import after_results
 from brainq.providers.failures import detail
 
 Roles = Literal["all", "alternating", "no_system"]
@@ -38,6 +39,7 @@ def checked_roles(field: str, given: str) -> Roles:
 def in_roles(messages: Iterable[Message], roles: Roles) -> list[Message]:
     """The same conversation in `roles`. Messages that say nothing are left out; no call is parted from its result."""
     system, said = _apart(messages)
+    said = after_results(said)
     if system and roles == "no_system":
         said.insert(0, Message(role="user", content=system))
         system = ""
@@ -69,7 +71,7 @@ def _apart(messages: Iterable[Message]) -> tuple[str, list[Message]]:
     said: list[Message] = []
     for message in messages:
         if message.role != "system":
-            if message.content.strip() or message.calls or message.role == "tool":
+            if message.content.strip() or message.calls or message.attachments or message.role == "tool":
                 said.append(message)
         elif not message.content.strip():
             continue
@@ -89,7 +91,10 @@ def _merged(said: Iterable[Message]) -> list[Message]:
             made.append(message)
             continue
         content = "\n\n".join(text for text in (before.content, message.content) if text.strip())
-        made[-1] = before.model_copy(update={"content": content, "calls": message.calls})
+        files = (*before.attachments, *message.attachments)
+        made[-1] = before.model_copy(
+            update={"content": content, "calls": message.calls, "attachments": files}
+        )
     return made
 
 

@@ -54,6 +54,7 @@ class OpenAIProvider(VendorProvider):
             stream=stream,
             max_tokens_key="max_tokens" if old_key else "max_completion_tokens",
             roles=self._taken(request.model, refused),
+            blocks=self._blocks(request, refused),
         )
         return {key: value for key, value in body.items() if key not in refused}
 

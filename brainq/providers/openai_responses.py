@@ -7,7 +7,7 @@ from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.providers import responses_reply, responses_wire
-from brainq.providers.failures import detail, refused_parameter
+from brainq.providers.failures import detail
 from brainq.providers.openai_account import account, required
 from brainq.providers.retry import RetryPolicy
 from brainq.providers.vendor import StreamReader, VendorProvider
@@ -27,7 +27,7 @@ class OpenAIResponsesProvider(VendorProvider):
 
     sdk_name = "openai"
     optional = ("include", "text.format", "store")
-    for_once = frozenset({REASONING})
+    for_once = VendorProvider.for_once | {REASONING}
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class OpenAIResponsesProvider(VendorProvider):
             stream=stream,
             encrypted=_no_encryption(request.model) not in refused,
             reasoning=REASONING not in refused,
+            blocks=self._blocks(request, refused),
         )
         return {key: value for key, value in body.items() if not _is_refused(key, refused)}
 
@@ -61,7 +62,7 @@ class OpenAIResponsesProvider(VendorProvider):
             return _no_encryption(request.model)
         if status == 400 and ("invalid_encrypted_content" in said or "could not be decrypted" in said):
             return REASONING  # of another account's, or encrypted with a key that is gone
-        return refused_parameter(status, body, self.optional)
+        return super()._refusal(request, status, body)
 
     def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
         return client.responses.with_streaming_response.create(**body, timeout=timeout)

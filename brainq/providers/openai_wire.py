@@ -13,19 +13,30 @@ from brainq.contracts.finish import finish_word
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
+from brainq.providers.attachment_blocks import Blocks
 from brainq.providers.call_wire import NumberedIds, WireIds, arguments_text, parse_arguments, wire_name
 from brainq.providers.chat_roles import Roles, in_roles
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
+_NO_BLOBS = Blocks({})
 BROKEN_OFF = frozenset({"error", "abort", "insufficient_system_resource"})
 """Finish reasons of a reply that is not whole, by no doing of the model's."""
 
 
 def to_body(
-    request: ModelRequest, *, stream: bool, max_tokens_key: str, roles: Roles = "all"
+    request: ModelRequest,
+    *,
+    stream: bool,
+    max_tokens_key: str,
+    roles: Roles = "all",
+    blocks: Blocks | None = None,
 ) -> dict[str, Any]:
     """The request's JSON. `max_tokens_key` is the name this server knows the output limit by."""
-    body: dict[str, Any] = {"model": request.model, "messages": to_messages(request.messages, roles)}
+    blocks = blocks or Blocks(request.blobs)
+    body: dict[str, Any] = {
+        "model": request.model,
+        "messages": to_messages(request.messages, roles, blocks),
+    }
     if request.tools:
         body["tools"] = [
             {
@@ -54,14 +65,20 @@ def to_body(
     return body
 
 
-def to_messages(messages: Iterable[Message], roles: Roles = "all") -> list[dict[str, Any]]:
+def to_messages(
+    messages: Iterable[Message], roles: Roles = "all", blocks: Blocks = _NO_BLOBS
+) -> list[dict[str, Any]]:
     ids = WireIds() if roles == "all" else NumberedIds()
-    return [_to_message(message, ids) for message in in_roles(messages, roles)]
+    return [_to_message(message, ids, blocks) for message in in_roles(messages, roles)]
 
 
-def _to_message(message: Message, ids: WireIds) -> dict[str, Any]:
+def _to_message(message: Message, ids: WireIds, blocks: Blocks) -> dict[str, Any]:
     text = clean(message.content)
+    if message.attachments and message.role == "user":
+        said = [{"type": "text", "text": text}] if text.strip() else []
+        return {"role": "user", "content": [*said, *blocks.chat(message.attachments)]}
     if message.role == "tool":
+        text = "\n".join([text, *blocks.text(message.attachments)])
         return {"role": "tool", "tool_call_id": ids.of_result(message), "content": text}
     if message.role != "assistant" or not message.calls:
         return {"role": message.role, "content": text}

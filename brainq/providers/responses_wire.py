@@ -12,23 +12,32 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRequest
 from brainq.contracts.reasoning import Reasoning
 from brainq.contracts.tool import ToolSpec
+from brainq.providers.attachment_blocks import Blocks
 from brainq.providers.call_wire import WireIds, arguments_text, wire_name
 from brainq.providers.openai_wire import is_strict
 from brainq.text.surrogates import clean, clean_json
 
+_NO_BLOBS = Blocks({})
 WIRE = "openai-responses"
 ENCRYPTED = "reasoning.encrypted_content"
 
 
 def to_body(
-    request: ModelRequest, *, stream: bool, encrypted: bool = True, reasoning: bool = True
+    request: ModelRequest,
+    *,
+    stream: bool,
+    encrypted: bool = True,
+    reasoning: bool = True,
+    blocks: Blocks | None = None,
 ) -> dict[str, Any]:
     """The request's JSON.
 
     encrypted   ask for the reasoning in a form that can be sent back; models that do not reason may refuse that
     reasoning   send earlier reasoning back
     """
-    instructions, items = to_items(request.messages, request.model if reasoning else None)
+    instructions, items = to_items(
+        request.messages, request.model if reasoning else None, blocks or Blocks(request.blobs)
+    )
     body: dict[str, Any] = {"model": request.model, "input": items, "store": False}
     if instructions:
         body["instructions"] = instructions
@@ -60,7 +69,9 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     }
 
 
-def to_items(messages: Iterable[Message], model: str | None) -> tuple[str, list[dict[str, Any]]]:
+def to_items(
+    messages: Iterable[Message], model: str | None, blocks: Blocks = _NO_BLOBS
+) -> tuple[str, list[dict[str, Any]]]:
     """The instructions, and the conversation as items. Reasoning of another model than `model` is left out.
 
     System messages before the conversation are the instructions. One that comes later keeps its place.
@@ -72,19 +83,26 @@ def to_items(messages: Iterable[Message], model: str | None) -> tuple[str, list[
         if message.role == "system" and not items:
             instructions.append(clean(message.content))
         else:
-            items.extend(_items(message, ids, model))
+            items.extend(_items(message, ids, model, blocks))
     return "\n\n".join(text for text in instructions if text), items
 
 
-def _items(message: Message, ids: WireIds, model: str | None) -> Iterator[dict[str, Any]]:
+def _items(message: Message, ids: WireIds, model: str | None, blocks: Blocks) -> Iterator[dict[str, Any]]:
     text = clean(message.content)
+    shown = blocks.responses(message.attachments)
+    if shown and text.strip():
+        shown.insert(0, {"type": "input_text", "text": text})
     if message.role == "tool":
-        yield {"type": "function_call_output", "call_id": ids.of_result(message), "output": text}
+        yield {
+            "type": "function_call_output",
+            "call_id": ids.of_result(message),
+            "output": shown or text,
+        }
     elif message.role == "assistant":
         yield from _reply_items(message, text, ids, model)
     else:
         role = "developer" if message.role == "system" else "user"
-        yield {"type": "message", "role": role, "content": text}
+        yield {"type": "message", "role": role, "content": shown or text}
 
 
 def _reply_items(message: Message, text: str, ids: WireIds, model: str | None) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError, SetupError
+from brainq.providers.attachment_blocks import SHOWN, UNREADABLE, Blocks, Kind, is_unreadable, refused_kind
 from brainq.providers.cutoff import Cutoff
 from brainq.providers.failures import from_error_event, refused_parameter, translate
 from brainq.providers.pace import Pace
@@ -55,7 +56,9 @@ class VendorProvider(ABC):
 
     sdk_name: str  # also the name of the extra that installs it
     optional: tuple[str, ...] = ()  # parameters left out for good once the server has refused them
-    for_once: frozenset[str] = frozenset()  # what only the request that was refused is sent without
+    for_once: frozenset[str] = frozenset(
+        {UNREADABLE}
+    )  # what only the request that was refused is sent without
 
     def __init__(self, *, name: str, retry: RetryPolicy | None) -> None:
         self.name = name
@@ -75,7 +78,18 @@ class VendorProvider(ABC):
 
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
         """What the request is to be sent without, as this answer says; None if it says no such thing."""
-        return refused_parameter(status, body, self.optional)
+        if is_unreadable(request, status, body):
+            return UNREADABLE
+        kind = refused_kind(request, status, body)
+        return _unshown(kind, request.model) if kind else refused_parameter(status, body, self.optional)
+
+    def _blocks(self, request: ModelRequest, refused: frozenset[str]) -> Blocks:
+        """Makes the blocks of its images and files, without the kinds that its model was found not to take."""
+        if UNREADABLE in refused:
+            return Blocks(request.blobs, frozenset(SHOWN))
+        return Blocks(
+            request.blobs, frozenset(kind for kind in SHOWN if _unshown(kind, request.model) in refused)
+        )
 
     @abstractmethod
     def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
@@ -242,6 +256,10 @@ class VendorProvider(ABC):
             f"the provider {self.name!r} needs the package {self.sdk_name!r}; "
             f"install it with: pip install 'brainq[{self.sdk_name}]'"
         )
+
+
+def _unshown(kind: Kind, model: str) -> str:
+    return f"{kind}s: {model}"
 
 
 def _filled(reply: ModelReply, request: ModelRequest) -> ModelReply:

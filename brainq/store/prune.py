@@ -4,7 +4,7 @@ What stays, whatever its age: a turn that has not ended; one that something stil
 that failed and will be tried again or was not come to yet, a judgement or a delivery that is pending), unless
 nothing moved there for a week; one that was sent an input which nothing became of yet: the sweeper will make a turn
 of it; and memories and observations, which are knowledge and not logs. Sessions go on counting their turns where
-they were.
+they were. Images and files go with the last turn that has them, those of submits that never became a turn after a week.
 
 On SQLite the newest turn of all stays, too: a deleted last row gives its number to the next, and rows are told
 apart, and ordered, by theirs.
@@ -24,6 +24,7 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
+    distinct,
     exists,
     func,
     literal_column,
@@ -32,11 +33,14 @@ from sqlalchemy import (
 )
 
 from brainq.store.database import Database, Record, Transaction
+from brainq.store.repositories.blobs import drop_unused
 from brainq.store.repositories.numbering import POSITION
 from brainq.store.statements import upsert
 from brainq.store.store import Store
 from brainq.store.tables import (
     approvals,
+    attachments,
+    blobs,
     brakes,
     calls,
     decisions,
@@ -71,6 +75,7 @@ OF_TURNS = (
     approvals,
     brakes,
     deliveries,
+    attachments,
 )
 KNOWLEDGE = (memories, observations)
 
@@ -127,6 +132,20 @@ _STILL = select(_T.row, _T.turn_id, _T.session_id, _T.turn_number, _T.state).whe
 )
 # A flag that was released before a turn took it is no turn's.
 _RELEASED = and_(brakes.c.turn_id.is_(None), brakes.c.over_at < _CUT)
+# The blobs of these turns, and whether other turns have them, too.
+_HASHES = select(attachments.c.sha256).where(attachments.c.turn_id.in_(_THESE)).distinct()
+_others = attachments.alias()
+_ONLY_THEIRS = select(func.count(distinct(attachments.c.sha256))).where(
+    attachments.c.turn_id.in_(_THESE),
+    ~exists().where(_others.c.sha256 == attachments.c.sha256, _others.c.turn_id.not_in(_THESE)),
+)
+# Kept for a submit that was refused, or found to be a turn that was there.
+_NO_TURNS = (
+    select(attachments.c.turn_id)
+    .where(attachments.c.created_at < _STALE, ~exists().where(_T.turn_id == attachments.c.turn_id))
+    .distinct()
+    .limit(BATCH)
+)
 _NUMBER = (
     update(turns)
     .where(
@@ -180,7 +199,7 @@ class _Pruning:
         self._mark = database.pick(_MARK)
 
     def run(self, knowledge: bool) -> Counts:
-        self._counts.update({table.name: 0 for table in (turns, *OF_TURNS)})
+        self._counts.update({table.name: 0 for table in (turns, *OF_TURNS, blobs)})
         last = self._last() if self._db.dialect == "sqlite" else set[str]()
         after = 0
         while page := self._db.all(_PAGE, {**self._ages, "after": after, "limit": BATCH}):
@@ -191,6 +210,7 @@ class _Pruning:
                 break
             after = page[-1]["row"]
         self._forget(brakes, _RELEASED)
+        self._forget_unsubmitted()
         if knowledge:
             for table in KNOWLEDGE:
                 self._forget(table, table.c.updated_at < _CUT)
@@ -207,6 +227,8 @@ class _Pruning:
                 statement = select(func.count()).select_from(table).where(table.c.turn_id.in_(_THESE))
                 found = self._db.first(statement, {"turns": turn_ids})
                 self._counts[table.name] += 0 if found is None else int(next(iter(found.values())))
+            found = self._db.first(_ONLY_THEIRS, {"turns": turn_ids})
+            self._counts["blobs"] += 0 if found is None else int(next(iter(found.values())))
         else:
             began = time.monotonic()
             with self._db.transaction() as connection:
@@ -233,9 +255,24 @@ class _Pruning:
                 for session, row in sorted(newest.items())
             ]
             connection.write_many(self._mark, marks)
+        self._unlink(connection, gone)
         for table in (*OF_TURNS, turns):
             statement = delete(table).where(table.c.turn_id.in_(_THESE))
             self._counts[table.name] += connection.write(statement, {"turns": gone})
+
+    def _unlink(self, connection: Transaction, turn_ids: Sequence[str]) -> None:
+        """Take these turns' files from them; what no other turn has goes."""
+        hashes = [row["sha256"] for row in connection.all(_HASHES, {"turns": turn_ids})]
+        unlink = delete(attachments).where(attachments.c.turn_id.in_(_THESE))
+        self._counts["attachments"] += connection.write(unlink, {"turns": turn_ids})
+        self._counts["blobs"] += drop_unused(connection, hashes)
+
+    def _forget_unsubmitted(self) -> None:
+        if self._dry_run:
+            return
+        while found := self._db.all(_NO_TURNS, {"stale": self._ages["stale"]}):
+            with self._db.transaction() as connection:
+                self._unlink(connection, [row["turn_id"] for row in found])
 
     def _forget(self, table: Table, old: ColumnElement[bool]) -> None:
         """Delete what is old, some at a time: a row may leave a full-text index as well."""

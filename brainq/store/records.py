@@ -75,6 +75,7 @@ class SqlRecords:
         self.store.turns.forget_request(connection, redacted_request(result))
         self.store.calls.forget(connection, result.turn_id)
         self.store.brakes.forget(connection, result.turn_id)
+        self.store.blobs.forget(connection, result.turn_id)
         if details.receipts:
             self.store.inputs.forget(connection, result.turn_id)
         if details.asks:

@@ -12,6 +12,7 @@ from brainq.store.database import Database
 from brainq.store.engine import ANSWER_S, POOL_SIZE, make_engine
 from brainq.store.migrations import require_current, upgrade
 from brainq.store.repositories.approvals import Approvals
+from brainq.store.repositories.blobs import Blobs
 from brainq.store.repositories.brakes import Brakes
 from brainq.store.repositories.calls import Calls
 from brainq.store.repositories.decisions import Decisions
@@ -43,6 +44,7 @@ class Store:
         self.inputs = Inputs(database)
         self.approvals = Approvals(database)
         self.brakes = Brakes(database)
+        self.blobs = Blobs(database)
         self.decisions = Decisions(database)
         self.steps = Steps(database)
         self.spends = Spends(database)

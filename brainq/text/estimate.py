@@ -6,8 +6,12 @@ message costs some tokens of framing (OpenAI's cookbook counts 3, and 3 for the 
 
 JSON (tool results, arguments) is denser, 2.8 characters a token: its quotes, digits and ids. Measured over recorded
 sessions the estimate is within 10 % for English prose and Python code, one text with another within 25 %; see
-docs/token-estimates.md. It is low for base64, and knows nothing of images. Where a service reports usage, that is
-used instead.
+docs/token-estimates.md. It is low for base64. Where a service reports usage, that is used instead.
+
+Images and files are counted from type and size alone. An image is taken for the largest one that is not made smaller:
+Anthropic counts width * height / 750, and 1,568 * 1,568 pixels are scaled to about 1,600 tokens ("Vision");
+OpenAI's 85 + 170 a tile of 512 pixels stays below that ("Images and vision"). A page of a PDF is 1,500 to 3,000 tokens
+(Anthropic, "PDF support"), and is taken to have 50 kB.
 """
 
 from __future__ import annotations
@@ -17,16 +21,22 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
+from brainq.contracts.attachment import Attachment
 from brainq.contracts.conversation import EMPTY, Conversation
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import TokenUsage
+from brainq.text.media import is_text
 
 CHARS_PER_TOKEN = 4
 JSON_CHARS_PER_TOKEN = 2.8
 BYTES_PER_TOKEN_ELSEWHERE = 3
 TOKENS_PER_MESSAGE = 4
+TOKENS_PER_IMAGE = 1_600
+TOKENS_PER_PAGE = 2_250
+BYTES_PER_PAGE = 50_000
+TOKENS_OF_NAME = 30  # what is said of a file that is not shown
 _JSON = re.compile(r"\{\s*\"|\[\s*[\[{\"]")
 
 
@@ -54,7 +64,20 @@ def estimate_messages(messages: Iterable[Message]) -> int:
 def estimate_message(message: Message) -> int:
     """Tokens of one message of a conversation."""
     size = TOKENS_PER_MESSAGE + estimate_text(message.content)
+    if message.attachments:
+        size += sum(map(estimate_attachment, message.attachments))
     return size + estimate_calls(message.calls) if message.calls else size
+
+
+def estimate_attachment(attachment: Attachment) -> int:
+    """Tokens of an image or a file as a model is shown it."""
+    if is_text(attachment.media_type):
+        return TOKENS_OF_NAME + attachment.size // CHARS_PER_TOKEN
+    if attachment.is_image:
+        return TOKENS_PER_IMAGE
+    if attachment.media_type == "application/pdf":
+        return TOKENS_PER_PAGE * -(-attachment.size // BYTES_PER_PAGE)
+    return TOKENS_OF_NAME
 
 
 def with_sizes(messages: Sequence[Message], behind: Conversation = EMPTY) -> Conversation:

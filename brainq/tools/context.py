@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from brainq.contracts.claim import CallRef
+from brainq.contracts.file import File
 from brainq.contracts.outside_token import new_outside_token
 from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.turn import Citation
@@ -36,6 +37,7 @@ class SideOutputs:
     rendered_paths: tuple[str, ...] = ()
     block_tool: bool = False
     changes: tuple[Change, ...] = ()
+    files: tuple[File, ...] = ()
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class _Collected:
     rendered: dict[str, None] = field(default_factory=dict[str, None])
     block_tool: bool = False
     changes: CollectedChanges = field(default_factory=CollectedChanges)
+    files: tuple[File, ...] = ()
 
 
 class RunContext:
@@ -218,6 +221,7 @@ class RunContext:
                 tuple(collected.rendered),
                 collected.block_tool,
                 tuple(collected.changes.kept),
+                collected.files,
             )
 
     def absorb(self, outputs: SideOutputs) -> None:
@@ -231,6 +235,13 @@ class RunContext:
             self._collected.block_tool = self._collected.block_tool or outputs.block_tool
             for change in outputs.changes:
                 self._collected.changes.add(change)
+            self._collected.files = outputs.files or self._collected.files
+
+    def returned(self, files: Sequence[File]) -> None:
+        """The function returned these, in place of what it had returned before. The executor calls it."""
+        with self._lock:
+            if not self._sealed:
+                self._collected.files = tuple(files)
 
     def seal(self) -> None:
         """Take nothing more. The executor calls it when it cuts a call off."""

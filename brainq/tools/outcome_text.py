@@ -35,6 +35,8 @@ def outcome_text(outcome: ToolOutcome) -> tuple[str, bool]:
             value = outcome.value
             if not isinstance(value, str):
                 value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            if outcome.files_lost:
+                value += f"\n[the files of this result are missing: {outcome.files_lost}]"
             return f"{value}\n{_PARTIAL}" if outcome.partial else value, False
         case ToolFailure():
             again = " You may try again." if outcome.retryable else ""

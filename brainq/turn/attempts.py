@@ -17,6 +17,7 @@ from brainq.contracts.view import TurnView
 from brainq.errors import ProviderError
 from brainq.observe.logs import logger
 from brainq.ports.turns import Turns
+from brainq.turn.context.blob_cache import BlobCache
 from brainq.turn.decide import SPENT, End
 from brainq.turn.outcome import Answer, StepOutcome, StepRequest
 from brainq.turn.patience import Trying
@@ -44,12 +45,14 @@ class Attempts:
         turns: Turns,
         replies: Replies,
         price: Price,
+        blobs: BlobCache,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._brain = brain
         self._turns = turns
         self._replies = replies
         self._price = price
+        self._blobs = blobs
         self._pause = pause
 
     def make(
@@ -59,6 +62,7 @@ class Attempts:
         provider, model, limits = setting.provider, setting.model, setting.limits
         # What was waited for since the view was read is gone from the turn's time.
         ends_at = min(time.monotonic() + view.remaining_ms / 1000, trying.ends_at)
+        blobs = trying(partial(self._blobs.of, claim.session_id, asking.messages))
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
             step = trying(partial(self._turns.begin_step, claim, begin, self._turns.mark(claim)))
             if step == "LOST":
@@ -83,6 +87,7 @@ class Attempts:
                 turn_number=setting.info.turn_number,
                 metadata=view.request.metadata,
                 estimate=begin.estimate,
+                blobs=blobs,
             )
             tail = self._tail(claim, number, attempt, trying)
             tell_retry = self._retry_teller(claim, number, attempt)

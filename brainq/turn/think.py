@@ -18,6 +18,7 @@ from brainq.ports.turns import Turns
 from brainq.turn.attempts import Attempts, not_asked
 from brainq.turn.auxiliary import AuxiliaryWork, Word
 from brainq.turn.begin import Beginner, begun_with
+from brainq.turn.context.blob_cache import BlobCache
 from brainq.turn.context.preparer import TurnPreparer
 from brainq.turn.context.selection import SemanticToolSelector
 from brainq.turn.fit import step_request
@@ -41,6 +42,7 @@ class Thinker:
         approvals: ApprovalRows,
         brakes: Brakes,
         price: Price,
+        blobs: BlobCache,
         selector: SemanticToolSelector | None,
         preparer: TurnPreparer | None = None,
         pause: Callable[[float], None] = time.sleep,
@@ -53,7 +55,9 @@ class Thinker:
         self._price = price
         self._preparer = StepPreparer(brain, selector, preparer)
         replies = Replies(brain=brain, turns=turns, budgets=budgets, approvals=approvals)
-        self._attempts = Attempts(brain=brain, turns=turns, replies=replies, price=price, pause=pause)
+        self._attempts = Attempts(
+            brain=brain, turns=turns, replies=replies, price=price, blobs=blobs, pause=pause
+        )
 
     def think(
         self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: Trying

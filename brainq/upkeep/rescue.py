@@ -18,6 +18,7 @@ from brainq.contracts.outcome import (
     ToolSuccess,
     ToolTimeout,
     ToolUnknown,
+    attachments_of,
 )
 from brainq.contracts.status import TraceStatus
 from brainq.observe.logs import logger
@@ -122,6 +123,7 @@ class Rescuer:
             is_error=is_error,
             turn=ref.turn_id,
             step=step,
+            attachments=attachments_of(outcome),
         )
         status = _status(outcome)
         reply = self.calls.give_up(

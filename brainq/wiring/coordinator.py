@@ -16,6 +16,7 @@ from brainq.turn.advance import Coordinator
 from brainq.turn.auxiliary import AuxiliaryWork
 from brainq.turn.begin import Beginner
 from brainq.turn.brain_turns import BrainTurns
+from brainq.turn.context.blob_cache import BlobCache
 from brainq.turn.context.selection import SemanticToolSelector
 from brainq.turn.ending import Ender
 from brainq.turn.patience import Patience
@@ -33,7 +34,7 @@ def make_coordinator(parts: Parts, alone: Callable[[str, str, int], str] | None)
     state, people = parts.state, parts.people
     return Coordinator(
         owner=parts.owner,
-        brains=parts.brains.each(partial(_turns_of, parts)),
+        brains=parts.brains.each(partial(_turns_of, parts, BlobCache(parts.store.blobs))),
         turns=state.turns,
         beats=parts.beats,
         stops=state.stops,
@@ -61,7 +62,7 @@ def warm_up_models(brains: Brains) -> None:
         warm_up(provider)
 
 
-def _turns_of(parts: Parts, brain: Brain) -> BrainTurns:
+def _turns_of(parts: Parts, blobs: BlobCache, brain: Brain) -> BrainTurns:
     state, store = parts.state, parts.store
     auxiliary = AuxiliaryWork(brain, state.auxiliary, store.transcripts.archive, cost_usd)
     thinker = Thinker(
@@ -73,6 +74,7 @@ def _turns_of(parts: Parts, brain: Brain) -> BrainTurns:
         approvals=told_approvals(parts.settings, store),
         brakes=parts.people.brakes,
         price=cost_usd,
+        blobs=blobs,
         selector=_selector(brain),
     )
     return BrainTurns(brain, thinker, auxiliary, ThinkingManager(brain.thinking))

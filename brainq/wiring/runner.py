@@ -6,6 +6,7 @@ from functools import partial
 
 from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.files import ResultFiles
 from brainq.calls.run import CallRunner
 from brainq.contracts.memory import MemoryRetriever
 from brainq.store.store import Store
@@ -35,6 +36,7 @@ def make_runner(parts: Parts) -> CallRunner:
         outside=state.outside,
         children=people.children,
         brakes=people.brakes,
+        files=ResultFiles(parts.store.blobs, settings.file_limits),
     )
 
 

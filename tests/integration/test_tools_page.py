@@ -13,6 +13,7 @@ import pytest
 
 from brainq.contracts.status import TraceStatus
 from brainq.testing import ScriptedProvider, calls, says
+from tests.support.blobs import png
 from tests.support.pump import Pump
 
 PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
@@ -25,6 +26,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "boat.md").write_text("paint the hull\n")
+    (notes / "hull.png").write_bytes(png())
     (notes / "long.md").write_text("it goes on and on\n")
     monkeypatch.setenv("DESK_NOTES", str(notes))
     monkeypatch.delenv("DESK_MODEL", raising=False)
@@ -49,6 +51,8 @@ def test_each_tool_of_the_page_ends_as_it_says(pumps: Callable[..., Pump], desk:
         ("look_at_shelf", {"shelf-no": 3}),
         ("look_again", {"shelf-no": "4"}),
         ("refund", {"amount": 5}),
+        ("show_photo", {"path": "hull.png"}),
+        ("export_note", {"path": "boat.md"}),
     ]
     assert {name for name, _ in asked} == set(desk.brain.tools)
     desk.brain.model = ScriptedProvider([calls(*asked), calls(("ring_bell", {})), says("done")])
@@ -74,6 +78,7 @@ def test_each_tool_of_the_page_ends_as_it_says(pumps: Callable[..., Pump], desk:
     assert (told["c1-3"], told["c1-5"]) == ('["boat.md"]', "6")
     assert told["c1-7"] == "There is no note none.md. search_notes finds names."
     assert told["c1-8"].startswith("The printer went offline while it printed long.md.\nIt is unknown")
+    assert (told["c1-14"], told["c1-15"]) == (f"hull.png (image/png, {len(png())} bytes)", '{"words":6}')
     assert [citation.source for citation in result.local_citations] == ["hours.md"]
     assert [citation.source for citation in result.web_citations] == ["https://example.org/hours"]
 

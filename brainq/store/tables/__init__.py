@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from brainq.store.tables.approvals import approvals
 from brainq.store.tables.base import metadata
+from brainq.store.tables.blobs import attachments, blobs
 from brainq.store.tables.brakes import brakes
 from brainq.store.tables.calls import calls
 from brainq.store.tables.decisions import decisions
@@ -27,6 +28,8 @@ from brainq.store.tables.turns import turns
 
 __all__ = [
     "approvals",
+    "attachments",
+    "blobs",
     "brakes",
     "calls",
     "decisions",

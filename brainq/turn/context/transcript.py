@@ -53,6 +53,8 @@ def _label(message: Message) -> str:
 
 def _text(message: Message, max_chars: int, max_result_chars: int) -> str:
     text = shortened(message.content, max_result_chars if message.role == "tool" else max_chars)
+    if message.attachments:
+        text = f"{text} [with {', '.join(one.label for one in message.attachments)}]".lstrip()
     if not message.calls:
         return text
     wanted = ", ".join(f"{call.id}: {call_text(call)}" for call in message.calls)

@@ -10,6 +10,7 @@ from sqlalchemy import event, func, select, text
 from brainq.contracts.approval import AskedCall
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.effect import Effect
+from brainq.contracts.file import File
 from brainq.contracts.hold import HoldSpec
 from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.memory import MemoryItem, Observation
@@ -71,6 +72,7 @@ def age_rows(store: Store, table: str) -> None:
 def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     """A turn with a row in every table."""
     sent = request(turn_id, session_id)
+    store.blobs.keep(session_id, turn_id, [File(f"notes of {turn_id}".encode())])
     store.turns.accept(sent)
     store.messages.log_user(sent, redact=False)
     start(store, turn_id=turn_id)
@@ -144,6 +146,42 @@ def test_every_row_of_an_old_turn_goes_and_nothing_else(store: Store) -> None:
     assert [after[table.name] for table in KNOWLEDGE] == [8, 8]
     assert [counts["turns"] for counts in told] == [3, 6, 7]
     assert set(prune(store, 30 * DAY_S).values()) == {0}
+
+
+def test_a_blob_goes_with_the_last_turn_that_has_it(store: Store) -> None:
+    shared, own = File(b"of both"), File(b"of the old one")
+    store.blobs.keep("s1", "old", [shared, own, shared])
+    store.blobs.keep("s2", "new", [shared])
+    for turn_id in ("old", "new"):
+        store.turns.accept(request(turn_id, "s1" if turn_id == "old" else "s2"))
+    end_turn(store, "old")
+    live_turn(store)
+    age(store, "old")
+    assert rows(store)["blobs"] == 2, "the same content twice is one row"
+
+    planned = prune(store, 30 * DAY_S, dry_run=True)
+    done = prune(store, 30 * DAY_S)
+
+    assert (done["turns"], done["attachments"], done["blobs"]) == (1, 2, 1)
+    assert done == planned
+    hashes = [file.attachment.sha256 for file in (shared, own)]
+    assert store.blobs.load("s2", hashes) == {hashes[0]: b"of both"}
+    assert store.blobs.load("s1", hashes) == {}
+
+
+def test_files_of_a_submit_that_became_no_turn_go_after_a_week(store: Store) -> None:
+    store.blobs.keep("s1", "refused", [File(b"nobody's")])
+    store.blobs.keep("s1", "coming", [File(b"just sent")])
+    with store.engine.connect() as connection:
+        connection.execute(
+            text(f"UPDATE attachments SET created_at = '{LONG_AGO}' WHERE turn_id = 'refused'")
+        )
+
+    prune(store, 365 * DAY_S)
+
+    assert store.blobs.of_turn("refused", File(b"nobody's").attachment.sha256) is None
+    assert store.blobs.of_turn("coming", File(b"just sent").attachment.sha256) is not None
+    assert rows(store)["blobs"] == 1
 
 
 def test_flags_that_were_released_before_a_turn_took_them_go_with_their_time(store: Store) -> None:

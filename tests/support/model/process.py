@@ -8,7 +8,9 @@ from random import Random
 from typing import Any, cast
 
 from brainq.admission import Admission
+from brainq.calls.files import ResultFiles
 from brainq.calls.run import CallRunner
+from brainq.contracts.file import FileLimits
 from brainq.contracts.healed import HealedPage
 from brainq.contracts.limits import Limits
 from brainq.finalize.brain_finals import BrainFinals
@@ -39,6 +41,7 @@ from brainq.upkeep.compare import Comparer
 from brainq.upkeep.parks import Parks
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.sweeper import Sweeper
+from tests.support.blobs import BlobsInMemory
 from tests.support.model.auxiliary import RandomAuxiliary
 from tests.support.model.functions import Executor, Functions
 from tests.support.model.inputs import Inputs
@@ -219,6 +222,7 @@ class Process:
             stops=stops,
             holds=state.holds,
             outside=state.outside,
+            files=ResultFiles(BlobsInMemory(), FileLimits()),
         )
         self.outside = OutsideDesk(
             outside=state.outside,

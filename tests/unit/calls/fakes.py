@@ -11,13 +11,16 @@ from typing import Any
 from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.files import ResultFiles
 from brainq.calls.own_thread import Abandon
 from brainq.calls.run import CallRunner
 from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, CallDropped, CallRef, Dropped, SettleReply
 from brainq.contracts.effect import Effect
+from brainq.contracts.file import FileLimits
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.status import TraceStatus
+from tests.support.blobs import BlobsInMemory
 from tests.support.only import only
 from tests.support.stand_in import stand_in
 
@@ -31,6 +34,7 @@ class Calls:
         self.log = log
         self.claimed: CallClaim | CallDropped = Dropped("gone")
         self.on_claim: Callable[[], None] = lambda: None
+        self.on_settle: Callable[[], None] = lambda: None
         self.word = "OK"
         self.replies: dict[str, SettleReply] = {}
         self.settled: list[SimpleNamespace] = []
@@ -50,6 +54,7 @@ class Calls:
         return token
 
     def settle(self, claim: CallClaim, **fields: Any) -> SettleReply:
+        self.on_settle()
         self.settled.append(SimpleNamespace(**fields))
         self.log.append(f"settle {fields['status']}{' still runs' if fields['still_runs'] else ''}")
         return self.replies.get("settle", SettleReply("SETTLED"))
@@ -164,6 +169,8 @@ class Rig:
     children: Children | None = field(default_factory=Children)
     holds: Holds = field(default_factory=Holds)
     beats: Beats = field(default_factory=lambda: Beats(600.0))
+    limits: FileLimits = field(default_factory=lambda: FileLimits(one=1_000, message=1_500))
+    blobs: BlobsInMemory = field(default_factory=BlobsInMemory)
     calls: Calls = field(init=False)
     lanes: Lanes = field(init=False)
 
@@ -209,6 +216,7 @@ class Rig:
             holds=stand_in(self.holds),
             outside=stand_in(self.outside),
             children=stand_in(self.children),
+            files=ResultFiles(self.blobs, self.limits),
         )
         return runner.run(REF.session_id, REF.turn_id, REF.call_id, 1, abandon)
 

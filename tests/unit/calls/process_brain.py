@@ -11,10 +11,13 @@ from pathlib import Path
 from brainq.brain import Brain
 from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.effect import Effect
+from brainq.contracts.file import File
 from brainq.contracts.limits import Limits
 from brainq.tools.context import RunContext
 from brainq.tools.partial import Partial
 from brainq.tools.pending import Pending
+from brainq.tools.with_files import WithFiles
+from tests.support.blobs import png
 
 brain = Brain("processes", "openai:x")
 
@@ -101,3 +104,8 @@ def change(ctx: RunContext) -> None:
 @brain.tool(effect=Effect.READ_ONLY, isolation="process")
 def wait_until_ready(ctx: RunContext, timeout_s: float = 20.0) -> bool:
     return ctx.wait_ready(timeout_s)
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def draw() -> WithFiles:
+    return WithFiles("drawn", [File(png(), name="chart.png")])

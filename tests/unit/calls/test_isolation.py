@@ -16,10 +16,12 @@ import pytest
 
 from brainq.calls.ended import Ended
 from brainq.calls.executor import BoundedToolExecutor
+from brainq.contracts.file import File
 from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout
 from brainq.contracts.turn import Citation
 from brainq.tools.context import SideOutputs
 from brainq.tools.deadline import DeadlineToken
+from tests.support.blobs import png
 from tests.support.wait import wait_until
 from tests.unit.calls.process_brain import brain
 from tests.unit.calls.support import context_for, is_running, run, run_in
@@ -228,3 +230,10 @@ def test_children_die_with_a_worker_that_is_killed(tmp_path: Path, name: str) ->
         worker.wait()
 
     wait_until(lambda: not any(map(is_running, pids)), "the child and its own child are gone")
+
+
+def test_files_come_out_of_a_child(executor: BoundedToolExecutor) -> None:
+    context = context_for(DeadlineToken(30.0))
+    ended = run_in(executor, brain.tools["draw"], context)
+    assert value_of(ended) == "drawn"
+    assert context.outputs().files == (File(png(), name="chart.png"),)

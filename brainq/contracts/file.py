@@ -1,0 +1,216 @@
+"""Files on their way in: bytes with a type and a name, checked before they are kept."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import mimetypes
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self, cast
+
+from brainq.contracts.attachment import Attachment
+from brainq.errors import InvalidInput
+
+MAX_FILES = 20
+MOST_FILE_BYTES = 40_000_000
+"""Of a message or a result, whatever the settings say: it may come from a tool's process in one frame."""
+MAX_NAME_CHARS = 255
+_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+")
+_DATA_URL = re.compile(r"data:([^;,]*)((?:;[^,]*?)?),", re.DOTALL)
+_SAME = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "application/x-pdf": "application/pdf"}
+_UNTYPED = "application/octet-stream"
+_FIELDS = ("data", "media_type", "name")
+
+
+@dataclass(frozen=True)
+class File:
+    """An image or a file, whole, in memory: `File.of("plan.png")`, or `File(data=..., media_type="image/png")`.
+
+    data         its bytes
+    media_type   left out: what its first bytes say, else its name, else `text/plain` for UTF-8
+    name         what the model and people are told it is called; may be empty
+
+    Raises InvalidInput for no bytes, for a type that is none, and for an image or a PDF whose bytes are of another
+    kind: models' services refuse the whole request for it.
+    """
+
+    data: bytes = field(repr=False)
+    media_type: str = ""
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        given = cast("object", self.data)
+        if not isinstance(given, bytes | bytearray):
+            raise InvalidInput("data", f"use bytes, not {type(given).__name__}; File.of(path) reads a file")
+        data = bytes(given)
+        if not data:
+            raise InvalidInput("data", "the file is empty; send its bytes")
+        object.__setattr__(self, "data", data)
+        object.__setattr__(self, "name", _plain_name(self.name))
+        object.__setattr__(self, "media_type", _checked_type(self.media_type, data, self.name))
+
+    @classmethod
+    def of(cls, path: str | PathLike[str], *, media_type: str = "", name: str = "") -> Self:
+        """The file at `path`, under its own name. Raises InvalidInput where it cannot be read."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise InvalidInput("path", f"cannot read {str(path)!r}: {error.strerror or error}") from None
+        return cls(data, media_type, name or Path(path).name)
+
+    @classmethod
+    def of_text(cls, field: str, data: object, *, media_type: str = "", name: str = "") -> Self:
+        """Of base64, or of a `data:` URL, as JSON carries files. Raises InvalidInput naming `field`."""
+        if not isinstance(data, str):
+            raise InvalidInput(field, "send the bytes as base64 text, or as a data: URL")
+        if data[:5].lower() == "data:":
+            begun = _DATA_URL.match(data)
+            if begun is None or "base64" not in begun[2].lower():
+                raise InvalidInput(field, "a data: URL must be `data:<type>;base64,<bytes>`")
+            media_type, data = media_type or begun[1], data[begun.end() :]
+        elif re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", data):
+            raise InvalidInput(
+                field,
+                "it names a place elsewhere, and brainq fetches nothing that a request names; send the bytes as "
+                "base64, or as a data: URL",
+            )
+        try:
+            raw = base64.b64decode("".join(data.split()), validate=True)
+        except (binascii.Error, ValueError):
+            raise InvalidInput(field, "it is no base64; send the file's bytes as base64 text") from None
+        try:
+            return cls(raw, media_type, name)
+        except InvalidInput as refused:
+            raise InvalidInput(f"{field.removesuffix('.data')}.{refused.field}", refused.problem) from None
+
+    @cached_property
+    def attachment(self) -> Attachment:
+        """What stands for it in a message."""
+        return Attachment(
+            sha256=hashlib.sha256(self.data).hexdigest(),
+            media_type=self.media_type,
+            size=len(self.data),
+            name=self.name,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """How large files may be, bytes: one, and all of a message together."""
+
+    one: int = 10_000_000
+    message: int = 30_000_000
+
+    def why_not(self, files: Sequence[File]) -> str:
+        """Why these cannot come with one message; empty where they can."""
+        if len(files) > MAX_FILES:
+            return f"they are {len(files)}; send at most {MAX_FILES} with a message"
+        for file in files:
+            if len(file.data) > self.one:
+                called = repr(file.name) if file.name else "one of them"
+                return f"{called} has {len(file.data):,} bytes; a file may have {self.one:,} (BRAINQ_MAX_FILE_BYTES)"
+        total = sum(len(file.data) for file in files)
+        if total > self.message:
+            return (
+                f"they have {total:,} bytes together; those of one message may have {self.message:,} "
+                "(BRAINQ_MAX_MESSAGE_FILE_BYTES)"
+            )
+        return ""
+
+
+def read_files(field: str, given: object) -> tuple[File, ...]:
+    """What a producer gave as attachments: Files, or objects of base64 `data`, and `media_type` and `name` where known.
+
+    Raises InvalidInput naming the file.
+    """
+    if given is None:
+        return ()
+    if isinstance(given, File):
+        return (given,)
+    if not isinstance(given, list | tuple):
+        raise InvalidInput(field, f"use a list of File, not {type(given).__name__}")
+    items = cast("Sequence[object]", given)
+    return tuple(_read(f"{field}[{at}]", item) for at, item in enumerate(items))
+
+
+def _read(field: str, given: object) -> File:
+    if isinstance(given, File):
+        return given
+    if not isinstance(given, Mapping):
+        raise InvalidInput(field, "use a File, or an object of data (base64), media_type and name")
+    item = cast("Mapping[str, Any]", given)
+    for name in item:
+        if name not in _FIELDS:
+            raise InvalidInput(
+                f"{field}.{name}", f"there is no such field; the fields are {', '.join(_FIELDS)}"
+            )
+    for name in ("media_type", "name"):
+        if not isinstance(item.get(name, ""), str):
+            raise InvalidInput(f"{field}.{name}", "it must be a text")
+    if isinstance(item.get("data"), bytes):
+        return File(item["data"], item.get("media_type", ""), item.get("name", ""))
+    return File.of_text(
+        f"{field}.data", item.get("data"), media_type=item.get("media_type", ""), name=item.get("name", "")
+    )
+
+
+def _plain_name(name: object) -> str:
+    if not isinstance(name, str):
+        raise InvalidInput("name", "it must be a text")
+    # One line, and no path: it is said to models and people, and offered to browsers.
+    plain = "".join(c if c.isprintable() else " " for c in name.encode("utf-8", "ignore").decode())
+    return " ".join(re.split(r"[\\/]", plain)[-1].split())[:MAX_NAME_CHARS]
+
+
+def _checked_type(given: object, data: bytes, name: str) -> str:
+    if not isinstance(given, str):
+        raise InvalidInput("media_type", "it must be a text, such as `image/png`")
+    said = given.split(";")[0].strip().lower()
+    said = _SAME.get(said, said)
+    found = _kind_of(data)
+    if not said or said == _UNTYPED:
+        return found or _guessed(data, name)
+    if not _TYPE.fullmatch(said) or len(said) > 127:
+        raise InvalidInput(
+            "media_type", f"{given!r} is no media type; use one such as `image/png`, or leave it out"
+        )
+    if found != said and (found or said in _SIGNED):
+        what = f"are {found}" if found else "are not"
+        raise InvalidInput(
+            "media_type", f"it says {said}, and the bytes {what}; leave it out, or send that file"
+        )
+    return said
+
+
+_SIGNED = ("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
+
+
+def _kind_of(data: bytes) -> str:
+    """The type that the first bytes show, of those that models' services look at; else empty."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    if data.startswith(b"%PDF-"):
+        return "application/pdf"
+    return ""
+
+
+def _guessed(data: bytes, name: str) -> str:
+    guessed = (mimetypes.guess_type(name)[0] or "").lower()
+    if guessed and _TYPE.fullmatch(guessed) and guessed not in _SIGNED:
+        return guessed
+    try:
+        return "text/plain" if "\0" not in data.decode() else _UNTYPED
+    except UnicodeDecodeError:
+        return _UNTYPED

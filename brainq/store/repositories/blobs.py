@@ -1,0 +1,97 @@
+"""Blobs: bytes under their hash, and the turns that have them. Fits `ports.blobs.Blobs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import bindparam, delete, exists, select
+
+from brainq.contracts.attachment import Attachment
+from brainq.contracts.file import File
+from brainq.store.database import Database, Transaction
+from brainq.store.statements import insert_or_ignore, upsert
+from brainq.store.tables import attachments, blobs
+
+_A = attachments.c
+_B = blobs.c
+# What is there already is written to as well. Who deletes meanwhile waits, or is waited for; and nobody can tell by the
+# time it takes whether somebody else had sent it.
+_KEEP = upsert(blobs, ["sha256"], copied=("sha256",), changed={})
+_LINK = insert_or_ignore(attachments)
+_HASHES = bindparam("hashes", expanding=True)
+_LOAD = (
+    select(_B.sha256, _B.data)
+    .where(_B.sha256.in_(_HASHES))
+    .where(exists().where(_A.session_id == bindparam("session"), _A.sha256 == _B.sha256))
+)
+_ONE = (
+    select(_A.sha256, _A.media_type, _A.size, _A.name, _B.data)
+    .where(_A.turn_id == bindparam("turn"), _A.sha256 == bindparam("sha256"))
+    .where(_B.sha256 == _A.sha256)
+)
+_OF_TURN = select(_A.sha256).where(_A.turn_id == bindparam("turn"))
+_UNLINK = delete(attachments).where(_A.turn_id == bindparam("turn"))
+_LOCK = select(_B.sha256).where(_B.sha256.in_(_HASHES)).order_by(_B.sha256).with_for_update()
+_DROP = delete(blobs).where(_B.sha256.in_(_HASHES), ~exists().where(_A.sha256 == _B.sha256))
+
+
+def drop_unused(connection: Transaction, hashes: Sequence[str]) -> int:
+    """Effect: those of these that no turn has are gone; how many were."""
+    if not hashes:
+        return 0
+    # Locked by a statement of its own, so that the next one sees the turns of all who kept them until then.
+    connection.all(_LOCK, {"hashes": hashes})
+    return connection.write(_DROP, {"hashes": hashes})
+
+
+class Blobs:
+    """The tables `blobs` and `attachments`."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._keep = database.pick(_KEEP)
+        self._link = database.pick(_LINK)
+
+    def keep(self, session_id: str, turn_id: str, files: Sequence[File]) -> None:
+        """Write files down for a turn, in one transaction; again changes nothing."""
+        each = {file.attachment.sha256: file for file in files}
+        if not each:
+            return
+        with self._db.transaction() as connection:
+            # In one order: two that keep the same files do not wait for each other crosswise.
+            for sha256, file in sorted(each.items()):
+                connection.write(self._keep, {"sha256": sha256, "data": file.data})
+                connection.write(self._link, _row(session_id, turn_id, file.attachment))
+
+    def lend(self, session_id: str, turn_id: str, given: Sequence[Attachment]) -> None:
+        """Let a turn have what another turn of its session has."""
+        for attachment in given:
+            self._db.write(self._link, _row(session_id, turn_id, attachment))
+
+    def load(self, session_id: str, hashes: Iterable[str]) -> Mapping[str, bytes]:
+        """Those of these that the session has; what is gone, or another's, is left out."""
+        found = self._db.all(_LOAD, {"session": session_id, "hashes": sorted(set(hashes))})
+        return {row["sha256"]: bytes(row["data"]) for row in found}
+
+    def of_turn(self, turn_id: str, sha256: str) -> File | None:
+        """One that the turn has; None for any other."""
+        row = self._db.first(_ONE, {"turn": turn_id, "sha256": sha256})
+        return None if row is None else File(bytes(row["data"]), row["media_type"], row["name"])
+
+    def forget(self, connection: Transaction, turn_id: str) -> None:
+        """Effect: the turn has none any more, and what no other turn has is gone."""
+        hashes = [row["sha256"] for row in connection.all(_OF_TURN, {"turn": turn_id})]
+        if hashes:
+            connection.write(_UNLINK, {"turn": turn_id})
+            drop_unused(connection, hashes)
+
+
+def _row(session_id: str, turn_id: str, attachment: Attachment) -> dict[str, object]:
+    return {
+        "turn_id": turn_id,
+        "sha256": attachment.sha256,
+        "session_id": session_id,
+        "media_type": attachment.media_type,
+        "size": attachment.size,
+        "name": attachment.name,
+    }

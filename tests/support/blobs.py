@@ -1,0 +1,50 @@
+"""Blobs in a dict, and pictures small enough to read in a failing test."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+
+from brainq.contracts.attachment import Attachment
+from brainq.contracts.file import File
+
+
+class BlobsInMemory:
+    """Stands for `store.repositories.blobs.Blobs`. `loaded` is what was read, in order; `fails` is raised instead."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], bytes] = {}
+        self.loaded: list[str] = []
+        self.fails: Exception | None = None
+
+    def keep(self, session_id: str, turn_id: str, files: Sequence[File]) -> None:
+        if self.fails is not None:
+            raise self.fails
+        for file in files:
+            self.kept[session_id, file.attachment.sha256] = file.data
+
+    def lend(self, session_id: str, turn_id: str, given: Sequence[Attachment]) -> None:
+        raise AssertionError("nothing is lent here")
+
+    def load(self, session_id: str, hashes: Iterable[str]) -> Mapping[str, bytes]:
+        if self.fails is not None:
+            raise self.fails
+        wanted = sorted(hashes)
+        self.loaded += wanted
+        return {one: self.kept[session_id, one] for one in wanted if (session_id, one) in self.kept}
+
+
+def png(shade: int = 0) -> bytes:
+    """A picture of one pixel; another `shade` is another picture."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
+    pixel = zlib.compress(bytes([0, shade]))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixel) + chunk(b"IEND", b"")
+
+
+def pdf() -> bytes:
+    return b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
