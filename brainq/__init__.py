@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from brainq.operator.facts import TurnFacts
     from brainq.operator.operator import Operator
     from brainq.providers.base import Provider
+    from brainq.providers.fallback import Fallback
     from brainq.providers.scripted import ScriptedProvider
     from brainq.settings import Settings
     from brainq.tools.context import RunContext
@@ -187,6 +188,7 @@ _NAMES = {
     "brainq.operator.facts": "TurnFacts",
     "brainq.operator.operator": "Operator",
     "brainq.providers.base": "Provider",
+    "brainq.providers.fallback": "Fallback",
     "brainq.providers.scripted": "ScriptedProvider",
     "brainq.settings": "Settings",
     "brainq.tools.context": "RunContext",
@@ -238,6 +240,7 @@ __all__ = [
     "Effect",
     "Ending",
     "EventKind",
+    "Fallback",
     "File",
     "FinalStep",
     "Flag",

@@ -29,6 +29,7 @@ from brainq.devserver.stopping import StopSignals
 from brainq.errors import SetupError
 from brainq.observe.raises import TRACEBACK
 from brainq.observe.urls import without_password
+from brainq.providers.resolve import described
 from brainq.settings import Settings, load_settings
 
 GRACE_S = 10.0
@@ -196,7 +197,7 @@ def _port(port: int) -> Text:
 
 def _model(brain: Brain) -> Text:
     if not isinstance(brain.model, str):
-        return Text(f"{brain.model.name}, an object of the brain's own")
+        return Text(described(brain.model))
     if not brain.model.startswith(STAND_IN):
         return Text(brain.model)
     return Text(brain.model).append(

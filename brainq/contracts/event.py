@@ -48,7 +48,7 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     EventKind.TURN_ACTIVE: ("deadline_in_ms",),
     EventKind.TURN_OPENING: ("plan",),
     EventKind.STEP_STARTED: ("step", "attempt"),
-    EventKind.STEP_RETRIED: ("step", "attempt", "kind", "wait_ms"),
+    EventKind.STEP_RETRIED: ("step", "attempt", "kind", "wait_ms", "model"),
     EventKind.TEXT_DELTA: ("step", "attempt", "text"),
     EventKind.STEP_ENDED: ("step", "calls", "plan", "input_tokens", "output_tokens", "problem"),
     EventKind.CALL_WAITING: ("call",),

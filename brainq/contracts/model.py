@@ -53,6 +53,13 @@ class ModelRequest(Wire):
     blobs: Mapping[str, bytes] = {}
 
 
+class AnsweredBy(Wire):
+    """A provider's name and a model's, as it was asked for there."""
+
+    provider: str
+    model: str
+
+
 class ModelReply(Wire):
     """A whole reply: text, the calls in the model's order, and what it used.
 
@@ -61,6 +68,7 @@ class ModelReply(Wire):
     finish_reason   `stop`, `tool_calls`, `length` (cut at the output limit), `content_filter`, or a service's own word;
                     what a turn makes of it is `finish`
     reasoning       what the model thought, in its order
+    answered_by     who of several answered (a `Fallback`); None: who was asked
     """
 
     text: str = ""
@@ -69,6 +77,7 @@ class ModelReply(Wire):
     model: str = ""
     finish_reason: str = ""
     reasoning: tuple[Reasoning, ...] = ()
+    answered_by: AnsweredBy | None = None
 
     @property
     def finish(self) -> Finish:
@@ -76,10 +85,14 @@ class ModelReply(Wire):
 
 
 class ModelRetry(Wire):
-    """The model could not be had (`kind`: rate_limit, server, ...), and is asked again after `wait_s` seconds."""
+    """The model could not be had (`kind`: rate_limited, server, ...), and is asked again after `wait_s` seconds.
+
+    model   who is asked then, where that is one of several; empty: the same one
+    """
 
     kind: str
     wait_s: float
+    model: str = ""
 
 
 class ModelChunk(Wire):

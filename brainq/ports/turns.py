@@ -20,6 +20,7 @@ from brainq.contracts.claim import (
 from brainq.contracts.kept import Kept
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
+from brainq.contracts.model import ModelRetry
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import Spend
@@ -53,7 +54,7 @@ class Turns(Protocol):
         self, claim: TurnClaim, step: StepStart, mark: str
     ) -> StepBegun | StepSpent | Literal["LOST"]: ...
     def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str, mark: str = ...) -> bool: ...
-    def tell_retry(self, claim: TurnClaim, step: int, attempt: int, kind: str, wait_s: float) -> bool: ...
+    def tell_retry(self, claim: TurnClaim, step: int, attempt: int, retry: ModelRetry) -> bool: ...
     def commit_calls(
         self,
         claim: TurnClaim,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from brainq.errors import BrainqError
 from brainq.preflight.check import Check, fail, ok
 from brainq.providers.base import Checked, Provider
-from brainq.providers.resolve import resolve_model
+from brainq.providers.resolve import described, resolve_model
 
 
 def check_model(model: str | Provider) -> Check:
     if isinstance(model, Provider):
-        provider, said = model, f"{model.name}, an object of the brain's own"
+        provider, said = model, described(model)
     else:
         try:
             provider, name = resolve_model(model)

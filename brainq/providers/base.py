@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
@@ -14,6 +14,16 @@ class Checked(Protocol):
 
     def check(self) -> None:
         """Raise SetupError if a key or a package is missing: what, a semicolon, and the remedy. Quick."""
+        ...
+
+
+@runtime_checkable
+class Several(Protocol):
+    """A provider that asks one of several others."""
+
+    @property
+    def members(self) -> Sequence[tuple[Provider, str]]:
+        """The providers and their models."""
         ...
 
 

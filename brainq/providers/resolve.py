@@ -9,7 +9,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 
 from brainq.errors import InvalidInput, SetupError
-from brainq.providers.base import Checked, Provider
+from brainq.providers.base import Checked, Provider, Several
 
 ProviderFactory = Callable[[], Provider]
 
@@ -120,6 +120,18 @@ def split_model(model: str, provider: str | None = None) -> tuple[str, str]:
             "provider", f"{provider!r} is not known; {meant} Others are made known with register_provider"
         )
     return provider, _with_a_name(model.removeprefix(f"{provider}:"))
+
+
+def described(provider: Provider) -> str:
+    """A provider that was given as an object, for people."""
+    if isinstance(provider, Several):
+        return f"{provider.name} of {', '.join(named(*member) for member in provider.members)}"
+    return f"{provider.name}, an object of the brain's own"
+
+
+def named(provider: Provider, model: str) -> str:
+    """`provider:model`; the name alone of one that has no models by name."""
+    return model if model == provider.name else f"{provider.name}:{model}"
 
 
 def check_choice(own: str | Provider, model: str | None, provider: str | None) -> None:

@@ -16,6 +16,7 @@ from brainq.contracts.claim import (
     TurnStart,
 )
 from brainq.contracts.message import Message
+from brainq.contracts.model import ModelRetry
 from brainq.contracts.usage import Spend
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
@@ -73,7 +74,7 @@ class TurnSteps:
         )
         return reply == "OK"
 
-    def tell_retry(self, claim: TurnClaim, step: int, attempt: int, kind: str, wait_s: float) -> bool:
+    def tell_retry(self, claim: TurnClaim, step: int, attempt: int, retry: ModelRetry) -> bool:
         reply = self._run.step_retry(
             claim.session_id,
             claim.turn_id,
@@ -82,8 +83,9 @@ class TurnSteps:
             step=step,
             attempt=attempt,
             part=self.mark(claim),
-            kind=kind,
-            wait_ms=round(wait_s * 1000),
+            kind=retry.kind,
+            wait_ms=round(retry.wait_s * 1000),
+            model=retry.model,
         )
         return reply == "OK"
 

@@ -63,7 +63,7 @@ HEADERS = {
     "step_begin": "a7c37a35c1",
     "step_commit": "9c4513114f",
     "step_delta": "04b6a7f16a",
-    "step_retry": "e2f54a7e13",
+    "step_retry": "8a4283b19b",
     "turn_beat": "1050784ce4",
     "turn_begin": "3fd49bcee1",
     "turn_blame": "2f6c6e4706",
@@ -1292,12 +1292,14 @@ class Scripts(LoadedScripts):
         part: str,
         kind: str,
         wait_ms: int,
+        model: str,
     ) -> Literal["OK", "LOST"]:
         """Tell readers that the model could not be had, and is asked again after a wait: `kind` is
-        the provider's word for what went wrong."""
+        the provider's word for what went wrong, `model` who is asked then, where that is one of
+        several."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "step_retry", [turn, f"{turn}:events"], [owner, fence, step, attempt, part, kind, wait_ms]
+            "step_retry", [turn, f"{turn}:events"], [owner, fence, step, attempt, part, kind, wait_ms, model]
         )
         return reply[0]
 

@@ -17,12 +17,12 @@ from brainq.contracts.view import TurnView
 from brainq.errors import ProviderError
 from brainq.observe.logs import logger
 from brainq.ports.turns import Turns
+from brainq.providers.spent import MAYBE_BILLED, spend_of
 from brainq.turn.context.blob_cache import BlobCache
 from brainq.turn.decide import SPENT, End
 from brainq.turn.outcome import Answer, StepOutcome, StepRequest
 from brainq.turn.patience import Trying
 from brainq.turn.replies import Replies
-from brainq.turn.spend import MAYBE_BILLED
 from brainq.turn.stream import TurnLost, stream_reply
 from brainq.turn.text_tail import TextTail
 
@@ -107,8 +107,7 @@ class Attempts:
                     begin = begin.again
                     continue
                 return _after_failure(failure, asking, number)
-            price = self._price(provider.name, model, reply.usage)
-            spend = Spend.of("step", number, model, reply.usage, price)
+            spend = spend_of("step", number, provider, model, reply, self._price)
             return self._replies.act(claim, view, number, reply, spend, tail.rest(trying), trying)
         raise AssertionError("the last attempt returns")
 
@@ -121,7 +120,7 @@ class Attempts:
     def _retry_teller(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[ModelRetry], None]:
         def tell(retry: ModelRetry) -> None:
             try:
-                self._turns.tell_retry(claim, step, attempt, retry.kind, retry.wait_s)
+                self._turns.tell_retry(claim, step, attempt, retry)
             except Exception as failure:  # the retry itself needs no Redis
                 log.warning("retry not told", turn_id=claim.turn_id, step=step, why=type(failure).__name__)
 

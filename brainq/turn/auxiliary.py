@@ -17,6 +17,7 @@ from brainq.observe.logs import logger
 from brainq.ports.auxiliary import Auxiliary
 from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.resolve import resolve_model
+from brainq.providers.spent import most_usd
 from brainq.text.estimate import estimate_messages
 from brainq.turn.context.compaction import ContextCompactor, should_compact
 from brainq.turn.context.opening import opening_calls, opening_limit_s
@@ -187,7 +188,8 @@ class AuxiliaryWork:
             auxiliary = self._model(view)
         except BrainqError:
             return None
-        return self._price(auxiliary.provider.name, auxiliary.model, TokenUsage(input_tokens=tokens))
+        usage = TokenUsage(input_tokens=tokens)
+        return most_usd(auxiliary.provider, auxiliary.model, usage, self._price)
 
     def _is_write(self, name: str) -> bool:
         tool = self._brain.tools.get(name)

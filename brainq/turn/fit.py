@@ -5,6 +5,7 @@ from __future__ import annotations
 from brainq.contracts.claim import StepStart, TurnStart
 from brainq.contracts.usage import Price, TokenUsage
 from brainq.contracts.view import TurnView
+from brainq.providers.spent import most_usd
 from brainq.turn.begin import Setting
 from brainq.turn.context.mailbox import readiness_word
 from brainq.turn.outcome import StepRequest
@@ -31,7 +32,7 @@ def step_request(
     begin = StepStart(
         estimate=step.estimate,
         most_tokens=worst.total,
-        most_usd=price(setting.provider.name, setting.model, worst),
+        most_usd=most_usd(setting.provider, setting.model, worst, price),
         shown=() if len(step.chosen) == all_tools else tuple(spec.name for spec in step.chosen),
         drained=len(view.inputs),
         inputs=step.inputs,

@@ -157,7 +157,7 @@ class _Folding:
                 from_ms=self._now,
                 to_ms=self._now + int(data["wait_ms"]),
                 attempt=data["attempt"],
-                why=str(data["kind"]),
+                why=": ".join(filter(None, (str(data["kind"]), data.get("model")))),
             )
             self._change(bar.id, spans=(*bar.spans, wait))
 

@@ -1,9 +1,10 @@
 --[[
 Tell readers that the model could not be had, and is asked again after a wait: `kind` is the provider's word for what
-went wrong. `part` is new for each, so that telling it twice is telling it once.
+went wrong, `model` who is asked then, where that is one of several. `part` is new for each, so that telling it twice
+is telling it once.
 
 KEYS   turn events
-ARGV   owner fence:n step:n attempt:n part kind wait_ms:n
+ARGV   owner fence:n step:n attempt:n part kind wait_ms:n model
 REPLY  OK | LOST
 ]]
 -- @include lib/event
@@ -11,5 +12,7 @@ REPLY  OK | LOST
 if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('HGET', turn, 'part') == part then return {'OK'} end
 redis.call('HSET', turn, 'part', part)
-emit(events, 'step.retried', {step = step, attempt = attempt, kind = kind, wait_ms = wait_ms})
+emit(events, 'step.retried', {
+  step = step, attempt = attempt, kind = kind, wait_ms = wait_ms, model = model ~= '' and model or nil,
+})
 return {'OK'}

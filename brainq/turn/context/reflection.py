@@ -13,11 +13,11 @@ from brainq.contracts.reflection import ReflectionResult
 from brainq.contracts.usage import Price, Spend
 from brainq.observe.logs import logger
 from brainq.providers.auxiliary import AuxiliaryModel
+from brainq.providers.spent import spend_of, spend_of_failure
 from brainq.text.shorten import shortened
 from brainq.text.surrogates import clean
 from brainq.turn.context.transcript import transcript_lines
 from brainq.turn.context.untrusted import neutralised, untrusted
-from brainq.turn.spend import spend_of, spend_of_failure
 
 log = logger("brainq.turn")
 
@@ -99,7 +99,7 @@ class ReflectionEngine:
                 step=step,
             )
             text = _bounded(reply.text)
-            spend = spend_of("reflection", step, auxiliary, reply.usage, self.price)
+            spend = spend_of("reflection", step, auxiliary.provider, auxiliary.model, reply, self.price)
         except Exception as failure:
             log.info("no reflection", failure=failure, turn_id=turn_id, step=step)
             spend = (

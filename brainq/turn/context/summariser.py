@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from brainq.contracts.usage import Price, Spend
 from brainq.observe.logs import logger
 from brainq.providers.auxiliary import AuxiliaryModel
+from brainq.providers.spent import spend_of, spend_of_failure, sum_of
 from brainq.text.estimate import estimate_text
 from brainq.text.shorten import shortened_to_tokens
 from brainq.turn.context.summary import Folded, SummaryMethod, summary_by_rules
 from brainq.turn.context.transcript import transcript_lines
 from brainq.turn.context.untrusted import untrusted
-from brainq.turn.spend import spend_of, spend_of_failure, sum_of
 
 log = logger("brainq.turn")
 
@@ -96,7 +96,9 @@ class Summariser:
                     turn_id=self.turn_id,
                     step=self.step,
                 )
-                spends.append(spend_of("compaction", self.step, auxiliary, reply.usage, self.price))
+                spends.append(
+                    spend_of("compaction", self.step, auxiliary.provider, auxiliary.model, reply, self.price)
+                )
                 so_far = shortened_to_tokens(reply.text.strip(), max_tokens)
         except Exception as failure:
             log.info("no summary by a model", failure=failure, turn_id=self.turn_id, step=self.step)

@@ -1,21 +1,34 @@
-"""What a model call beside the steps used, as it is charged to the turn."""
+"""What a model call used, and what it costs at most, as it is charged to the turn."""
 
 from __future__ import annotations
 
+from brainq.contracts.model import ModelReply
 from brainq.contracts.usage import Price, Spend, SpendKind, TokenUsage
 from brainq.errors import ProviderError
 from brainq.providers.auxiliary import AuxiliaryModel
+from brainq.providers.base import Provider, Several
 from brainq.text.estimate import estimate_text
 
 # The service may have worked on these, and bills for it; of the other kinds it made nothing.
 MAYBE_BILLED = frozenset({"timeout", "stream", "stalled", "malformed"})
 
 
-def spend_of(kind: SpendKind, step: int, auxiliary: AuxiliaryModel, usage: TokenUsage, price: Price) -> Spend:
-    """What a reply used."""
-    return Spend.of(
-        kind, step, auxiliary.model, usage, price(auxiliary.provider.name, auxiliary.model, usage)
-    )
+def spend_of(
+    kind: SpendKind, step: int, provider: Provider, model: str, reply: ModelReply, price: Price
+) -> Spend:
+    """What a reply used, by the name and the price of the model that gave it."""
+    by = reply.answered_by
+    name, model = (provider.name, model) if by is None else (by.provider, by.model)
+    return Spend.of(kind, step, model, reply.usage, price(name, model, reply.usage))
+
+
+def most_usd(provider: Provider, model: str, usage: TokenUsage, price: Price) -> float | None:
+    """US dollars at most, whichever of several models answers; None where the price of one is not known."""
+    if not isinstance(provider, Several):
+        return price(provider.name, model, usage)
+    prices = [most_usd(member, name, usage, price) for member, name in provider.members]
+    known = [usd for usd in prices if usd is not None]
+    return max(known) if len(known) == len(prices) else None
 
 
 def spend_of_failure(
@@ -25,7 +38,8 @@ def spend_of_failure(
     if not isinstance(failure, ProviderError) or failure.kind not in MAYBE_BILLED:
         return None
     usage = TokenUsage(input_tokens=estimate_text(asked))
-    return spend_of(kind, step, auxiliary, usage, price)
+    most = most_usd(auxiliary.provider, auxiliary.model, usage, price)
+    return Spend.of(kind, step, auxiliary.model, usage, most)
 
 
 def sum_of(spends: list[Spend]) -> Spend | None:

@@ -1,0 +1,232 @@
+"""Several models as one: the first that can be had answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry
+from brainq.errors import InvalidInput, ProviderError, SetupError
+from brainq.observe.logs import logger
+from brainq.providers.base import Checked, Provider
+from brainq.providers.failures import ServiceError
+from brainq.providers.resolve import named, resolve_model, split_model, warm_up
+from brainq.providers.resting import Rest
+from brainq.providers.retry import Clock, Deadline
+from brainq.providers.watched import keeps_limits, watched
+
+log = logger("brainq.providers")
+
+AWAY = frozenset({"rate_limited", "quota", "server", "connection", "timeout", "malformed"})
+"""Kinds of failure for which the next model is asked."""
+
+BROKE_OFF = frozenset({"stream", "stalled"})
+"""Kinds that end the attempt, for its output may have been paid for; the next attempt passes this model by."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Member:
+    provider: Provider | None  # None: made by name when it is asked
+    model: str
+    rest: Rest
+
+    def resolved(self) -> tuple[Provider, str]:
+        return resolve_model(self.model) if self.provider is None else (self.provider, self.model)
+
+
+class Fallback:
+    """A model for a `Brain`, its `auxiliary_model` or a step that asks the first of several models that can be had.
+
+        Brain("support", Fallback(["openai:gpt-5", "anthropic:claude-sonnet-4-5"]))
+
+    models      at least two: `provider:model`, or a Provider, which may be a Fallback
+    patience_s  how long one may go on asking its service again while there is another one to ask
+    rest_s, longest_rest_s   one that failed is not asked for so long; the time doubles with each failure that follows.
+                Each process finds out by itself
+
+    The next one is asked when a service cannot be had: rate limits, quota, server errors, no connection, no answer,
+    nonsense. A request that was refused, or is too long, stays so: another model is not asked to do better. Of the time
+    that is left each one has an equal share until its first output, the last one all of it. Once a reply has begun
+    nobody else is asked in that attempt; a turn's next attempt passes by the one that broke off.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[str | Provider],
+        *,
+        name: str = "fallback",
+        patience_s: float = 15.0,
+        rest_s: float = 5.0,
+        longest_rest_s: float = 300.0,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        if isinstance(models, str) or len(models) < 2:
+            raise InvalidInput("models", "a Fallback takes a list of at least two models")
+        if patience_s < 0 or rest_s <= 0 or longest_rest_s < rest_s:
+            raise InvalidInput(
+                "rest_s", "seconds must be positive, and longest_rest_s at least rest_s; patience_s may be 0"
+            )
+        self.name = name
+        self._patience_s = patience_s
+        self._clock = clock
+        self._members = tuple(_member(model, Rest(rest_s, longest_rest_s, clock)) for model in models)
+
+    @property
+    def members(self) -> tuple[tuple[Provider, str], ...]:
+        """The providers and their models, in their order."""
+        return tuple(member.resolved() for member in self._members)
+
+    def check(self) -> None:
+        """See Checked.check: raises SetupError if one of the members could not be asked."""
+        for member in self._members:
+            provider, model = member.resolved()
+            if isinstance(provider, Checked):
+                try:
+                    provider.check()
+                except SetupError as error:
+                    raise SetupError(f"{named(provider, model)}: {error}") from error
+
+    def warm_up(self) -> None:
+        """Let each member get ready. Raises SetupError if a key or a package is missing."""
+        for provider, _ in self.members:
+            warm_up(provider)
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        """See Provider.generate. Nobody sees the reply as it comes, so one that broke off is asked of the next, too."""
+        deadline = Deadline(request.timeout_s, self._clock)
+        while True:
+            try:
+                *_, last = self._chunks(request, deadline)
+            except ProviderError as error:
+                if error.kind in BROKE_OFF and not deadline.passed and self._somebody_is_well():
+                    continue
+                raise
+            assert last.reply is not None
+            return last.reply
+
+    @keeps_limits
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        """See Provider.generate_stream. A retry chunk names the model that is asked next."""
+        return self._chunks(request, Deadline(request.timeout_s, self._clock))
+
+    def _somebody_is_well(self) -> bool:
+        return any(not member.rest.failures for member in self._members)
+
+    def _chunks(self, request: ModelRequest, deadline: Deadline) -> Iterator[ModelChunk]:
+        failures: list[tuple[str, ProviderError]] = []
+        well = [member for member in self._members if not member.rest.is_on]
+        # Where all of them rest all are asked, first whose rest ends first.
+        candidates = well or sorted(self._members, key=lambda member: member.rest.until)
+        for left, member in zip(reversed(range(len(candidates))), candidates, strict=True):
+            taken = member.rest.take()
+            if taken is None:
+                if well and left:
+                    continue  # somebody else is trying it
+                taken = member.rest.failures
+            provider, model = member.resolved()
+            who = named(provider, model)
+            if failures:
+                before, kind = failures[-1][0], failures[-1][1].kind
+                turn_id, step = request.turn_id, request.step
+                log.warning(
+                    "model away, asking the next",
+                    model=before,
+                    then=who,
+                    kind=kind,
+                    turn_id=turn_id,
+                    step=step,
+                )
+                yield ModelChunk(retry=ModelRetry(kind=kind, wait_s=0.0, model=who))
+            try:
+                yield from self._of(member, provider, model, request, deadline, left)
+            except ProviderError as error:
+                if error.kind in AWAY or error.kind in BROKE_OFF:
+                    member.rest.failed(taken, getattr(error, "retry_after_s", None))
+                if error.kind not in AWAY or deadline.passed:
+                    raise
+                failures.append((who, error))
+            else:
+                return
+        raise _none_could_be_had(failures)
+
+    def _of(
+        self,
+        member: _Member,
+        provider: Provider,
+        model: str,
+        request: ModelRequest,
+        deadline: Deadline,
+        left: int,
+    ) -> Iterator[ModelChunk]:
+        """The member's chunks, its name with its reply. Once it has begun it raises nothing that is in AWAY."""
+        who = named(provider, model)
+        begun = False
+        try:
+            for chunk in self._waited_for(
+                watched(provider, _asked(request, model, deadline, left)), who, left
+            ):
+                if chunk.reply is not None:
+                    member.rest.answered()
+                    yield ModelChunk(reply=_signed(chunk.reply, provider, model))
+                    return
+                begun = begun or bool(chunk.text or chunk.reasoning)
+                yield chunk
+        except SetupError as error:
+            raise ProviderError(f"{who}: {error}", kind="connection", retryable=False) from error
+        except ProviderError as error:
+            if begun and error.kind in AWAY and not deadline.passed:
+                raise ProviderError(
+                    f"the stream broke off: {error}", kind="stream", retryable=True
+                ) from error
+            raise
+        raise ProviderError(f"{who} ended its stream without a reply", kind="stream", retryable=True)
+
+    def _waited_for(self, chunks: Iterator[ModelChunk], who: str, left: int) -> Iterator[ModelChunk]:
+        """The chunks, as long as no retry takes more patience than there is. Others are left to ask."""
+        patience = Deadline(self._patience_s, self._clock)
+        for chunk in chunks:
+            if chunk.retry is not None:
+                kind, wait_s = chunk.retry.kind, chunk.retry.wait_s
+                if left and wait_s >= patience.remaining_s():
+                    raise ServiceError(
+                        f"{who}: not waited for ({kind})",
+                        kind=kind if kind in AWAY else "connection",
+                        retryable=True,
+                        retry_after_s=wait_s,
+                    )
+                chunk = ModelChunk(retry=ModelRetry(kind=kind, wait_s=wait_s, model=chunk.retry.model or who))
+            yield chunk
+
+
+def _asked(request: ModelRequest, model: str, deadline: Deadline, left: int) -> ModelRequest:
+    """The request as one member gets it: all the time that is left, and for its first output a share of it."""
+    remaining_s = max(0.001, deadline.remaining_s())
+    first_s = request.first_token_s
+    if left:
+        share_s = remaining_s / (left + 1)
+        first_s = share_s if first_s is None else min(first_s, share_s)
+    return request.model_copy(update={"model": model, "timeout_s": remaining_s, "first_token_s": first_s})
+
+
+def _member(model: str | Provider, rest: Rest) -> _Member:
+    if isinstance(model, str):
+        split_model(model)
+        return _Member(None, model, rest)
+    return _Member(model, model.name, rest)
+
+
+def _signed(reply: ModelReply, provider: Provider, model: str) -> ModelReply:
+    if reply.answered_by is not None:  # by a member of a member
+        return reply
+    return reply.model_copy(update={"answered_by": AnsweredBy(provider=provider.name, model=model)})
+
+
+def _none_could_be_had(failures: Sequence[tuple[str, ProviderError]]) -> ProviderError:
+    if len(failures) == 1:
+        return failures[0][1]
+    said = "; ".join(str(error) for _, error in failures)
+    last = failures[-1][1]
+    return ProviderError(
+        f"no model of the fallback can be had: {said}", kind=last.kind, retryable=last.retryable
+    )
