@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     )
     from brainq.contracts.message import Message, ToolCall
     from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+    from brainq.contracts.options import ModelOptions
     from brainq.contracts.outcome import (
         ToolDenied,
         ToolFailure,
@@ -164,6 +165,7 @@ _NAMES = {
     ),
     "brainq.contracts.message": "Message ToolCall",
     "brainq.contracts.model": "ModelChunk ModelReply ModelRequest",
+    "brainq.contracts.options": "ModelOptions",
     "brainq.contracts.outcome": "ToolDenied ToolFailure ToolOutcome ToolSuccess ToolTimeout ToolUnknown",
     "brainq.contracts.parts": "Approvals Children Context Memory Selection ToolRanker",
     "brainq.contracts.prompt": "PromptTemplate",
@@ -264,6 +266,7 @@ __all__ = [
     "MemoryRetriever",
     "Message",
     "ModelChunk",
+    "ModelOptions",
     "ModelReply",
     "ModelRequest",
     "NoParsedOutput",

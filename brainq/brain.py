@@ -14,6 +14,7 @@ from brainq.brain_fields import (
     checked_callback,
     checked_level,
     checked_model,
+    checked_options,
     checked_part,
     checked_prompt,
     checked_prompt_id,
@@ -33,6 +34,7 @@ from brainq.contracts.effect import Effect
 from brainq.contracts.ids import check_id
 from brainq.contracts.judgement import Judge
 from brainq.contracts.limits import Limits
+from brainq.contracts.options import ModelOptions
 from brainq.contracts.parts import Approvals, Children, Context, Memory, Selection
 from brainq.contracts.prompt import PromptTemplate
 from brainq.contracts.reflection import ThinkLevel, ThinkWord
@@ -62,6 +64,7 @@ class Brain:
     system_prompt    text, or a function of the TurnInfo that returns it
     tools            functions (they count as DESTRUCTIVE) or Tools; more come with `@brain.tool`
     callbacks        a Callbacks, a mapping, or an object with some of the `on_...` functions
+    options          how the model is asked: a ModelOptions, or a mapping of its fields
     parallel_tools   False: one call at a time, whatever the effects
     show_citations   True: sources are appended to the answer
     redact_logs      True: SQL keeps no message texts, arguments and results
@@ -96,6 +99,7 @@ class Brain:
         tools: Iterable[Tool | Callable[..., Any]] = (),
         callbacks: Callbacks | Mapping[str, Any] | object | None = None,
         limits: Limits | None = None,
+        options: ModelOptions | Mapping[str, Any] | None = None,
         parallel_tools: bool = True,
         show_citations: bool = False,
         redact_logs: bool = False,
@@ -125,6 +129,7 @@ class Brain:
             self.tools.add(tool)
         self.callbacks = read_callbacks(callbacks)
         self.limits = Limits() if limits is None else limits
+        self.options = checked_options(options)
         self.parallel_tools = parallel_tools
         self.show_citations = show_citations
         self.redact_logs = redact_logs

@@ -6,7 +6,10 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
+from pydantic import ValidationError
+
 from brainq.contracts.callbacks import CALLBACK_NAMES, Callbacks, TurnInfo
+from brainq.contracts.options import NO_OPTIONS, ModelOptions
 from brainq.contracts.reflection import ThinkLevel
 from brainq.errors import InvalidInput
 from brainq.providers.base import Provider
@@ -46,6 +49,26 @@ def checked_model(model: object) -> str | Provider:
             f"must be provider:model, such as 'openai:gpt-5', or a Provider, got {type(model).__name__}",
         )
     return model
+
+
+def checked_options(given: object) -> ModelOptions:
+    if given is None:
+        return NO_OPTIONS
+    if isinstance(given, ModelOptions):
+        return given
+    if not isinstance(given, Mapping):
+        raise InvalidInput(
+            "options", f"must be ModelOptions(...) or a mapping of its fields, got {type(given).__name__}"
+        )
+    try:
+        return ModelOptions.model_validate(given)
+    except ValidationError as failure:
+        first = failure.errors(include_url=False)[0]
+        cause = first.get("ctx", {}).get("error")
+        if isinstance(cause, InvalidInput):
+            raise cause from None
+        field = ".".join(["options", *(str(part) for part in first["loc"])])
+        raise InvalidInput(field, first["msg"]) from None
 
 
 def by_name(field: str, given: Iterable[V], name_of: Callable[[V], str]) -> dict[str, V]:

@@ -21,7 +21,8 @@ class Verb(StrEnum):
     SUBMIT = "submit"
     """Begin turns."""
     CONFIGURE = "configure"
-    """Say of the turns it begins which model, prompt, directory and limits they have; without it the brain says so."""
+    """Say of the turns it begins which model, prompt, directory, limits and options they have; without it the brain
+    says so."""
     STEER = "steer"
     """Talk to what runs: input, holds, readiness, cancel, pause, interrupt, drop."""
     DECIDE = "decide"

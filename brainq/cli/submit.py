@@ -36,6 +36,14 @@ def submit(
             "--limits", metavar="NAME=VALUE", help="A limit of this turn, such as max_steps=3; repeatable."
         ),
     ] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="NAME=VALUE",
+            help="How the model is asked, such as temperature=0, reasoning_effort=low; repeatable.",
+        ),
+    ] = None,
     kind: Annotated[
         str, typer.Option("--kind", help="chat; review (a history of its own); or compact.")
     ] = "chat",
@@ -114,6 +122,7 @@ def submit(
       brainq submit s1 "Tidy my notes" --no-wait           prints the turn's id
       brainq submit s1 "Charge order 4711" --request-key order-4711
       brainq submit s1 "Research this" --limits max_steps=3 --limits timeout_s=60
+      brainq submit s1 "What is in stock?" --option temperature=0 --option tool_choice=required
       brainq submit s1 "No, the blue one" --on-busy steer
       brainq submit s1 "Sum up March" --output-schema @sum.json --metadata '{"month": 3}'
       brainq submit s1 "Look at it again" --kind review
@@ -149,6 +158,7 @@ def submit(
         follow=follow,
         timeout_s=timeout_s,
         limits=limits or [],
+        options=options or [],
         fields=fields,
         as_json=as_json,
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from typing import Any, cast
+from typing import Any
 
 from rich.text import Text
 
@@ -22,6 +23,7 @@ from brainq.errors import InvalidInput, ResultTimeout
 from brainq.turn.explain import explain
 
 LOOK_EVERY_S = 2.0
+WORDS = ("tool_choice", "reasoning_effort")  # options that are a text, also where it looks like a number
 
 
 def submit_and_wait(
@@ -32,15 +34,16 @@ def submit_and_wait(
     follow: bool,
     timeout_s: float | None,
     limits: list[str],
+    options: list[str],
     fields: dict[str, Any],
     as_json: bool,
 ) -> Exit:
     """Submit, wait as asked, print; the exit code. `fields` are those of `Client.submit`. Raises BrainqError."""
-    overrides = read_limits(limits)
+    fields = {**fields, "limits": read_limits(limits), "options": read_options(options)}
     if message == "-":
         message = sys.stdin.read()
     with producer() as client:
-        handle = client.submit(session, message, limits=cast("Any", overrides), **fields)
+        handle = client.submit(session, message, **fields)
         if handle.joined is not None:
             say(
                 f"input {handle.joined.client_message_id} of turn {handle.joined.turn_id} "
@@ -107,6 +110,20 @@ def read_limits(pairs: list[str]) -> dict[str, int | float] | None:
         if name.strip() not in LimitsOverride.model_fields:
             known = ", ".join(LimitsOverride.model_fields)
             raise InvalidInput("--limits", f"there is no limit {name.strip()!r}; the limits are {known}")
+    return found or None
+
+
+def read_options(pairs: list[str]) -> dict[str, Any] | None:
+    """`["temperature=0", "stop=END"]` as a dict. Raises InvalidInput for what is no `name=value`."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise InvalidInput("--option", f"{pair!r} is not NAME=VALUE, such as temperature=0")
+        try:
+            found[name.strip()] = value if name.strip() in WORDS else json.loads(value)
+        except ValueError:
+            found[name.strip()] = value
     return found or None
 
 

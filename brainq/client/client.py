@@ -28,6 +28,7 @@ from brainq.contracts.ids import check_id, new_turn_id
 from brainq.contracts.limits import Limits
 from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.message import Message
+from brainq.contracts.options import ModelOptions, OptionsFields
 from brainq.contracts.session_prefix import check_prefixes
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
 from brainq.contracts.webhook import DeliveryRow
@@ -78,6 +79,7 @@ class Client:
         output_schema: OutputSchema | None = None,
         cwd: str | None = None,
         limits: Limits | LimitsOverride | LimitsFields | None = None,
+        options: ModelOptions | OptionsFields | None = None,
         show_citations: bool | None = None,
         prompt_id: str | None = None,
         prompt_version: str | None = None,
@@ -96,6 +98,8 @@ class Client:
 
         request_key   the same key again is the same turn: nothing is submitted twice
         limits        overrides of the brain's limits for this turn
+        options       how the model is asked, over the brain's: temperature, tool_choice, reasoning_effort and others;
+                      not the headers and parameters that only code may give
         on_busy       when the session has a live turn: `enqueue` behind the others; `steer` into the live one;
                       `interrupt` it and run next; `replace` it and drop those that wait; `reject` with
                       SessionBusy; `merge` into the newest that waits. Where the message went into another turn,
@@ -136,6 +140,7 @@ class Client:
                 "output_schema": output_schema,
                 "cwd": cwd,
                 "limits": _override(limits),
+                "options": options,
                 "show_citations": show_citations,
                 "prompt_id": prompt_id,
                 "prompt_version": prompt_version,

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict
 from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
+from brainq.contracts.options import ModelOptions, OptionsFields
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
 from brainq.tools.output import OutputSchema
 
@@ -28,6 +29,7 @@ class SubmitOptions(TypedDict, total=False):
     output_schema: OutputSchema | None
     cwd: str | None
     limits: Limits | LimitsOverride | LimitsFields | None
+    options: ModelOptions | OptionsFields | None
     show_citations: bool | None
     prompt_id: str | None
     prompt_version: str | None

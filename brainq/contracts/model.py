@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from brainq.contracts.base import Wire
 from brainq.contracts.finish import Finish, finish_of
 from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.options import NO_OPTIONS, ModelOptions
 from brainq.contracts.reasoning import Reasoning
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import TokenUsage
@@ -24,6 +25,7 @@ class ModelRequest(Wire):
     turn_number     which turn of its session it is, counted from 1; 0 for a call beside the steps
     metadata        the turn's, as its producer gave it; None for a call beside the steps
     purpose         what the answer is for; only a `step` moves a turn, the others are calls beside it
+    options         how it is asked; what a service does not take is left out
     output_schema   JSON schema the final text should follow, where the provider can hold the model to it
     timeout_s       the whole call, retries included, must end within this; a provider raises
                     ProviderError(kind="timeout") when it cannot
@@ -38,7 +40,7 @@ class ModelRequest(Wire):
     tools: tuple[ToolSpec, ...] = ()
     output_schema: dict[str, Any] | None = None
     max_output_tokens: int | None = None
-    temperature: float | None = None
+    options: ModelOptions = NO_OPTIONS
     timeout_s: float
     first_token_s: float | None = None
     idle_s: float | None = None

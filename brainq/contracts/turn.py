@@ -11,6 +11,7 @@ from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.ids import check_id, check_turn_id
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
+from brainq.contracts.options import TurnOptions
 from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Spend
@@ -87,6 +88,7 @@ class TurnRequest(Wire):
 
     turn_id        chosen by the producer, or made by the client
     request_key    sending the same key again is the same turn; defaults to turn_id
+    options        how its model is asked, where that differs from the brain's
     metadata       small JSON of the producer's; comes back in callbacks, never read by brainq
     on_busy        what to do when the session has a live turn; see `OnBusy`
     kind           `review` and `compact` turns do not enter the session's history, only their outcome does
@@ -111,6 +113,7 @@ class TurnRequest(Wire):
     output_schema: dict[str, Any] | None = None
     cwd: str | None = Field(default=None, max_length=4096)
     limits: LimitsOverride = LimitsOverride()
+    options: TurnOptions = TurnOptions()
     show_citations: bool | None = None
     prompt_id: str | None = Field(default=None, max_length=200)
     prompt_version: str | None = Field(default=None, max_length=200)
@@ -137,6 +140,12 @@ class TurnRequest(Wire):
     @classmethod
     def _plain_json(cls, value: object, info: ValidationInfo) -> object:
         return check_json(str(info.field_name), value)
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _of_a_turn(cls, value: object) -> object:
+        # What was made for a brain may be more than a turn can bring.
+        return value.said() if isinstance(value, TurnOptions) else value
 
     @field_validator("turn_id")
     @classmethod

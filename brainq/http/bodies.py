@@ -24,6 +24,7 @@ from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
 from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
+from brainq.contracts.options import TurnOptions
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.turn import MAX_EXTRA_CHARS, MAX_MESSAGE_CHARS, LimitsOverride, OnBusy, TurnKind
 from brainq.contracts.webhook import DeliveryState
@@ -46,6 +47,12 @@ class Answer(BaseModel):
 
 class TurnLimits(LimitsOverride):
     """Limits of one turn that differ from the brain's."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class OptionsBody(TurnOptions):
+    """How a turn's model is asked, where that differs from the brain's."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -90,6 +97,7 @@ class SubmitBody(Body):
     output_schema: dict[str, Any] | None = None
     cwd: str | None = Field(default=None, max_length=4096)
     limits: TurnLimits | None = None
+    options: OptionsBody | None = None
     show_citations: bool | None = None
     prompt_id: str | None = Field(default=None, max_length=200)
     prompt_version: str | None = Field(default=None, max_length=200)

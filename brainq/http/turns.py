@@ -75,7 +75,8 @@ async def submit(
     """Submit a turn. With `Prefer: wait=n` the answer is its result, if that is out in time.
 
     What `on_busy` does to a live turn needs the verb `steer`, too; to wait for the result needs `read`; `model`,
-    `provider`, `system_prompt`, `skill_context`, `cwd` and `limits` need `configure`.
+    `provider`, `system_prompt`, `skill_context`, `cwd`, `limits` and `options` need
+    `configure`.
     """
     by.require(body.session_id)
     by.require_options(body.given())
@@ -218,10 +219,12 @@ def _options(body: SubmitBody) -> SubmitOptions:
     given: Any = {
         name: getattr(body, name)
         for name in body.given()
-        if name not in ("session_id", "user_message", "limits")
+        if name not in ("session_id", "user_message", "limits", "options")
     }
     if body.limits is not None:
         given["limits"] = body.limits.model_dump(exclude_unset=True)
+    if body.options is not None:
+        given["options"] = body.options.said()
     for name in ("history", "client_tools"):
         if name in given:
             given[name] = [item.model_dump(exclude_unset=True) for item in given[name]]

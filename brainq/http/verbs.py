@@ -20,7 +20,7 @@ def is_public(path: str) -> bool:
     return path in OPEN or path.startswith(OPEN_UNDER) or _CARDS.fullmatch(path) is not None
 
 
-CONFIGURES = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits"})
+CONFIGURES = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits", "options"})
 """Options of a turn that need `configure` beside `submit`: what it costs, what it may reach, what the model is told of
 its task. All else is the caller's own: what is said, how the answer is to look, what stands in the records."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.errors import SetupError
-from brainq.providers import anthropic_wire
+from brainq.providers import anthropic_options, anthropic_wire
 from brainq.providers.retry import RetryPolicy
 from brainq.providers.vendor import StreamReader, VendorProvider
 from brainq.text.surrogates import clean_json
@@ -23,6 +23,7 @@ class AnthropicProvider(VendorProvider):
 
     sdk_name = "anthropic"
     optional = ("output_config",)
+    absent = ("seed",)
 
     def __init__(
         self,
@@ -47,18 +48,20 @@ class AnthropicProvider(VendorProvider):
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
         body = anthropic_wire.to_body(request, stream=stream, blocks=self._blocks(request, refused))
         # Not every version of the SDK takes these as arguments of their own.
-        extra: dict[str, Any] = {}
-        if "temperature" in body:
-            extra["temperature"] = body.pop("temperature")
+        extra = anthropic_options.parameters(request, refused)
         if request.output_schema is not None and "output_config" not in refused:
             schema = clean_json(request.output_schema)
             # The service takes a part of JSON schema only; newer SDKs know which.
             transform = getattr(self._sdk(), "transform_schema", None)
             schema = schema if transform is None else transform(schema)
-            extra["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+            extra.setdefault("output_config", {})["format"] = {"type": "json_schema", "schema": schema}
         if extra:
             body["extra_body"] = extra
         return body
+
+    def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
+        named = anthropic_options.refused_option(request, status, body, self._refused)
+        return named or super()._refusal(request, status, body)
 
     def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
         return client.messages.with_streaming_response.create(**body, timeout=timeout)

@@ -9,20 +9,20 @@ from brainq.contracts.finish import finish_word
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
+from brainq.providers.anthropic_options import max_tokens
 from brainq.providers.attachment_blocks import Blocks
 from brainq.providers.call_wire import WireIds, arguments_object, parse_arguments, wire_name
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _NO_BLOBS = Blocks({})
-DEFAULT_MAX_TOKENS = 4096  # the API wants a number
 
 
 def to_body(request: ModelRequest, *, stream: bool, blocks: Blocks | None = None) -> dict[str, Any]:
-    """The request's JSON, but for the output schema."""
+    """The request's JSON, but for the output schema and the options."""
     system, messages = to_messages(request.messages, blocks or Blocks(request.blobs))
     body: dict[str, Any] = {
         "model": request.model,
-        "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,
+        "max_tokens": max_tokens(request),
         "messages": messages,
     }
     if system:
@@ -36,8 +36,6 @@ def to_body(request: ModelRequest, *, stream: bool, blocks: Blocks | None = None
             }
             for tool in request.tools
         ]
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
     if stream:
         body["stream"] = True
     return body

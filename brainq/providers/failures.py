@@ -7,6 +7,7 @@ translation serves them; the SDK module is handed in because it is imported lazi
 from __future__ import annotations
 
 import math
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -38,7 +39,19 @@ _TOO_LONG = (
     "context window",
     "exceed_context_size",  # llama.cpp, on either wire
 )
-_UNSUPPORTED = ("support", "unknown", "unrecognized", "unexpected", "not permitted", "not allowed", "extra")
+_UNSUPPORTED = (
+    "support",
+    "unknown",
+    "unrecognized",
+    "unexpected",
+    "not permitted",
+    "not allowed",
+    "extra",
+    "deprecated",
+    "does not match any of the expected tags",
+    "may only be",
+    "cannot both",
+)
 
 
 class ServiceError(ProviderError):
@@ -103,12 +116,23 @@ def refused_parameter(status: int, body: Any, candidates: Iterable[str]) -> str 
 
     A complaint about the content of a schema is a different thing: it must reach whoever wrote the schema.
     """
+    if not is_unsupported(status, body):
+        return None
+    text = detail(body)[0].lower()
+    return next((name for name in candidates if re.search(rf"\b{re.escape(name)}\b", text)), None)
+
+
+def of_model(what: str, model: str) -> str:
+    """The name under which it is remembered that one model does not take something: others of its service may."""
+    return f"{what}: {model}"
+
+
+def is_unsupported(status: int, body: Any) -> bool:
+    """Whether the service says that it does not take something of the request."""
     text = detail(body)[0].lower()
     if status not in (400, 422) or "invalid schema" in text or "format.schema" in text:
-        return None
-    if not any(word in text for word in _UNSUPPORTED):
-        return None
-    return next((name for name in candidates if name in text), None)
+        return False
+    return any(word in text for word in _UNSUPPORTED)
 
 
 def from_error_event(provider: str, error: Any) -> ServiceError:

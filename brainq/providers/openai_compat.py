@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers import openai_wire
+from brainq.providers import openai_options, openai_wire
 from brainq.providers.chat_roles import ROLES, Roles, checked_roles, refused_roles
+from brainq.providers.failures import of_model, refused_parameter
 from brainq.providers.openai_account import account, required
 from brainq.providers.retry import RetryPolicy
 from brainq.providers.vendor import StreamReader, VendorProvider
@@ -56,11 +57,16 @@ class OpenAIProvider(VendorProvider):
             roles=self._taken(request.model, refused),
             blocks=self._blocks(request, refused),
         )
+        options = openai_options.parameters(request, cache_key=self._base_url is None)
+        body |= {key: value for key, value in options.items() if of_model(key, request.model) not in refused}
         return {key: value for key, value in body.items() if key not in refused}
 
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
         roles = refused_roles(status, body, self._taken(request.model, self._refused))
-        return _asked_for(roles, request.model) if roles else super()._refusal(request, status, body)
+        if roles:
+            return _asked_for(roles, request.model)
+        named = refused_parameter(status, body, openai_options.OF_MODEL)
+        return of_model(named, request.model) if named else super()._refusal(request, status, body)
 
     def _taken(self, model: str, refused: frozenset[str]) -> Roles:
         """One server may have models with different templates."""
@@ -78,4 +84,4 @@ class OpenAIProvider(VendorProvider):
 
 
 def _asked_for(roles: Roles, model: str) -> str:
-    return f"roles {roles}: {model}"
+    return of_model(f"roles {roles}", model)

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers import responses_reply, responses_wire
-from brainq.providers.failures import detail
+from brainq.providers import openai_options, responses_reply, responses_wire
+from brainq.providers.failures import detail, of_model, refused_parameter
 from brainq.providers.openai_account import account, required
 from brainq.providers.retry import RetryPolicy
 from brainq.providers.vendor import StreamReader, VendorProvider
@@ -27,6 +27,7 @@ class OpenAIResponsesProvider(VendorProvider):
 
     sdk_name = "openai"
     optional = ("include", "text.format", "store")
+    absent = ("seed", "stop")
     for_once = VendorProvider.for_once | {REASONING}
 
     def __init__(
@@ -54,6 +55,8 @@ class OpenAIResponsesProvider(VendorProvider):
             reasoning=REASONING not in refused,
             blocks=self._blocks(request, refused),
         )
+        options = openai_options.responses_parameters(request, cache_key=self._base_url is None)
+        body |= {key: value for key, value in options.items() if of_model(key, request.model) not in refused}
         return {key: value for key, value in body.items() if not _is_refused(key, refused)}
 
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
@@ -62,7 +65,8 @@ class OpenAIResponsesProvider(VendorProvider):
             return _no_encryption(request.model)
         if status == 400 and ("invalid_encrypted_content" in said or "could not be decrypted" in said):
             return REASONING  # of another account's, or encrypted with a key that is gone
-        return super()._refusal(request, status, body)
+        named = refused_parameter(status, body, openai_options.OF_RESPONSES_MODEL)
+        return of_model(named, request.model) if named else super()._refusal(request, status, body)
 
     def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
         return client.responses.with_streaming_response.create(**body, timeout=timeout)

@@ -57,8 +57,6 @@ def to_body(
         }
     if request.max_output_tokens is not None:
         body[max_tokens_key] = request.max_output_tokens
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
     if stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}

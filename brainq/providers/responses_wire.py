@@ -30,7 +30,7 @@ def to_body(
     reasoning: bool = True,
     blocks: Blocks | None = None,
 ) -> dict[str, Any]:
-    """The request's JSON.
+    """The request's JSON, but for the options.
 
     encrypted   ask for the reasoning in a form that can be sent back; models that do not reason may refuse that
     reasoning   send earlier reasoning back
@@ -52,8 +52,6 @@ def to_body(
         }
     if request.max_output_tokens is not None:
         body["max_output_tokens"] = request.max_output_tokens
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
     if stream:
         body["stream"] = True
     return body

@@ -14,8 +14,10 @@ from typing import Any, Protocol, TypeVar
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError, SetupError
+from brainq.observe.logs import logger
 from brainq.providers.attachment_blocks import SHOWN, UNREADABLE, Blocks, Kind, is_unreadable, refused_kind
 from brainq.providers.cutoff import Cutoff
+from brainq.providers.extras import with_extras
 from brainq.providers.failures import from_error_event, refused_parameter, translate
 from brainq.providers.pace import Pace
 from brainq.providers.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
@@ -24,6 +26,7 @@ from brainq.providers.watched import keeps_limits
 from brainq.text.estimate import estimate_request, with_usage
 
 T = TypeVar("T")
+log = logger("brainq.providers")
 
 CONNECT_TIMEOUT_S = 10.0
 DRAIN_S = 0.05
@@ -56,6 +59,7 @@ class VendorProvider(ABC):
 
     sdk_name: str  # also the name of the extra that installs it
     optional: tuple[str, ...] = ()  # parameters left out for good once the server has refused them
+    absent: tuple[str, ...] = ()  # options for which its API has no parameter
     for_once: frozenset[str] = frozenset(
         {UNREADABLE}
     )  # what only the request that was refused is sent without
@@ -213,12 +217,14 @@ class VendorProvider(ABC):
         self, sdk: Any, client: Any, request: ModelRequest, pace: Pace, *, stream: bool
     ) -> Generator[Any]:
         """Send the request, again at once without what this server does not take."""
+        self._tell_absent(request)
         once: frozenset[str] = frozenset()
         while True:
             remaining_s = max(pace.allowed_s(), 0.001)
             timeout = sdk.Timeout(remaining_s, connect=min(remaining_s, CONNECT_TIMEOUT_S))
             refused = self._refused | once
-            opening = self._send(client, self._body(request, stream=stream, refused=refused), timeout)
+            body = with_extras(self._body(request, stream=stream, refused=refused), request.options)
+            opening = self._send(client, body, timeout)
             try:
                 response = opening.__enter__()
             except sdk.APIStatusError as error:
@@ -229,12 +235,19 @@ class VendorProvider(ABC):
                     once |= {named}
                 else:
                     self._refused |= {named}
+                    log.warning("the service refuses a part of requests", provider=self.name, left_out=named)
                 continue
             try:
                 yield response
             finally:
                 opening.__exit__(None, None, None)
             return
+
+    def _tell_absent(self, request: ModelRequest) -> None:
+        for name in self.absent:
+            if getattr(request.options, name) is not None and name not in self._refused:
+                self._refused |= {name}
+                log.warning("the service has no such option", provider=self.name, left_out=name)
 
     def _connected(self, sdk: Any) -> Any:
         # A client inherited through fork shares its sockets with the parent.

@@ -76,6 +76,7 @@ class Attempts:
                 messages=asking.messages,
                 tools=asking.specs,
                 max_output_tokens=limits.max_output_tokens,
+                options=setting.options,
                 output_schema=view.request.output_schema,
                 timeout_s=max(0.001, ends_at - time.monotonic()),
                 first_token_s=limits.first_token_s,

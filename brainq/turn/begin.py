@@ -13,6 +13,7 @@ from brainq.contracts.claim import TurnClaim, TurnStart
 from brainq.contracts.conversation import EMPTY
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
+from brainq.contracts.options import NO_OPTIONS, ModelOptions
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
@@ -21,9 +22,11 @@ from brainq.ports.turn_rows import TurnRows
 from brainq.providers.base import Provider
 from brainq.providers.resolve import resolve_model
 from brainq.text.estimate import with_sizes
+from brainq.turn.client_tools import specs_of
 from brainq.turn.context.preparer import render_hash
 from brainq.turn.context.template import render
 from brainq.turn.patience import Trying
+from brainq.turn.planning.step_options import check_tool_choice, step_options
 
 log = logger("brainq.turn")
 
@@ -37,6 +40,7 @@ TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its histo
 class Setting:
     """Who is asked in a turn's steps, and how.
 
+    options   how it is asked in this step
     earlier   turns of the session that only SQL still counts
     """
 
@@ -45,6 +49,7 @@ class Setting:
     system_prompt: str
     info: TurnInfo
     limits: Limits
+    options: ModelOptions = NO_OPTIONS
     earlier: int = 0
 
 
@@ -83,7 +88,10 @@ class Beginner:
         info = TurnInfo.of(request, max(view.turn_number, earlier + 1))
         provider, model = resolve_model(request.model or brain.model, request.provider)
         system_prompt = request.system_prompt or system_prompt_of(brain, info)
-        return Setting(provider, model, system_prompt, info, request.limits.over(brain.limits), earlier)
+        options = step_options(view.step + 1, brain.options, request.options)
+        check_tool_choice(options, specs_of(brain, request))
+        limits = request.limits.over(brain.limits)
+        return Setting(provider, model, system_prompt, info, limits, options, earlier)
 
     def start(self, claim: TurnClaim, view: TurnView, setting: Setting, trying: Trying) -> TurnStart:
         """Log the user's message and call back; what is to be put into the history."""

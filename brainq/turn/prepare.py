@@ -58,7 +58,8 @@ class StepPreparer:
         """The turn's next step, as far as `view` knows the turn."""
         drain = TurnMailbox(view.inputs).drain()
         inputs = messages_of(drain, view.request.turn_id, view.step + 1)
-        chosen, added = self._tools(view), client_specs(self._brain, view.request)
+        chosen = self._tools(view, setting.options.tool_choice)
+        added = client_specs(self._brain, view.request)
         tools_estimate = self._tools_estimate(chosen) + estimate_tools(added)
         most = setting.limits.max_context_tokens
         tracker = ContextTracker.of(most, view.known)
@@ -78,15 +79,18 @@ class StepPreparer:
         )
         return PreparedStep(preparation, chosen, added, tools_estimate, tracker, drain, inputs)
 
-    def _tools(self, view: TurnView) -> tuple[ToolSpec, ...]:
-        """The tools this turn's model sees: chosen before the first step, and the same ones at each later one."""
+    def _tools(self, view: TurnView, named: str | None) -> tuple[ToolSpec, ...]:
+        """The tools this turn's model sees: chosen before the first step, and the same ones at each later one; and the
+        one that it is told to call."""
         specs = tuple(self._brain.tools.specs.values())
         if self._selector is None or len(specs) <= self._selector.max_tools:
             return specs
         if view.shown:
-            return tuple(spec for spec in specs if spec.name in view.shown)
+            return tuple(spec for spec in specs if spec.name in view.shown or spec.name == named)
         context = context_of(view.history, view.request.turn_id)
-        return self._selector.select(view.request.user_message, specs, context=context)
+        selected = self._selector.select(view.request.user_message, specs, context=context)
+        told = self._brain.tools.get(named) if named else None
+        return selected if told is None or told.spec in selected else (*selected, told.spec)
 
     def _tools_estimate(self, specs: Sequence[ToolSpec]) -> int:
         """`estimate_tools`, each tool of the brain looked at once: their schemas do not change."""

@@ -23,8 +23,9 @@ from brainq.people.outside import OutsideDesk
 from brainq.people.posthook import PostHook
 from brainq.providers.resolve import check_choice
 from brainq.store.store import Store
-from brainq.turn.client_tools import check_client_tools
+from brainq.turn.client_tools import check_client_tools, specs_of
 from brainq.turn.planning.edit import edited_call
+from brainq.turn.planning.step_options import check_tool_choice
 from brainq.wiring.state import State
 from brainq.wiring.turn_brain import TurnBrains
 
@@ -113,6 +114,7 @@ def _named(brains: Brains, request: TurnRequest) -> TurnRequest:
     brain = brain_named(brains, named.brain)
     check_choice(brain.model, named.model, named.provider)
     check_client_tools(brain, named)
+    check_tool_choice(named.options, specs_of(brain, named))
     return named
 
 

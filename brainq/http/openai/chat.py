@@ -11,8 +11,10 @@ from fastapi import APIRouter, Header, Request, Response
 from pydantic import Field, JsonValue
 from starlette.responses import JSONResponse
 
+from brainq.contracts.options import Effort
 from brainq.errors import InvalidInput
 from brainq.http.gateway import ID, By, Here
+from brainq.http.openai.asked_options import asked_options, forced_choice
 from brainq.http.openai.conversation import Entry, Results, read_conversation, text_of
 from brainq.http.openai.endings import broken, finish_of
 from brainq.http.openai.errors import openai_error, refusals
@@ -40,7 +42,6 @@ PLAIN: dict[str, Sequence[Any]] = {
     "top_logprobs": (0,),
     "logit_bias": ({},),
     "modalities": (["text"],),
-    "stop": ([], ""),
     "audio": (),
     "functions": ([],),
     "function_call": ("none", "auto"),
@@ -69,20 +70,22 @@ class ChatBody(OpenAiBody):
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
     metadata: dict[str, str] | None = None
-    # Taken, and of no effect: the brain says how it is asked.
-    temperature: float | None = None
-    top_p: float | None = None
+    # How the model is asked: where the caller may say so.
+    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
+    seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
+    stop: JsonValue = None
+    parallel_tool_calls: bool | None = None
+    reasoning_effort: Effort | None = None
+    # Taken, and of no effect.
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
-    seed: int | None = None
     store: bool | None = None
     user: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_options: JsonValue = None
     prompt_cache_retention: str | None = None
-    parallel_tool_calls: bool | None = None
-    reasoning_effort: str | None = None
     verbosity: str | None = None
     service_tier: str | None = None
     # Refused, but for values that ask for nothing: PLAIN.
@@ -91,7 +94,6 @@ class ChatBody(OpenAiBody):
     top_logprobs: JsonValue = None
     logit_bias: JsonValue = None
     modalities: JsonValue = None
-    stop: JsonValue = None
     audio: JsonValue = None
     functions: JsonValue = None
     function_call: JsonValue = None
@@ -129,11 +131,14 @@ async def chat_completions(
     if isinstance(said, Results):
         handle, wanted = await give(here, by, said)
     else:
+        tools = client_tools(body.tools, body.tool_choice)
+        forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
         options = options_of(
             brain,
-            client_tools(body.tools, body.tool_choice),
+            tools,
             output_schema("response_format", body.response_format),
             limits_of(brain, by, body.max_completion_tokens or body.max_tokens),
+            asked_options(by, given, forced),
             body.metadata,
         )
         named = session or (body.metadata or {}).get(SESSION)

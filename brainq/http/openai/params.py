@@ -11,6 +11,7 @@ from brainq.access import Verb
 from brainq.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
+from brainq.contracts.options import OptionsFields
 from brainq.contracts.turn import LimitsFields
 from brainq.errors import InvalidInput
 from brainq.http.gateway import Asker, Gateway
@@ -60,13 +61,10 @@ def require_plain(given: Mapping[str, Any], taken: Mapping[str, Sequence[Any]]) 
 
 
 def client_tools(given: Sequence[Mapping[str, Any]] | None, choice: object) -> list[dict[str, Any]]:
-    """The client's function tools, as of both wires. Raises InvalidInput naming the tool."""
+    """The client's function tools, as of both wires; the choice `none` leaves them out. Raises InvalidInput naming the
+    tool."""
     if choice == "none":
         return []
-    if choice not in (None, "auto"):
-        raise InvalidInput(
-            "tool_choice", "only 'auto' and 'none' are taken; 'none' leaves out the client's own tools"
-        )
     tools: list[dict[str, Any]] = []
     for at, tool in enumerate(given or ()):
         where = f"tools[{at}]"
@@ -122,6 +120,7 @@ def options_of(
     tools: list[dict[str, Any]],
     schema: dict[str, Any] | None,
     limits: LimitsFields,
+    asked: OptionsFields,
     metadata: Mapping[str, str] | None,
 ) -> SubmitOptions:
     """What a turn is submitted with beside its words."""
@@ -132,6 +131,8 @@ def options_of(
         options["output_schema"] = schema
     if limits:
         options["limits"] = limits
+    if asked:
+        options["options"] = asked
     if rest := {name: value for name, value in (metadata or {}).items() if name != SESSION}:
         options["metadata"] = rest
     return options

@@ -14,6 +14,7 @@ from brainq.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.http.gateway import ID, Asker, By, Gateway, Here
+from brainq.http.openai.asked_options import asked_options, forced_choice
 from brainq.http.openai.conversation import Entry, Question, Results, read_conversation
 from brainq.http.openai.errors import refusals
 from brainq.http.openai.following import Wanted, so_far, streamed, wanted_of, whole
@@ -69,19 +70,20 @@ class ResponseBody(OpenAiBody):
     max_output_tokens: int | None = Field(default=None, ge=1)
     max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
     metadata: dict[str, str] | None = None
+    # How the model is asked: where the caller may say so.
+    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
+    parallel_tool_calls: bool | None = None
+    reasoning: dict[str, JsonValue] | None = None
     # Taken, and of no effect.
     store: bool | None = None
     stream_options: dict[str, JsonValue] | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    reasoning: dict[str, JsonValue] | None = None
     truncation: str | None = None
     user: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_options: JsonValue = None
     prompt_cache_retention: str | None = None
-    parallel_tool_calls: bool | None = None
     service_tier: str | None = None
     # Refused, but for values that ask for nothing: PLAIN.
     top_logprobs: JsonValue = None
@@ -185,11 +187,15 @@ async def _asked(
     session: str | None,
 ) -> AsyncTurnHandle:
     text: Any = (body.text or {}).get("format")
+    tools = client_tools(body.tools, body.tool_choice)
+    forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
+    effort = (body.reasoning or {}).get("effort")
     options = options_of(
         brain,
-        client_tools(body.tools, body.tool_choice),
+        tools,
         output_schema("text.format", text),
         limits_of(brain, by, body.max_output_tokens, body.max_tool_calls),
+        asked_options(by, body.model_dump(exclude_unset=True), forced, effort=effort),
         body.metadata,
     )
     named = await _session_of(body, here, by) or session or (body.metadata or {}).get(SESSION)

@@ -46,7 +46,7 @@ async def ask(
     if question.instructions:
         options["skill_context"] = question.instructions
     by.require_options(
-        name for name in options if name != "limits"
+        name for name in options if name not in ("limits", "options")
     )  # these were narrowed, where they had to be
     brings: SubmitOptions = {**options}
     if question.history:

@@ -115,6 +115,7 @@ def test_a_submit_carries_every_field(brainq: Brainq, client: Client, tmp_path: 
             "--model",
             "rules",
         ),
+        *("--option", "temperature=0", "--option", 'stop=["a", "b"]', "--option", "reasoning_effort=low"),
     )
     request = client.wiring.store.turns.request(ran.out.strip())
     assert request is not None, ran.err
@@ -123,6 +124,10 @@ def test_a_submit_carries_every_field(brainq: Brainq, client: Client, tmp_path: 
     assert (request.prompt_id, request.prompt_version, request.prompt_tags) == ("p", "2", ("a", "b"))
     assert (request.skill_context, request.cwd, request.provider) == ("skill", "/srv", "offline")
     assert (request.show_citations, request.readiness) == (True, False)
+    said = {"temperature": 0.0, "stop": ("a", "b"), "reasoning_effort": "low"}
+    assert request.options.said() == said
+    for wrong in ("temperature", "=1", "temprature=1", "temperature=hot"):
+        assert brainq("submit", "s1", "hi", "--option", wrong).code == Exit.USAGE
     assert brainq("submit", "s1", "hi", "--metadata", "[1]").code == Exit.USAGE
     assert brainq("submit", "s1", "hi", "--kind", "odd").code == Exit.USAGE
 

@@ -160,6 +160,7 @@ GIVEN: dict[str, Any] = {
     "skill_context": "Obey.",
     "cwd": "/",
     "limits": {"max_steps": 1},
+    "options": {"temperature": 0},
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from brainq.contracts.options import ModelOptions
 from brainq.errors import ProviderError
 from brainq.providers.openai_compat import OpenAIProvider
 from brainq.providers.vendor import VendorProvider
@@ -189,6 +190,6 @@ def test_an_output_schema_is_sent(provider: VendorProvider, llmock: LlmockServer
 def test_limits_of_the_output_are_sent(
     provider: VendorProvider, llmock: LlmockServer, streamed: bool
 ) -> None:
-    ask(provider, request(temperature=0.5, max_output_tokens=77), streamed=streamed)
+    ask(provider, request(options=ModelOptions(temperature=0.5), max_output_tokens=77), streamed=streamed)
     body = llmock.requests()[0]["body"]
     assert (body["temperature"], body["max_tokens"]) == (0.5, 77)

@@ -11,6 +11,7 @@ import pytest
 from brainq import Brain, Limits
 from brainq.contracts.callbacks import StreamChunk
 from brainq.contracts.event import EventKind
+from brainq.contracts.options import ModelOptions
 from brainq.contracts.status import Ending, StopReason
 from brainq.errors import ProviderError
 from brainq.providers.vendor import VendorProvider
@@ -51,7 +52,9 @@ def provider(wire: WireName, small_model: SmallModel) -> Iterator[VendorProvider
 
 @streamed_or_not
 def test_a_reply_and_what_it_cost(provider: VendorProvider, streamed: bool) -> None:
-    asked = request(*GREETING, max_output_tokens=12, temperature=0.0, timeout_s=60.0)
+    asked = request(
+        *GREETING, max_output_tokens=12, options=ModelOptions(temperature=0, seed=7), timeout_s=60.0
+    )
     reply = ask(provider, asked, streamed=streamed)
     assert reply.text.strip()
     assert reply.model == MODEL

@@ -27,6 +27,7 @@ class Exchange(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         owner = self.server.owner
         owner.bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        owner.headers.append({name.lower(): value for name, value in self.headers.items()})
         try:
             (owner.answers.pop(0) if owner.answers else owner.otherwise)(self)
         except (BrokenPipeError, ConnectionResetError):
@@ -82,12 +83,13 @@ class _Server(ThreadingHTTPServer):
 
 
 class WireServer:
-    """`answers` are used up one a request, then `otherwise` answers; `bodies` are the requests that came."""
+    """`answers` are used up one a request, then `otherwise` answers; `bodies` and `headers` are those of what came."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
         self.otherwise: Answer = _unexpected
         self.bodies: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
         self.connections = 0
         self.closing = threading.Event()
         self._server = _Server(("127.0.0.1", 0), Exchange)

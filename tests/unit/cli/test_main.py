@@ -16,7 +16,7 @@ from brainq.cli import codes
 from brainq.cli.codes import Exit
 from brainq.cli.flower import CONFIG, flower_command, require_login
 from brainq.cli.main import app, main
-from brainq.cli.submitting import read_limits
+from brainq.cli.submitting import read_limits, read_options
 from brainq.cli.worker import worker_command
 from brainq.contracts.status import Ending
 from brainq.environment import TOLD
@@ -193,6 +193,21 @@ def test_limits_are_read_and_wrong_ones_named() -> None:
             read_limits([wrong])
     with pytest.raises(InvalidInput, match=r"no limit 'steps'; the limits are .*max_steps"):
         read_limits(["steps=3"])
+
+
+def test_options_are_read_as_what_they_are() -> None:
+    given = ["temperature=0", 'stop=["END", "1"]', "parallel_tool_calls=false", "tool_choice=7", "seed=x=y"]
+    assert read_options(given) == {
+        "temperature": 0,
+        "stop": ["END", "1"],
+        "parallel_tool_calls": False,
+        "tool_choice": "7",
+        "seed": "x=y",
+    }
+    assert read_options([]) is None
+    for wrong in ("temperature", "=3"):
+        with pytest.raises(InvalidInput, match="NAME=VALUE"):
+            read_options([wrong])
 
 
 def test_a_worker_has_the_stock_celery_commands_options() -> None:

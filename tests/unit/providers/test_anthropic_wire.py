@@ -91,7 +91,7 @@ def test_ids_that_repeat_over_turns_are_told_apart() -> None:
 
 
 def test_a_whole_request() -> None:
-    assert to_body(request(system("s"), user("hi"), tools=(WEATHER,), temperature=0.5), stream=True) == {
+    assert to_body(request(system("s"), user("hi"), tools=(WEATHER,)), stream=True) == {
         "model": "m",
         "max_tokens": 4096,
         "system": "s",
@@ -103,7 +103,6 @@ def test_a_whole_request() -> None:
                 "input_schema": WEATHER.parameters,
             }
         ],
-        "temperature": 0.5,
         "stream": True,
     }
     assert to_body(request(max_output_tokens=7), stream=False)["max_tokens"] == 7

@@ -58,7 +58,6 @@ def test_a_whole_request() -> None:
             tools=(WEATHER,),
             output_schema={"type": "object"},
             max_output_tokens=9,
-            temperature=0.5,
             model="gpt",
         ),
         stream=True,
@@ -82,7 +81,6 @@ def test_a_whole_request() -> None:
             "json_schema": {"name": "reply", "schema": {"type": "object"}, "strict": False},
         },
         "max_tokens": 9,
-        "temperature": 0.5,
         "stream": True,
         "stream_options": {"include_usage": True},
     }

@@ -95,7 +95,6 @@ def test_a_whole_request() -> None:
         tools=(WEATHER,),
         output_schema={"type": "object"},
         max_output_tokens=99,
-        temperature=0.5,
     )
     assert to_body(asked, stream=True) == {
         "model": "m",
@@ -116,7 +115,6 @@ def test_a_whole_request() -> None:
             "format": {"type": "json_schema", "name": "reply", "schema": {"type": "object"}, "strict": False}
         },
         "max_output_tokens": 99,
-        "temperature": 0.5,
         "stream": True,
     }
     assert to_body(request(), stream=False, encrypted=False).keys() == {"model", "input", "store"}

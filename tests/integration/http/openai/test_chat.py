@@ -34,6 +34,28 @@ def test_a_question_is_answered(client: OpenAI, pump: Pump) -> None:
 
 
 @pytest.mark.full
+def test_how_the_model_is_asked_reaches_the_turn(client: OpenAI, pump: Pump) -> None:
+    done = client.chat.completions.create(
+        model="shop",
+        messages=said("hello"),
+        tools=[WEATHER],
+        tool_choice={"type": "function", "function": {"name": "weather"}},
+        temperature=0,
+        stop=["END"],
+        reasoning_effort="low",
+    )
+    again = client.responses.create(model="shop", input="hello", top_p=0.5, reasoning={"effort": "high"})
+    requests = [
+        pump.wiring.store.turns.request(turn_id)
+        for turn_id in (done.id.removeprefix("chatcmpl-"), again.id.removeprefix("resp_"))
+    ]
+    assert [request.options.said() for request in requests if request is not None] == [
+        {"temperature": 0.0, "stop": ("END",), "tool_choice": "weather", "reasoning_effort": "low"},
+        {"top_p": 0.5, "reasoning_effort": "high"},
+    ]
+
+
+@pytest.mark.full
 def test_the_brains_own_tools_run_in_the_pools_and_are_not_shown(client: OpenAI) -> None:
     done = client.chat.completions.create(model="shop", messages=said("look"))
     assert done.choices[0].message.content == "Seen pears."

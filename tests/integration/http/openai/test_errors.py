@@ -72,7 +72,8 @@ def test_who_may_not_configure_turns_may_narrow_them(clients: Callable[..., Open
 
 WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"n": 2}, "n"),
-    ({"stop": ["x"]}, "stop"),
+    ({"stop": ["a", "b", "c", "d", "e"]}, "stop"),
+    ({"temperature": 3}, "temperature"),
     ({"logit_bias": {"1": 2}}, "logit_bias"),
     ({"extra_body": {"sampler": 1}}, "sampler"),
     ({"tools": [{"type": "function", "function": {"name": "look"}}]}, "tools"),
