@@ -30,6 +30,7 @@ from brainq.sentinel import sentinels_of
 
 ENV_PREFIX = "BRAINQ_"
 _KEY_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}:", re.ASCII)
+_TENANT = re.compile(r"[A-Za-z0-9._@+=-]*:", re.ASCII)
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 _REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://")
 _BROKER_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://", "amqp://", "amqps://", "memory://")
@@ -105,6 +106,16 @@ class Settings(HttpSettings):
     max_message_file_bytes: int = Field(default=30_000_000, ge=1, le=MOST_FILE_BYTES)
     """Of all files of one message, or of one result, together."""
 
+    max_live_turns: int | None = Field(default=None, ge=1, le=1_000_000)
+    """How many turns may be live at once, parked ones aside; the others wait, and tenants take turns. None: five for
+    every four threads of the coordinators that are alive."""
+
+    max_live_turns_a_tenant: int | None = Field(default=None, ge=1, le=1_000_000)
+    """How many of them one tenant may have. None: four fifths, so that another's turns find room at once."""
+
+    live_turns_of: dict[str, int] = {}
+    """Tenants that may have fewer or more, as JSON: `{"acme:": 20}`. `:` is the tenant of sessions without a colon."""
+
     webhooks: SecretStr = SecretStr("")
     """Who is told of endings and approvals, as JSON: `[{"url": ..., "secret": "whsec_...", "events": [...],
     "sessions": ["acme:"]}]`; the last two may be left out. Every worker needs it."""
@@ -147,6 +158,18 @@ class Settings(HttpSettings):
     @classmethod
     def _broker_scheme(cls, value: SecretStr | None) -> SecretStr | None:
         return _with_scheme(value, _BROKER_SCHEMES)
+
+    @field_validator("live_turns_of")
+    @classmethod
+    def _tenants_are_prefixes(cls, value: dict[str, int]) -> dict[str, int]:
+        for prefix, most in value.items():
+            if not _TENANT.fullmatch(prefix):
+                raise ValueError(
+                    f"{prefix!r} is no tenant; write what its sessions' ids begin with, up to the first colon: `acme:`"
+                )
+            if not 1 <= most <= 1_000_000:
+                raise ValueError(f"{most} turns of {prefix!r} at once cannot be; write 1 to 1000000")
+        return value
 
     @field_validator("webhooks")
     @classmethod

@@ -8,7 +8,7 @@ from rich.text import Text
 from brainq.cli.page import print_head, print_section
 from brainq.cli.style import clean, counted, duration
 from brainq.cli.table import PageTable, fact, key, words
-from brainq.contracts.fleet import Fleet
+from brainq.contracts.fleet import Fleet, FleetRoom
 
 MIB = 1024 * 1024
 
@@ -35,6 +35,7 @@ def print_fleet(console: Console, fleet: Fleet) -> None:
                     + more
                 ),
             ),
+            ("room", Text(_room(fleet.room))),
             ("people", Text(f"{counted(turns.approvals, 'approval')} asked for")),
             (
                 "lanes",
@@ -71,6 +72,11 @@ def print_fleet(console: Console, fleet: Fleet) -> None:
             age = "" if queue.oldest_age_s is None else duration(queue.oldest_age_s * 1000)
             queues.add(queue.name.removeprefix("brainq."), str(queue.depth), age)
         print_section(console, "queues", queues)
+
+
+def _room(room: FleetRoom) -> str:
+    size = "not yet known" if room.size is None else f"{room.live} of {room.size} live, {room.share} a tenant"
+    return size + f"; {counted(room.tenants_waiting, 'tenant')} waiting" * bool(room.tenants_waiting)
 
 
 def _counts(numbers: dict[str, int]) -> str:

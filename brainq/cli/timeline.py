@@ -100,7 +100,11 @@ class Timeline:
             return said
         match kind:
             case EventKind.TURN_QUEUED:
-                return "turn", _status("queued"), [f"behind {counted(data['ahead'], 'turn')} of its session"]
+                behind = f"behind {counted(data['ahead'], 'turn')}"
+                where = (
+                    " of its tenant, until there is room" if data.get("why") == "room" else " of its session"
+                )
+                return "turn", _status("queued"), [behind + where]
             case EventKind.TURN_ACTIVE:
                 return "turn", _status("active"), [f"{duration(data['deadline_in_ms'])} to its deadline"]
             case EventKind.TURN_CLOSING:

@@ -45,6 +45,7 @@ def fleet_of(wiring: Wiring) -> Fleet:
         ),
         queues=tuple(queues),
         lanes=facts.lanes,
+        room=facts.room,
         turns=FleetTurns(
             accepted=states["accepted"],
             queued=states["queued"],

@@ -44,7 +44,7 @@ class EventKind(StrEnum):
 
 
 FIELDS: dict[EventKind, tuple[str, ...]] = {
-    EventKind.TURN_QUEUED: ("ahead",),
+    EventKind.TURN_QUEUED: ("ahead", "why"),
     EventKind.TURN_ACTIVE: ("deadline_in_ms",),
     EventKind.TURN_OPENING: ("plan",),
     EventKind.STEP_STARTED: ("step", "attempt"),

@@ -50,6 +50,16 @@ class FleetLanes(Wire):
     lapsed: int = 0
 
 
+class FleetRoom(Wire):
+    """How many turns may be live, how many of one tenant, how many are, and how many tenants have turns that wait for
+    room. `size` and `share` are None before a sweeper has said so."""
+
+    size: int | None = None
+    share: int | None = None
+    live: int = 0
+    tenants_waiting: int = 0
+
+
 class FleetTurns(Wire):
     """Turns that have not ended, by state; `accepted` are known to SQL alone.
 
@@ -100,6 +110,7 @@ class Fleet(Wire):
     queues: tuple[FleetQueue, ...] = ()
     lanes: FleetLanes = FleetLanes()
     turns: FleetTurns = FleetTurns()
+    room: FleetRoom = FleetRoom()
     sweeper: FleetSweeper = FleetSweeper()
     given_up: GivenUp = GivenUp()
     redis: FleetRedis

@@ -39,6 +39,12 @@ def is_within(prefixes: Sequence[str], session_id: str) -> bool:
     return any(prefix == ALL or session_id.startswith(prefix) for prefix in prefixes)
 
 
+def tenant_of(session_id: str) -> str:
+    """What the ids of its tenant's sessions begin with: up to the first colon. `:` where it has none: those are one."""
+    tenant, boundary, _ = session_id.partition(BOUNDARY)
+    return tenant + BOUNDARY if boundary else BOUNDARY
+
+
 def first_beyond(prefix: str) -> str:
     """The least text that sorts, by its bytes, after everything that begins with this prefix."""
     return prefix.removesuffix(BOUNDARY) + _NEXT

@@ -29,6 +29,8 @@ class TurnSnapshot(Wire):
     """A turn as Redis knows it.
 
     awaits      who is to act
+    waiting_behind   of a queued turn: how many of its session are before it, the live one included; where it awaits
+                     room, how many of its tenant's sessions are before its own, and how many turns of its own
     parked_ms   how long it has waited for people and outside results so far
     brain       the one that the turn names; None in a deployment of one
     text        the turn's answer; while it lives the newest text of its model, as far as readers were told of it

@@ -12,7 +12,7 @@ from enum import StrEnum
 class TurnState(StrEnum):
     """Where a turn stands. The last four are its endings."""
 
-    QUEUED = "queued"  # accepted; an earlier turn of its session is live
+    QUEUED = "queued"  # accepted; an earlier turn of its session is live, or the fleet has no room
     ACTIVE = "active"  # somebody is, or should be, advancing it; its deadline runs
     PARKED = "parked"  # everything open in it waits for people or outside results; its deadline stands still
     CLOSING = "closing"  # the write gate is shut and the ending decided; the finalizer runs
@@ -30,6 +30,7 @@ class Awaits(StrEnum):
     """Who is to act next for a turn to go on."""
 
     SESSION = "session"  # queued: its session's earlier turns
+    ROOM = "room"  # queued: other turns of the fleet
     COORDINATOR = "coordinator"  # the next step
     CALLS = "calls"
     PEOPLE = "people"  # parked

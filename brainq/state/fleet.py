@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from brainq.contracts.fleet import FleetLanes, FleetRedis, FleetSweeper
+from brainq.contracts.fleet import FleetLanes, FleetRedis, FleetRoom, FleetSweeper
 from brainq.contracts.sweep import TurnKey
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
@@ -20,6 +20,7 @@ class FleetFacts:
 
     now_ms: int
     lanes: FleetLanes
+    room: FleetRoom
     sweeper: FleetSweeper
     redis: FleetRedis
     queues: tuple[tuple[int, str | None], ...]
@@ -32,18 +33,24 @@ class RedisFleet:
 
     def look(self, lists: Sequence[str]) -> FleetFacts:
         """`lists`: the keys of the broker's lists, where they are on this Redis."""
-        clock, holders, held, first, swept, server, memory, disk, *found = self.client.many(
-            [
-                ("TIME",),
-                ("HLEN", self.keys.lane_holders),
-                ("ZRANGE", self.keys.lane_leases, 0, -1, "WITHSCORES"),
-                ("ZRANGE", self.keys.index, 0, 0, "WITHSCORES"),
-                ("GET", self.keys.swept),
-                ("INFO", "server"),
-                ("INFO", "memory"),
-                ("INFO", "persistence"),
-                *(read for key in lists for read in (("LLEN", key), ("LINDEX", key, -1))),
-            ]
+        clock, holders, held, first, swept, size, live, rotating, capped, server, memory, disk, *found = (
+            self.client.many(
+                [
+                    ("TIME",),
+                    ("HLEN", self.keys.lane_holders),
+                    ("ZRANGE", self.keys.lane_leases, 0, -1, "WITHSCORES"),
+                    ("ZRANGE", self.keys.index, 0, 0, "WITHSCORES"),
+                    ("GET", self.keys.swept),
+                    ("HMGET", self.keys.room, "all", "tenant"),
+                    ("ZCARD", self.keys.room_live),
+                    ("ZCARD", self.keys.room_tenants),
+                    ("ZCARD", self.keys.room_capped),
+                    ("INFO", "server"),
+                    ("INFO", "memory"),
+                    ("INFO", "persistence"),
+                    *(read for key in lists for read in (("LLEN", key), ("LINDEX", key, -1))),
+                ]
+            )
         )
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
         until, due = _scores(held), _scores(first)
@@ -54,6 +61,12 @@ class RedisFleet:
                 held=len(until),
                 waiting=max(0, int(holders) - len(until)),
                 lapsed=sum(score <= now_ms for score in until),
+            ),
+            room=FleetRoom(
+                size=size[0] and int(size[0]),
+                share=size[1] and int(size[1]),
+                live=int(live),
+                tenants_waiting=int(rotating) + int(capped),
             ),
             sweeper=FleetSweeper(
                 last_round_s=None if swept is None else max(0.0, (now_ms - int(swept)) / 1000),

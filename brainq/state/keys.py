@@ -27,6 +27,11 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {lanes}:holders           hash    holder -> its lanes as JSON                           empties itself
     {lanes}:leases            zset    holder -> lease end, of those that hold their lanes   empties itself
     {lanes}:line:NAME         list    who holds the lane (first) and who waits              empties itself
+    {room}:size               hash    how many turns may be live; TENANT: -> of this one    1 day
+    {room}:live               zset    "session turn" of live turns that are not parked      empties itself
+    {room}:tenants            zset    tenants that wait and have a share left, in rotation  empties itself
+    {room}:capped             zset    tenants that wait and have no share left                empties itself
+    {room}:line:TENANT        zset    sessions whose next turn waits for room               empties itself
     index                     zset    "session turn" -> when the sweeper looks next         empties itself
     bells                     hash    queue -> when its newest claimed doorbell was rung    1 day
     outside:TOKEN             string  "session turn call" that waits for this token         as long as it may wait
@@ -49,6 +54,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
+from brainq.contracts.session_prefix import tenant_of
+
 OF_SESSION = frozenset({"session", "waiting", "history", "notices", "flags", "readiness"})
 """The keys of a session, as scripts call them."""
 
@@ -61,7 +68,7 @@ OF_TURN = {
 } | {"own_history": "history"}
 """The keys of a turn: as scripts call them, and how they end."""
 
-GLOBAL = {"leases": "lane_leases", "index": "index", "swept": "swept"}
+GLOBAL = {"leases": "lane_leases", "index": "index", "swept": "swept", "room": "room"}
 """The keys of neither: as scripts call them, and in `Keys`."""
 
 DERIVED = {
@@ -137,6 +144,27 @@ class Keys:
     @property
     def lane_holders(self) -> str:
         return f"{self.lanes}holders"
+
+    @property
+    def room(self) -> str:
+        """How large the room is; who is in it, and who waits, is beside it."""
+        return f"{self.prefix}{{room}}:size"
+
+    @property
+    def room_live(self) -> str:
+        return f"{self.prefix}{{room}}:live"
+
+    @property
+    def room_capped(self) -> str:
+        return f"{self.prefix}{{room}}:capped"
+
+    @property
+    def room_tenants(self) -> str:
+        return f"{self.prefix}{{room}}:tenants"
+
+    def room_line(self, session_id: str) -> str:
+        """The line of the session's tenant."""
+        return f"{self.prefix}{{room}}:line:{tenant_of(session_id)}"
 
     @property
     def workers(self) -> str:

@@ -12,7 +12,7 @@ from brainq.contracts.status import FAILED_CALLS, TurnState
 from brainq.contracts.sweep import TurnKey
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
-from brainq.state.snapshots import snapshot_of
+from brainq.state.snapshots import Ahead, snapshot_of
 from brainq.state.trace_rows import read_trace
 
 MOST_CALLS = 1_000_000  # fields of a trace; a scan that may take as many takes one round trip
@@ -75,10 +75,12 @@ class RedisLiveTurns:
             return []
         clock, *found = self.client.many([("TIME",), *(read for turn in turns for read in self._reads(turn))])
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
-        known: list[tuple[TurnKey, dict[str, str], dict[str, str], int | None]] = []
+        known: list[tuple[TurnKey, dict[str, str], dict[str, str], Ahead]] = []
         for at, turn in enumerate(turns):
-            row, budget, ahead = found[3 * at : 3 * at + 3]
-            known.append((turn, _given(TURN_FIELDS, row), _given(BUDGET_FIELDS, budget), ahead))
+            row, budget, *ahead = found[4 * at : 4 * at + 4]
+            known.append(
+                (turn, _given(TURN_FIELDS, row), _given(BUDGET_FIELDS, budget), (ahead[0], ahead[1]))
+            )
         asked = [
             read for turn, row, budget, _ in known if row and budget for read in self._call_reads(turn, row)
         ]
@@ -118,6 +120,7 @@ class RedisLiveTurns:
             ("HMGET", key, *TURN_FIELDS),
             ("HMGET", key + ":budget", *BUDGET_FIELDS),
             ("LPOS", self.keys.of_session(turn[0], "waiting"), turn[1]),
+            ("ZRANK", self.keys.room_line(turn[0]), turn[0]),
         ]
 
     def _call_reads(self, turn: TurnKey, row: dict[str, str]) -> list[Command]:

@@ -14,6 +14,8 @@ from brainq.state.connection import Client
 from brainq.state.keys import Keys
 from brainq.state.turn_view import read_newest_text
 
+Ahead = tuple[int | None, int | None]
+"""A turn's place among those that wait in its session, and its session's in its tenant's line for room; from 0."""
 _BRIEF = ("state", "ending", "begun", "isolated", "text")
 
 
@@ -33,12 +35,13 @@ class RedisSnapshots:
         pipe.hgetall(key)
         pipe.hgetall(key + ":budget")
         pipe.lpos(self._keys.of_session(session_id, "waiting"), turn_id)
-        clock, turn, budget, ahead = pipe.execute()
+        pipe.zrank(self._keys.room_line(session_id), session_id)
+        clock, turn, budget, ahead, in_line = pipe.execute()
         if not turn or not budget:
             return None
         now_ms = clock[0] * 1000 + clock[1] // 1000
         trace, text = self._calls.trace(session_id, turn_id), self._text(session_id, turn_id, turn)
-        return snapshot_of((session_id, turn_id), turn, budget, ahead, now_ms, trace, text)
+        return snapshot_of((session_id, turn_id), turn, budget, (ahead, in_line), now_ms, trace, text)
 
     def in_brief(self, session_id: str, turn_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
         """State and text alone, of those that Redis knows, in one round trip; a live turn's newest text is another."""
@@ -62,17 +65,18 @@ def snapshot_of(
     turn: TurnKey,
     row: Mapping[str, str],
     budget: dict[str, str],
-    ahead: int | None,
+    ahead: Ahead,
     now_ms: int,
     trace: tuple[ToolTraceEntry, ...],
     text: str,
 ) -> TurnSnapshot:
-    """From the fields of the turn's hashes. `ahead`: its place among those that wait, from 0. Pure."""
+    """From the fields of the turn's hashes. Pure."""
+    awaits, behind = _waiting(row, ahead)
     return TurnSnapshot(
         turn_id=turn[1],
         session_id=turn[0],
         state=TurnState(row["state"]),
-        awaits=Awaits(row["awaits"]),
+        awaits=awaits,
         step=int(row["step"]),
         attempt=int(row["attempt"]),
         fence=int(row["fence"]),
@@ -89,8 +93,15 @@ def snapshot_of(
         finalizer_step=row.get("fin_step", ""),
         finalizer_tries=int(row.get("fin_tries") or 0),
         text=text,
-        waiting_behind=0 if ahead is None else ahead + 1,
+        waiting_behind=behind,
         created_at_ms=int(row["created_at"]),
         now_ms=now_ms,
         brain=row.get("brain") or None,
     )
+
+
+def _waiting(row: Mapping[str, str], ahead: Ahead) -> tuple[Awaits, int]:
+    in_session, in_line = ahead
+    if row["state"] != TurnState.QUEUED or in_session is None:
+        return Awaits(row["awaits"]), 0
+    return (Awaits(row["awaits"]), in_session + 1) if in_line is None else (Awaits.ROOM, in_session + in_line)

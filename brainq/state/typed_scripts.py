@@ -58,8 +58,9 @@ HEADERS = {
     "opening_skip": "9d5035c61c",
     "park_expire": "686b86890c",
     "result_publish": "7ad37210d9",
+    "room_keep": "af7407ba44",
     "session_pause": "f5d5c18aef",
-    "session_resume": "ff6b073a7a",
+    "session_resume": "50368eb72b",
     "step_begin": "a7c37a35c1",
     "step_commit": "9c4513114f",
     "step_delta": "04b6a7f16a",
@@ -241,6 +242,12 @@ class MailboxPutSealed:
 @dataclass(frozen=True, slots=True)
 class ParkExpireCancel:
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoomKeepKept:
+    live: int
+    asked: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -1131,6 +1138,12 @@ class Scripts(LoadedScripts):
         reply = self.run("result_publish", [turn, f"{turn}:result", f"{turn}:events"], [body, data])
         return reply[0]
 
+    def room_keep(self, *, size: int, share: int, own: str, most: int, keep_ms: int) -> RoomKeepKept:
+        """Say how large the room is and what a tenant's share of it is, take turns out of it that
+        are not live (they were lost, not ended), and let in who waits."""
+        reply = self.run("room_keep", [self.keys.room], [size, share, own, most, keep_ms])
+        return RoomKeepKept(live=int(reply[1]), asked=tuple(reply[2].split()))
+
     def session_pause(self, session_id: str, *, keep_session_ms: int) -> Literal["PAUSED", "ALREADY"]:
         """No further turn of the session begins, until it is resumed."""
         session = self.keys.session(session_id)
@@ -1138,14 +1151,10 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def session_resume(self, session_id: str) -> SessionResumeResumed | Literal["ALREADY"]:
-        """Let the session's turns begin again: the first that waits does at once, when none is
-        live."""
+        """Let the session's turns begin again: the first that waits does, when none is live and
+        there is room, which it stands in line for else."""
         session = self.keys.session(session_id)
-        reply = self.run(
-            "session_resume",
-            [f"{session}session", f"{session}waiting", f"{session}flags", f"{session}readiness"],
-            [self.keys.turns_base(session_id), session_id],
-        )
+        reply = self.run("session_resume", [f"{session}session", f"{session}waiting"], [session_id])
         if reply[0] == "RESUMED":
             return SessionResumeResumed(turn=reply[1])
         return reply[0]
@@ -1439,8 +1448,8 @@ class Scripts(LoadedScripts):
         keep_session_ms: int,
     ) -> TurnEndEnded | Literal["MORE", "CHANGED", "LOST"]:
         """End a turn, once, by its owner: its mailbox is sealed, calls still open get their
-        message, the answer enters the session's history, the write gate shuts, the session's next
-        turn starts, the finalizer is rung."""
+        message, the answer enters the session's history, the write gate shuts, its room goes to
+        whoever is next in line, and the finalizer is rung."""
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
@@ -1559,8 +1568,9 @@ class Scripts(LoadedScripts):
         lost_reason: str,
         kept: str,
     ) -> TurnSubmitQueued | TurnSubmitExists | TurnSubmitBusy | Literal["ACTIVE"]:
-        """Make an accepted turn known to Redis: live if its session is idle, else last in the
-        session's queue."""
+        """Make an accepted turn known to Redis: live if its session is idle and the fleet has room,
+        else last in the session's queue; a session whose first turn finds no room stands in its
+        tenant's line."""
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from brainq.contracts.session_prefix import BOUNDARY, tenant_of
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.status import Awaits, TraceStatus, TurnState
 from brainq.contracts.trace import ToolTraceEntry
@@ -29,6 +30,11 @@ def explain(snapshot: TurnSnapshot, *, sweep_s: float = 1.0, rering_s: float = 5
 
 def _queued(snapshot: TurnSnapshot) -> str:
     ahead = snapshot.waiting_behind
+    if snapshot.awaits is Awaits.ROOM:
+        tenant = tenant_of(snapshot.session_id).removesuffix(BOUNDARY)
+        return (
+            f"queued until the fleet has room: {ahead} ahead of it{f' in tenant {tenant}' if tenant else ''}"
+        )
     if ahead == 0:
         return "queued; it begins when its session's live turn ends"
     return f"queued behind {ahead} {'turn' if ahead == 1 else 'turns'} of its session"

@@ -45,6 +45,7 @@ class Sweeper:
     deliver      sends a result out that its finalizer does not
     heal_inputs  finishes what senders of mid-turn input left half done, of a page of rows
     heal_approvals  decides again what Redis has forgotten, of a page of rows
+    keep_room    says how many turns may be live, and lets in who waits
     """
 
     every_s: float
@@ -61,6 +62,7 @@ class Sweeper:
     heal_inputs: Callable[[int], HealedPage]
     brakes: Brakes
     heal_approvals: Callable[[int], HealedPage]
+    keep_room: Callable[[], None]
 
     def __post_init__(self) -> None:
         self._epoch = ""
@@ -94,6 +96,7 @@ class Sweeper:
     def _compare(self) -> None:
         if not self.index.take_comparing(self.every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
             return
+        self._part("keep the room", self.keep_room)
         epoch = self.index.epoch()
         if epoch != self._epoch:
             for walk in self._walks.values():

@@ -26,6 +26,7 @@ from brainq.state.mailbox import RedisMailbox
 from brainq.state.outbox import NoOutbox, Outbox, PublishingOutbox
 from brainq.state.outside import RedisOutside
 from brainq.state.request_keys import RedisRequestKeys
+from brainq.state.room import RedisRoom
 from brainq.state.runtime import RedisRuntime
 from brainq.state.sessions import RedisSessions
 from brainq.state.snapshots import RedisSnapshots
@@ -54,6 +55,7 @@ class State:
     finals: RedisFinals
     budgets: RedisBudgets
     index: RedisIndex
+    room: RedisRoom
     events: RedisEvents
     runtime: RedisRuntime
     snapshots: RedisSnapshots
@@ -135,6 +137,7 @@ def make_state(
             grace_s=grace_s,
             lease_s=lease_s,
         ),
+        room=RedisRoom(scripts, outbox),
         events=RedisEvents(client, keys),
         runtime=RedisRuntime(scripts, keys),
         snapshots=RedisSnapshots(client, keys, calls),

@@ -8,12 +8,20 @@ from brainq.upkeep.compare import Comparer
 from brainq.upkeep.judges import JudgeBells
 from brainq.upkeep.parks import Parks
 from brainq.upkeep.rescue import Rescuer
+from brainq.upkeep.room import RoomKeeper
 from brainq.upkeep.sweeper import Sweeper
 from brainq.wiring.parts import Parts
 
 
 def make_sweeper(parts: Parts, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
     settings, state, store, people = parts.settings, parts.state, parts.store, parts.people
+    room = RoomKeeper(
+        room=state.room,
+        threads=lambda: sum(seen.threads for seen in state.workers.alive() if seen.pool == "coordinator"),
+        most=settings.max_live_turns,
+        most_a_tenant=settings.max_live_turns_a_tenant,
+        own=settings.live_turns_of,
+    )
     return Sweeper(
         every_s=settings.sweep_s,
         index=state.index,
@@ -29,4 +37,5 @@ def make_sweeper(parts: Parts, coordinator: Coordinator, finalizer: TurnFinalize
         heal_inputs=people.inputs.heal,
         brakes=people.brakes,
         heal_approvals=people.approval_healer.heal,
+        keep_room=room.keep,
     )

@@ -236,6 +236,7 @@ class Rig:
             "base": self.keys.turns_base(sid),
             "index": self.keys.index,
             "swept": self.keys.swept,
+            "room": self.keys.room,
         }
         return names | {"leases": self.keys.lane_leases}
 

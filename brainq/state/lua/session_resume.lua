@@ -1,17 +1,17 @@
 --[[
-Let the session's turns begin again: the first that waits does at once, when none is live.
+Let the session's turns begin again: the first that waits does, when none is live and there is room, which it stands in line
+for else.
 
-KEYS   session waiting flags readiness
-ARGV   base sid
+KEYS   session waiting
+ARGV   sid
 REPLY  RESUMED turn | ALREADY
 ]]
--- @include lib/activate
+-- @include lib/fill
 local s = read(session, {'paused', 'live'})
 if s.paused ~= '1' then return {'ALREADY'} end
 redis.call('HDEL', session, 'paused')
 if s.live and s.live ~= '' then return {'RESUMED', ''} end
-local next_turn = redis.call('LPOP', waiting)
-if not next_turn then return {'RESUMED', ''} end
-local key = base .. next_turn
-activate(session, key, key .. ':budget', key .. ':events', flags, readiness, sid, next_turn)
-return {'RESUMED', next_turn}
+if redis.call('EXISTS', waiting) == 0 then return {'RESUMED', ''} end
+stand_in_line(sid)
+fill_room(sid)
+return {'RESUMED', redis.call('HGET', session, 'live') or ''}

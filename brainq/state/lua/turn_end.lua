@@ -1,6 +1,6 @@
 --[[
 End a turn, once, by its owner: its mailbox is sealed, calls still open get their message, the answer enters the
-session's history, the write gate shuts, the session's next turn starts, the finalizer is rung.
+session's history, the write gate shuts, its room goes to whoever is next in line, and the finalizer is rung.
 MORE: input came while the last step was answered, and another step may read it; nothing has changed. CHANGED: there
 are more than the `n_changes` changes that the diff was made of. `base` is the key prefix of the session's turns; the next
 turn's keys are made from it, in the same slot. `outcome` is what the session keeps of a turn with a history of its own.
@@ -13,10 +13,10 @@ REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 ]]
 -- @include lib/holds
 -- @include lib/budget
--- @include lib/activate
 -- @include lib/finalize
 -- @include lib/waves
 -- @include lib/own_history
+-- @include lib/go_to_next
 -- @include lib/unconsumed
 -- @include lib/bounce
 local t = held_by(turn, owner, fence, {'step', 'attempt', 'estimate', 'cancel', 'n_calls', 'absorbed', 'number', 'flag',
@@ -59,16 +59,5 @@ end
 close_turn(turn, events, sid, tid, ending, stop_reason, text, failure, first_step)
 
 if t.flag then redis.call('HDEL', flags, t.flag) end
-local next_turn = s.paused ~= '1' and redis.call('LPOP', waiting)
-if next_turn then
-  local key = base .. next_turn
-  activate(session, key, key .. ':budget', key .. ':events', flags, readiness, sid, next_turn)
-else
-  redis.call('HSET', session, 'live', '')
-  redis.call('PEXPIRE', session_history, keep_session_ms)
-  if not (s.paused == '1' and redis.call('EXISTS', waiting) == 1) then redis.call('PEXPIRE', session, keep_session_ms) end
-  if redis.call('EXISTS', notices, flags, readiness) > 0 then
-    for _, key in ipairs({notices, flags, readiness}) do redis.call('PEXPIRE', key, keep_session_ms) end
-  end
-end
-return {'ENDED', next_turn or '', table.concat(bounced, ' '), table.concat(children, ' ')}
+local next_turn = go_to_next(s.paused == '1')
+return {'ENDED', next_turn, table.concat(bounced, ' '), table.concat(children, ' ')}

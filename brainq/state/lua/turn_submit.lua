@@ -1,5 +1,7 @@
 --[[
-Make an accepted turn known to Redis: live if its session is idle, else last in the session's queue. `mode` says what
+Make an accepted turn known to Redis: live if its session is idle and the fleet has room, else last in the session's queue; a
+session whose first turn finds no room stands in its tenant's line. A child turn asks for no room, for its parent's call waits
+for it, nor does one that is to be ended. `mode` says what
 it does to a live turn: `enqueue` waits behind the others, `interrupt` stops it and waits before the others, `replace`
 drops those as well, `reject` does not queue. `said` is its word on readiness: `ready`, or a hold as JSON with its id.
 `kept` is what SQL knows of a turn that Redis may have lost, or empty. `brain` is the one it names, or empty. Running it
@@ -11,14 +13,19 @@ ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:On
        max_cost_usd:f? max_children:n lost_reason kept
 REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live
 ]]
--- @include lib/activate
+-- @include lib/fill
 -- @include lib/cancel
 -- @include lib/kept
 local state = redis.call('HGET', turn, 'state')
 if state then return {'EXISTS', state} end
 local s = read(session, {'live', 'paused'})
 local live = s.live ~= '' and s.live
-if live and mode == 'reject' then return {'BUSY', live} end
+local idle = not live and s.paused ~= '1'
+local goes = idle and (not no_room(tenant_of(sid)) or lost_reason ~= '' or parent ~= '')
+-- What waits in an idle session waits for room, and was there first.
+local first = idle and (not goes or parent ~= '') and redis.call('LINDEX', waiting, 0)
+if first then goes = false end
+if mode == 'reject' and (live or first) then return {'BUSY', live or first} end
 
 redis.call('SET', spec, spec_json)
 redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'tool_calls_max', max_tool_calls,
@@ -29,7 +36,7 @@ redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'ti
   'kind', turn_kind, 'isolated', isolated, 'brain', brain, 'parent', parent, 'said', said)
 
 local cancelled = kept ~= '' and give_back(cjson.decode(kept))
-if not live and s.paused ~= '1' then
+if goes then
   activate(session, turn, budget, events, flags, readiness, sid, tid)
   if cancelled then cancel_live(turn, sid, tid, cancelled, channel) end
   return {'ACTIVE'}
@@ -46,7 +53,9 @@ local length = front and redis.call('LPUSH', waiting, tid) or redis.call('RPUSH'
 redis.call('PERSIST', session)
 local ahead = front and 1 or length
 look_within(sid, tid, SELDOM_MS)
-emit(events, 'turn.queued', {ahead = ahead})
+local why = live and 'session' or idle and 'room' or 'paused'
+if idle then ahead = ahead - 1 + stand_in_line(sid) end
+emit(events, 'turn.queued', {ahead = ahead, why = why})
 if front and live then
   stopped[#stopped + 1] = live
   cancel_live(base .. live, sid, live, 'interrupted by turn ' .. tid, channel)

@@ -20,15 +20,15 @@ local state, fence, actions, after = t.state, tonumber(t.fence or 0), {}, rering
 local function soon(at) if at - now < after then after = math.max(at - now, 50) end end
 -- @include lib/sweep_parks
 -- @include lib/sweep_final
+-- @include lib/sweep_queued
 
-if state == 'queued' then after = seldom_ms()
+if state == 'queued' then sweep_queued()
 elseif state == 'parked' then
   after = seldom_ms()
   expire_parks()
-  -- Memory and the context pack are waited for no longer because their results come from outside.
-  if t.step == '0' and now >= tonumber(t.opening_until) then actions[#actions + 1] = 'skip' end
-  if t.step == '0' then soon(tonumber(t.opening_until) + 1) end
+  look_at_opening()
 elseif state == 'active' then
+  join_room(sid, tid)
   local deadline = tonumber(redis.call('HGET', budget, 'deadline'))
   local owned = t.owner ~= '' and tonumber(t.lease_until or 0) > now
   -- A live owner sees its own deadline and ends the turn; 2 s later the turn is taken from it.
@@ -53,8 +53,7 @@ elseif state == 'active' then
     end
   elseif #actions == 0 and t.awaits == 'calls' then
     expire_parks()
-    if t.step == '0' and now >= tonumber(t.opening_until) then actions[1] = 'skip' end
-    if t.step == '0' then soon(tonumber(t.opening_until) + 1) end
+    look_at_opening()
     for i = 0, tonumber(t.n_calls) - 1 do
       local call = 'c' .. t.step .. '-' .. i
       local c = read_mended_call(call)

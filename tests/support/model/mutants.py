@@ -23,7 +23,11 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "call_settle leaves no line": ("call_settle", "redis.call('LREM', LINE .. lane, 0, holder)", ""),
     "call_settle sends nobody on": ("call_settle", "granted[#granted + 1] = first", ""),
     "turn_end without its fence": ("turn_end", "return fits(t, who, number) and t or nil", "return t"),
-    "turn_end forgets the next turn": ("turn_end", "if next_turn then", "if false then"),
+    "turn_end forgets the next turn": (
+        "turn_end",
+        "redis.call('LINDEX', waiting, 0)\n  local key",
+        "false\n  local key",
+    ),
     "call_claim takes what runs already": (
         "call_claim",
         "if c.status ~= 'dispatched' then",
@@ -89,9 +93,27 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "turn_submit begins a turn of a paused session": (
         "turn_submit",
-        "if not live and s.paused ~= '1' then",
-        "if not live then",
+        "local idle = not live and s.paused ~= '1'",
+        "local idle = not live",
     ),
+    "turn_end hands its room to nobody": (
+        "turn_end",
+        "if others_wait or next_turn then fill_room(sid) end",
+        "",
+    ),
+    "turn_end lets a tenant begin again at once": (
+        "turn_end",
+        "redis.call('ZADD', ROOM_TENANTS, behind(ROOM_TENANTS), tenant)\n      else",
+        "\n      else",
+    ),
+    "a turn that parks keeps its room": (
+        "step_commit",
+        "if leave_room(sid, tid) then fill_room(sid) end",
+        "",
+    ),
+    "a turn that goes on is not in the room": ("call_complete", "join_room(t.sid, t.tid)", ""),
+    "turn_submit asks for no room": ("turn_submit", "return 'full'", "return nil"),
+    "turn_submit asks for no share": ("turn_submit", "then return 'tenant' end", "then return nil end"),
     "turn_end ends what a compaction has begun": (
         "turn_end",
         "stop_reason == 'answered' and item ~= ''",

@@ -31,6 +31,7 @@ from brainq.state.lanes import RedisLanes
 from brainq.state.mailbox import RedisMailbox
 from brainq.state.outbox import NoOutbox
 from brainq.state.outside import RedisOutside
+from brainq.state.room import RedisRoom
 from brainq.state.sessions import RedisSessions
 from brainq.state.turns import RedisTurns
 from brainq.turn.advance import ANY, Coordinator
@@ -79,6 +80,7 @@ class State:
         self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
         self.budgets = RedisBudgets(scripts, keys)
         self.index = RedisIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=15)
+        self.room = RedisRoom(scripts, outbox)
         self.mailbox = RedisMailbox(scripts, keys)
         self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=3600)
         self.approvals = RedisApprovals(scripts, keys, outbox)
@@ -261,6 +263,7 @@ class Process:
             heal_inputs=self.desk.heal,
             brakes=brakes,
             heal_approvals=cast(Any, None),  # likewise
+            keep_room=cast(Any, None),  # the schedule does it by itself
         )
 
 

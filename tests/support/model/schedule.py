@@ -23,6 +23,7 @@ from tests.support.model.known import Known
 from tests.support.model.people import People
 from tests.support.model.process import LEASE_S, RERING_S, Outside, Process, State
 from tests.support.model.requests import draw_request
+from tests.support.model.room_rules import RoomRules
 from tests.support.model.rules import require
 from tests.support.model.scripts import CLOCK, WatchedScripts
 from tests.support.model.stand_ins import REFUSED, Accepted, Intents
@@ -31,8 +32,10 @@ from tests.support.model.tasks import Tasks
 
 OPERATIONS = 28  # of the schedule, each one fault, one thing begun, or a few commands of a task
 WORKERS = 3
-SESSIONS = ("s1", "s2")
+SESSIONS = ("a:1", "b:1")
 MOST_TURNS = 3
+CROWD = ("a:1", "b:1", "a:2", "b:2")  # and as many turns, in a fleet that has little room
+ROOMS = ((125, 100), (1, 1), (2, 1), (2, 2))  # the fleet's, and a tenant's share of it: by the seed
 MOST_BURST = 8  # commands that one task may run before another one may
 PEOPLE = 20  # how often a verb is drawn, beside 98 for work and faults
 PEOPLE_ROUNDS = 2  # of healing, in which people still do what they like
@@ -60,7 +63,9 @@ class Schedule:
         self.client = client
         self.keys = bells.keys
         self.bells = bells
-        self.rules = StateRules(self.keys, look_sha)
+        self.room = ROOMS[seed % len(ROOMS)]
+        self._sessions = CROWD if self.room[0] < MOST_TURNS else SESSIONS
+        self.rules = StateRules(self.keys, look_sha, RoomRules(*self.room))
         self.functions = Functions(self._may_start, lambda token: self._people.answer_at_once(token))
         self.accepted = Accepted(self._watch)
         self.inputs = Inputs(self.tasks.give_way)
@@ -94,6 +99,7 @@ class Schedule:
         """Raises BrokenRule."""
         self.client.many([("FLUSHDB",)])
         self.pass_time(0)
+        self.ports.room.keep(*self.room, {})
         for _ in range(self.rng.randint(1, 3)):
             self._submit()
         operations = [*self._common, *self._faults.weighted, (PEOPLE, self._people.act)]
@@ -170,7 +176,7 @@ class Schedule:
         return self.rng.choice(fit) if fit else None
 
     def some_session(self) -> str:
-        return self.rng.choice(SESSIONS)
+        return self.rng.choice(self._sessions)
 
     def cancel(self, known: Known) -> None:
         process = self.rng.choice(self.processes)
@@ -214,13 +220,14 @@ class Schedule:
     def _compare(self) -> None:
         process = self.rng.choice(self.processes)
         self.spawn("compare", process, lambda: process.comparer.compare(0))
+        self.spawn("keep room", process, lambda: self.ports.room.keep(*self.room, {}))
         self.spawn("heal inputs", process, lambda: process.desk.heal(0))
 
     def _submit(self) -> None:
-        if self._submitted == MOST_TURNS:
+        if self._submitted == max(MOST_TURNS, len(self._sessions)):
             return
         self._submitted += 1
-        request = draw_request(self.rng, self._submitted, SESSIONS, TIMEOUT_S)
+        request = draw_request(self.rng, self._submitted, self._sessions, TIMEOUT_S)
         self.accepted.accept(request)
         process = self.rng.choice(self.processes)
 
@@ -292,8 +299,8 @@ class Schedule:
 
     def _left(self) -> list[str]:
         """Keys that empty themselves when all is done."""
-        lanes, index = self.client.many([("KEYS", "*{lanes}*"), ("KEYS", "*index")])
-        return [*lanes, *index]
+        names = ("*{lanes}*", "*index", "*{room}:[^s]*")  # but for how large the room is
+        return [key for found in self.client.many([("KEYS", name) for name in names]) for key in found]
 
     def end(self) -> None:
         """Leave no greenlet behind."""

@@ -10,10 +10,11 @@ from brainq.contracts.status import TRACE_MOVES, TURN_MOVES, TraceStatus, TurnSt
 from brainq.state.keys import Keys
 from tests.support.model.known import Known, read_line
 from tests.support.model.people_rules import PeopleRules
+from tests.support.model.room_rules import LOOK_ROOM, RoomRules
 from tests.support.model.rules import require
 from tests.support.model.thinker import MOST_CALLS
 
-# One line a turn: what the rules look at, and how every call stands: STATUS[:PARK][!ASK].
+# One line a turn, and one for the fleet's room: what the rules look at, and how every call stands: STATUS[:PARK][!ASK].
 LOOK = f"""
 local lines = {{}}
 for i, key in ipairs(KEYS) do
@@ -43,6 +44,8 @@ for i, key in ipairs(KEYS) do
     lines[i] = table.concat(line, '|')
   end
 end
+{LOOK_ROOM}
+lines[#lines + 1] = table.concat(room, '|')
 return lines
 """
 
@@ -69,7 +72,8 @@ _ON_ITS_WAY = {"waiting", "dispatched", "running"}
 class StateRules:
     """Compares each reading with the last one."""
 
-    def __init__(self, keys: Keys, look_sha: str) -> None:
+    def __init__(self, keys: Keys, look_sha: str, room: RoomRules) -> None:
+        self._room = room
         self._keys = keys
         self._sha = look_sha
         self.turns: dict[str, Known] = {}
@@ -80,7 +84,8 @@ class StateRules:
             list
         )  # session -> turns that wait, the next one first
         self.paused: set[str] = set()
-        self._begun: list[str] = []  # sessions in which the script had a turn begin
+        self._begun: list[Known] = []  # turns that began in the script
+        self._went_on = False  # one that was parked did
 
     def watch(self, known: Known) -> None:
         self.turns[self._keys.turn(known.session_id, known.turn_id)] = known
@@ -107,24 +112,34 @@ class StateRules:
         if name == "session_resume" and reply[0] == "RESUMED":
             self.paused.discard(given["sid"])
         self.newly_cancelled = []
-        for known, line in zip(self.turns.values(), state, strict=True):
+        self._went_on = False
+        for known, line in zip(self.turns.values(), state[:-1], strict=True):
             if line != known.line:
                 self._moved(name, known, line)
-        self._line_up(name, given, reply)
+        self._line_up(name, given, reply, state[-1])
 
-    def _line_up(self, name: str, given: Mapping[str, Any], reply: list[str]) -> None:
+    def _line_up(self, name: str, given: Mapping[str, Any], reply: list[str], room: str) -> None:
         if name == "turn_submit" and reply[0] == "QUEUED":
             place = 0 if given["mode"] in ("interrupt", "replace") else len(self._lines[given["sid"]])
             self._lines[given["sid"]].insert(place, given["tid"])
         if name == "session_pause" and reply[0] == "PAUSED":
             self.paused.add(given["session"].split("{")[1].split("}")[0])
-        for session in self._begun:
+        for session in {known.session_id for known in self._begun}:
             live = [
                 known.turn_id
                 for known in self.turns.values()
                 if known.session_id == session and known.state in ("active", "parked")
             ]
             require(len(live) == 1, f"{name}: not one live turn", session, live)
+        self._room.check(
+            name,
+            room,
+            list(self.turns.values()),
+            self._begun,
+            went_on=self._went_on,
+            paused=self.paused,
+            given=given,
+        )
         self._begun.clear()
 
     def _moved(self, name: str, known: Known, line: str) -> None:
@@ -176,7 +191,8 @@ class StateRules:
         if new.state == "active" and known.state in ("", "queued"):
             require(known.session_id not in self.paused, f"{where}: it began in a paused session")
             require(known.state == "queued" or not waiting, f"{where}: it went before others", waiting)
-            self._begun.append(known.session_id)
+            self._begun.append(known)
+        self._went_on = self._went_on or (known.state, new.state) == ("parked", "active")
 
     @staticmethod
     def _parked(where: str, new: Known) -> None:

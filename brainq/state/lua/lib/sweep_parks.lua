@@ -22,3 +22,9 @@ local function expire_parks()
   end
   if due then actions[#actions + 1] = 'expire' end
 end
+
+-- Memory and the context pack are waited for no longer because their results come from outside.
+local function look_at_opening()
+  if t.step == '0' and now >= tonumber(t.opening_until) then actions[#actions + 1] = 'skip' end
+  if t.step == '0' then soon(tonumber(t.opening_until) + 1) end
+end

@@ -15,7 +15,7 @@
  * @typedef {{kind: "opening" | "reflection" | "compaction", from: number, to: number | null, label: string}} Aside
  * @typedef {{from: number, to: number | null, awaits: string}} Park
  * @typedef {{
- *   seq: number, from: number, last: number, state: string, ahead: number, activeAt: number, deadlineAt: number,
+ *   seq: number, from: number, last: number, state: string, ahead: number, waitsFor: string, activeAt: number, deadlineAt: number,
  *   cancelling: string | null, steps: Step[], calls: Record<string, Call>, asked: Record<string, Asked>,
  *   holds: Record<string, Hold>, inputs: Record<string, Input>, asides: Aside[], parks: Park[], diff: string,
  *   budget: string[], contextFull: number, closingAt: number, endedAt: number, ending: string, stopReason: string,
@@ -30,6 +30,7 @@ export const NOTHING = Object.freeze({
   last: 0,
   state: "",
   ahead: 0,
+  waitsFor: "session",
   activeAt: 0,
   deadlineAt: 0,
   cancelling: null,
@@ -60,7 +61,7 @@ export function fold(turn, event) {
 
 /** @type {Record<string, (turn: Turn, data: Record<string, any>, at: number) => Partial<Turn>>} */
 const TELLS = {
-  "turn.queued": (_, data) => ({ state: "queued", ahead: data.ahead }),
+  "turn.queued": (_, data) => ({ state: "queued", ahead: data.ahead, waitsFor: data.why ?? "session" }),
   "turn.active": (_, data, at) => ({ state: "active", activeAt: at, deadlineAt: at + data.deadline_in_ms }),
   "turn.opening": (turn, data, at) => ({
     asides: [...turn.asides, { kind: "opening", from: at, to: null, label: "Memory and context are read" }],

@@ -48,7 +48,7 @@ function coordinator(turn, now) {
   /** @type {Bar[]} */
   const bars = [];
   if (turn.ahead || (!turn.activeAt && from)) {
-    bars.push(bar("queued", from, queued, !turn.activeAt && !turn.endedAt, "wait", "waits for its session", [["turns before it", String(turn.ahead)]]));
+    bars.push(bar("queued", from, queued, !turn.activeAt && !turn.endedAt, "wait", turn.waitsFor === "room" ? "waits for room in the fleet" : "waits for its session", [["turns before it", String(turn.ahead)]]));
   }
   for (const step of turn.steps) {
     const tokens = step.inputTokens || step.outputTokens ? `${step.inputTokens} in, ${step.outputTokens} out` : "";

@@ -1,0 +1,16 @@
+"""The fleet's room in Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class Room(Protocol):
+    """How many turns may be live at once. Fitted by `state.room.RedisRoom`.
+
+    keep   say how many, and how many of one tenant; put right what is not, and let in who waits. `own` are the shares
+           of tenants that have one of their own. Returns how many are live
+    """
+
+    def keep(self, size: int, share: int, own: Mapping[str, int]) -> int: ...

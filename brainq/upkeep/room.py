@@ -1,0 +1,48 @@
+"""How many turns may be live at once: as many as coordinators can work on, or what the deployment says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from brainq.ports.room import Room
+
+ALONE = 100  # threads of one coordinator, where none has said that it is alive
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many turns may be live, and how many of one tenant."""
+
+    all: int
+    tenant: int
+
+
+def room_of(threads: int, most: int | None, most_a_tenant: int | None) -> Size:
+    """The room for coordinators with so many threads. Pure.
+
+    By default one tenant alone can keep every thread busy, and a fifth of the room is for others: their turns begin at
+    once, and wait no longer for a thread than for the next step of somebody to end.
+    """
+    size = most or -(-(threads or ALONE) * 5 // 4)
+    return Size(size, min(size, most_a_tenant or -(-size * 4 // 5)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomKeeper:
+    """Says how large the room is, and mends it.
+
+    threads         of all coordinators that are alive
+    most, most_a_tenant   what the deployment says; None: by the threads
+    own             tenants with a share of their own, by the prefix of their sessions
+    """
+
+    room: Room
+    threads: Callable[[], int]
+    most: int | None
+    most_a_tenant: int | None
+    own: Mapping[str, int]
+
+    def keep(self) -> None:
+        size = room_of(self.threads(), self.most, self.most_a_tenant)
+        self.room.keep(size.all, size.tenant, self.own)

@@ -1,0 +1,121 @@
+"""One tenant's flood beside another's turns: `python -m ops.bench.fair`.
+
+Tenant `b` sends a turn now and then, each in a session of its own: first alone, then while 5,000 turns of tenant `a`
+wait, in 5,000 sessions or in few. Times are ms from submit to TurnResult, of `b`'s turns; they are written to
+`.bench/fair.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from brainq.contracts.ids import new_turn_id
+from ops.bench.load import Submitted
+from ops.bench.outcomes import BenchFailure, percentile, read_outcomes
+from ops.bench.stage import Stage, forget_settings, stage
+from ops.bench.throughput import warm_up
+
+FLOOD, MEASURED, PER_S = 5000, 60, 2.0
+FEW_SESSIONS = 200
+LATENCIES_S = {"model": 2.0}
+TEXT = "Make one note of the first three days."
+WHILE_WAITING, PATIENCE_S = 500, 900.0
+
+
+def flood(on: Stage, turns: int, sessions: int) -> None:
+    """Tenant `a` submits them all, as fast as four threads can."""
+
+    def part(first: int) -> None:
+        for number in range(first, turns, 4):
+            on.client.submit(f"a:{number % sessions}", TEXT)
+
+    threads = [threading.Thread(target=part, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def now_and_then(on: Stage, count: int, per_s: float) -> dict[str, Any]:
+    """Tenant `b`'s turns at a steady rate, to their ends. `others_left`: turns of others that were left then."""
+    turns: list[Submitted] = []
+    begin = time.monotonic()
+    for number in range(count):
+        time.sleep(max(0.0, begin + number / per_s - time.monotonic()))
+        turn_id = new_turn_id()
+        session_id, at_ms = f"b:{turn_id}", time.time() * 1000
+        on.client.submit(session_id, TEXT, turn_id=turn_id)
+        turns.append(Submitted(session_id, turn_id, at_ms))
+    left = unfinished(on) - count
+    wait_patiently(on, turns)
+    times = [outcome.to_result_ms for outcome in read_outcomes(on, turns)]
+    p50, p95 = (round(percentile(times, percent)) for percent in (50, 95))
+    return {"turns": count, "p50_ms": p50, "p95_ms": p95, "others_left": max(0, left)}
+
+
+def wait_patiently(on: Stage, turns: Sequence[Submitted]) -> None:
+    """Until all are over, however long they wait behind a flood. Raises BenchFailure after `PATIENCE_S`."""
+    redis, keys = on.client.wiring.state.redis, on.client.wiring.state.keys
+    until = time.monotonic() + PATIENCE_S
+    for turn in turns:
+        while redis.hget(keys.turn(turn.session_id, turn.turn_id), "awaits") != "nobody":
+            on.check_alive()
+            if time.monotonic() > until:
+                raise BenchFailure(f"turn {turn.turn_id} is not over after {PATIENCE_S:g} s")
+            time.sleep(0.05)
+
+
+def unfinished(on: Stage) -> int:
+    """Turns that are not over."""
+    return int(on.client.wiring.state.redis.zcard(on.client.wiring.state.keys.index))
+
+
+def fair(directory: Path, *, turns: int, sessions: Sequence[int], measured: int) -> dict[str, Any]:
+    """`alone`, and beside a flood over each of these numbers of sessions, with `ratio_p95` to alone.
+
+    `others_left` is how many of the flood were left when the last of `b`'s was sent. Raises BenchFailure when those are
+    few: nothing was measured then.
+    """
+    found: dict[str, Any] = {"flood": turns, "latencies_s": LATENCIES_S}
+    with stage(directory / "alone", latencies_s=LATENCIES_S) as on:
+        warm_up(on, 20)
+        found["alone"] = now_and_then(on, measured, PER_S)
+    for number in sessions:
+        with stage(directory / f"in-{number}", latencies_s=LATENCIES_S) as on:
+            warm_up(on, 20)
+            flood(on, turns, number)
+            beside = now_and_then(on, measured, PER_S)
+        if turns >= FLOOD and beside["others_left"] < WHILE_WAITING:
+            raise BenchFailure(f"only {beside['others_left']} turns of the flood were left; flood with more")
+        beside["ratio_p95"] = round(beside["p95_ms"] / found["alone"]["p95_ms"], 2)
+        found[f"in {number} sessions"] = beside
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m ops.bench.fair", description=__doc__)
+    parser.add_argument("--turns", type=int, default=FLOOD, help="turns of the flood")
+    parser.add_argument("--sessions", type=int, nargs="+", default=[FLOOD, FEW_SESSIONS])
+    parser.add_argument("--measured", type=int, default=MEASURED, help="turns of the other tenant")
+    parser.add_argument("--json", default=".bench/fair.json")
+    given = parser.parse_args(arguments)
+    forget_settings()
+    kept = Path(given.json)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="run-", dir=kept.parent) as name:
+        found = fair(Path(name), turns=given.turns, sessions=given.sessions, measured=given.measured)
+    kept.write_text(json.dumps(found, indent=2) + "\n")
+    print(json.dumps(found, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+"""lib/room.lua and lib/fill.lua: what the scripts that begin, park and end turns do about the fleet's room."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.lua.rig import Rig
+from tests.lua.test_room_keep import A1, A2, A3, B1, keep, state, submit
+
+
+@pytest.fixture(autouse=True)
+def room_for_one(rig: Rig) -> None:
+    keep(rig, 1)
+
+
+def own(rig: Rig, turn: tuple[str, str]) -> None:
+    sid, tid = turn
+    assert rig.run("turn_claim", sid=sid, tid=tid, fence=0)[0] == "GO"
+
+
+def end(rig: Rig, turn: tuple[str, str]) -> None:
+    own(rig, turn)
+    assert rig.run("turn_end", sid=turn[0], tid=turn[1])[0] == "ENDED"
+
+
+def waits(rig: Rig, tenant: str) -> list[str]:
+    return rig.client.zrange(rig.keys.room_line(tenant + "0"), 0, -1)
+
+
+def test_a_turn_without_room_waits_and_its_deadline_with_it(rig: Rig) -> None:
+    submit(rig, A1)
+    assert submit(rig, B1) == ["QUEUED", 0, ""]
+    told = rig.client.xrange(rig.names(B1[1], B1[0])["events"])
+    assert json.loads(told[0][1]["data"]) == {"ahead": 0, "why": "room"}
+    rig.pass_ms(50_000)
+    end(rig, A1)
+    assert state(rig, B1) == "active"
+    assert rig.client.hget(rig.names(B1[1], B1[0])["budget"], "deadline") == str(rig.now_ms + 60_000)
+    assert rig.client.zrange(rig.keys.room_live, 0, -1) == ["b:1 t04"]
+
+
+def test_tenants_take_turns_however_many_sessions_one_has(rig: Rig) -> None:
+    for turn in (A1, A2, A3, B1):
+        submit(rig, turn)
+    end(rig, A1)
+    assert state(rig, A2) == "active", "it was first in line"
+    end(rig, A2)
+    assert (state(rig, B1), state(rig, A3)) == ("active", "queued")
+    end(rig, B1)
+    assert state(rig, A3) == "active"
+    end(rig, A3)
+    assert [key for key in rig.client.keys("*{room}*") if key != rig.keys.room] == []
+
+
+def test_the_next_turn_of_a_session_stands_in_line_behind_others(rig: Rig) -> None:
+    submit(rig, A1)
+    submit(rig, ("a:1", "t09"))
+    submit(rig, B1)
+    end(rig, A1)
+    assert (state(rig, B1), state(rig, ("a:1", "t09"))) == ("active", "queued")
+    assert waits(rig, "a:") == ["a:1"]
+    assert rig.client.hget(rig.keys.of_session("a:1", "session"), "live") == ""
+    end(rig, B1)
+    assert state(rig, ("a:1", "t09")) == "active"
+
+
+def test_a_parked_turn_gives_its_room_and_goes_on_without_any(rig: Rig) -> None:
+    submit(rig, A1)
+    own(rig, A1)
+    submit(rig, B1)
+    call = {
+        "id": "c1-0",
+        "tool": "t",
+        "effect": "network",
+        "wave": 1,
+        "spec": "{}",
+        "hash": "h",
+        "fp": "",
+        "cap_ms": 9,
+    }
+    plan = [
+        call
+        | {
+            "lanes": "[]",
+            "again": "0",
+            "repairs": 0,
+            "denied": "",
+            "message": "",
+            "ask": "why",
+            "ask_ms": 9000,
+        }
+    ]
+    rig.run("step_commit", sid="a:1", tid="t01", item="{}", calls=json.dumps(plan))
+    assert (state(rig, A1), state(rig, B1)) == ("parked", "active")
+    rig.run("approval_decide", sid="a:1", tid="t01")
+    assert (state(rig, A1), state(rig, B1)) == ("active", "active")
+    assert submit(rig, A2)[0] == "QUEUED"
+    end(rig, B1)
+    assert state(rig, A2) == "queued", "the one that went on has the room"
+
+
+def test_a_child_turn_asks_for_no_room(rig: Rig) -> None:
+    submit(rig, A1)
+    submit(rig, A2)
+    assert submit(rig, A3, parent="a:1 t01 c1-0") == ["ACTIVE"]
+    assert state(rig, A2) == "queued"
+
+
+def test_a_child_turn_waits_for_what_its_session_has_waiting(rig: Rig) -> None:
+    submit(rig, B1)
+    submit(rig, A1)
+    assert submit(rig, ("a:1", "t09"), parent="b:1 t04 c1-0")[:2] == ["QUEUED", 1]
+    end(rig, B1)
+    assert state(rig, A1) == "active"
+    submit(rig, ("b:1", "t10"))
+    end(rig, A1)
+    assert state(rig, ("a:1", "t09")) == "active", "a child turn that is next asks for no room"
+
+
+def test_a_turn_that_is_to_be_ended_begins_at_once(rig: Rig) -> None:
+    submit(rig, A1)
+    assert submit(rig, A2, lost_reason="Redis lost it") == ["ACTIVE"]
+
+
+def test_a_session_that_waits_for_room_is_busy(rig: Rig) -> None:
+    submit(rig, A1)
+    assert submit(rig, B1, mode="reject") == ["QUEUED", 0, ""], "it has nothing else to do"
+    assert submit(rig, ("b:1", "t09"), mode="reject") == ["BUSY", "t04"]
+    assert submit(rig, ("b:1", "t08"), mode="replace") == ["QUEUED", 0, "t04"]
+
+
+def test_a_cancelled_turn_waits_no_more(rig: Rig) -> None:
+    submit(rig, A1)
+    submit(rig, B1)
+    assert rig.run("turn_cancel", sid="b:1", tid="t04") == ["CANCELLED"]
+    assert waits(rig, "b:") == []
+    assert submit(rig, A2)[0] == "QUEUED"
+    end(rig, A1)
+    assert state(rig, A2) == "active"
+
+
+def test_a_paused_session_loses_its_place_and_gets_another(rig: Rig) -> None:
+    submit(rig, A1)
+    submit(rig, B1)
+    submit(rig, A2)
+    rig.run("session_pause", sid="b:1")
+    end(rig, A1)
+    assert (state(rig, B1), state(rig, A2)) == ("queued", "active")
+    assert rig.run("session_resume", sid="b:1") == ["RESUMED", ""]
+    end(rig, A2)
+    assert state(rig, B1) == "active"
+
+
+def test_a_sweeper_puts_a_turn_into_line_that_stands_in_none(rig: Rig) -> None:
+    submit(rig, A1)
+    submit(rig, B1)
+    rig.client.delete(rig.keys.room_line("b:1"), rig.keys.room_tenants)
+    rig.run("turn_sweep", sid="b:1", tid="t04")
+    assert waits(rig, "b:") == ["b:1"]
+    rig.client.delete(rig.keys.room_live)
+    rig.run("turn_sweep", sid="a:1", tid="t01")
+    assert rig.client.zrange(rig.keys.room_live, 0, -1) == ["a:1 t01"]
+
+
+def test_sessions_without_a_colon_are_one_tenant(rig: Rig) -> None:
+    keep(rig, 3, 2)
+    assert [submit(rig, (name, "t01"))[0] for name in ("x", "y", "z")] == ["ACTIVE", "ACTIVE", "QUEUED"]
+    assert submit(rig, A1) == ["ACTIVE"]
+
+
+def test_in_outbox_mode_the_bell_lies_with_the_session_that_gave_room(redis_url: str) -> None:
+    rig = Rig(redis_url, "outbox")
+    keep(rig, 1)
+    submit(rig, A1)
+    submit(rig, B1)
+    rig.client.delete(rig.keys.of_session("a:1", "outbox"))
+    end(rig, A1)
+    lain = [
+        json.loads(bell)["headers"]["id"]
+        for bell in rig.client.lrange(rig.keys.of_session("a:1", "outbox"), 0, -1)
+    ]
+    assert [name for name in lain if name.startswith("t04")] == ["t04.advance.0"]
+    rig.close()

@@ -1,0 +1,125 @@
+"""The fleet's room after each script: who is in it, that nobody waits while there is some, and whose turn it is."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.support.model.known import Known
+from tests.support.model.rules import require
+
+# The last line of the model's reading: live | tenants in rotation | capped | TENANT=sessions in line ...
+LOOK_ROOM = """
+local room = {}
+for i, key in ipairs({'live', 'tenants', 'capped'}) do
+  room[i] = table.concat(redis.call('ZRANGE', 'bq:{room}:' .. key, 0, -1), ',')
+end
+for _, key in ipairs(redis.call('KEYS', 'bq:{room}:line:*')) do
+  room[#room + 1] = key:sub(#'bq:{room}:line:' + 1) .. '=' .. table.concat(redis.call('ZRANGE', key, 0, -1), ',')
+end
+"""
+
+
+def tenant_of(session_id: str) -> str:
+    head, colon, _ = session_id.partition(":")
+    return head + colon if colon else ":"
+
+
+@dataclass(slots=True)
+class RoomRules:
+    """`size` and `share`: how many turns may be live, all together and of one tenant."""
+
+    size: int
+    share: int
+    _lines: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    _mine: Counter[str] = field(default_factory=Counter[str])
+    # Tenant that waits -> how often each other one has begun a turn since.
+    _passed: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def check(
+        self,
+        name: str,
+        line: str,
+        turns: Sequence[Known],
+        begun: Sequence[Known],
+        *,
+        went_on: bool,
+        paused: set[str],
+        given: Mapping[str, object],
+    ) -> None:
+        """After a script. `begun`: turns that became active in it; `went_on`: one that was parked did, too."""
+        live, tenants, capped, lines = _read(line)
+        held = {
+            (":" if ":" not in turn.session_id else "") + f"{turn.session_id} {turn.turn_id}"
+            for turn in turns
+            if turn.state == "active"
+        }
+        require(live == held, f"{name}: others are in the room than are live", sorted(live), sorted(held))
+        mine = Counter(tenant_of(place.lstrip(":")[: place.lstrip(":").index(" ")]) for place in live)
+        # What is to end begins past the room.
+        if begun and not went_on and not given.get("lost_reason"):
+            require(len(live) <= self.size, f"{name}: the room was passed", sorted(live), self.size)
+            for turn in begun:
+                tenant = tenant_of(turn.session_id)
+                require(mine[tenant] <= self.share, f"{name}: a tenant passed its share", tenant, mine)
+        self._nobody_waits_in_vain(name, turns, lines, len(live), mine, paused)
+        self._in_turn(name, begun, turns, paused)
+        waits = {tenant for tenant, sessions in lines.items() if sessions}
+        require(
+            waits <= set(tenants) | capped, f"{name}: a tenant waits outside the rotation", waits, tenants
+        )
+        for tenant in list(self._passed):
+            if tenant not in waits or mine[tenant] >= self.share:
+                del self._passed[tenant]
+        self._lines, self._mine = lines, mine
+
+    def _nobody_waits_in_vain(
+        self,
+        name: str,
+        turns: Sequence[Known],
+        lines: Mapping[str, list[str]],
+        live: int,
+        mine: Counter[str],
+        paused: set[str],
+    ) -> None:
+        busy = {turn.session_id for turn in turns if turn.state in ("active", "parked")}
+        for session in {turn.session_id for turn in turns if turn.state == "queued"} - busy - paused:
+            tenant = tenant_of(session)
+            require(
+                session in lines.get(tenant, ()), f"{name}: a session waits outside the line", session, lines
+            )
+            is_full = live >= self.size or mine[tenant] >= self.share
+            require(is_full, f"{name}: a session waits while there is room", session, live, mine)
+
+    def _in_turn(self, name: str, begun: Sequence[Known], turns: Sequence[Known], paused: set[str]) -> None:
+        before = {turn.session_id for turn in turns if turn.state == "queued"} | {
+            turn.session_id for turn in begun
+        }
+        for turn in begun:
+            tenant = tenant_of(turn.session_id)
+            line = [
+                session
+                for session in self._lines.get(tenant, ())
+                if session in before and session not in paused
+            ]
+            if line:
+                require(line[0] == turn.session_id, f"{name}: not the first in line", turn.session_id, line)
+                self._lines[tenant].remove(turn.session_id)
+            for other, sessions in self._lines.items():
+                ready = [session for session in sessions if session in before and session not in paused]
+                if other != tenant and ready and self._mine[other] < self.share:
+                    self._passed[other][tenant] += 1
+                    twice = self._passed[other][tenant] > 1
+                    require(not twice, f"{name}: {tenant} came twice while another waited", other)
+            self._passed.pop(tenant, None)
+
+
+def _read(line: str) -> tuple[set[str], list[str], set[str], dict[str, list[str]]]:
+    live, tenants, capped, *lines = line.split("|")
+    return (
+        set(filter(None, live.split(","))),
+        [name for name in tenants.split(",") if name],
+        set(filter(None, capped.split(","))),
+        {tenant: sessions.split(",") for tenant, _, sessions in (one.partition("=") for one in lines)},
+    )

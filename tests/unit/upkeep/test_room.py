@@ -1,0 +1,47 @@
+"""How large the fleet's room is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from brainq.upkeep.room import RoomKeeper, Size, room_of
+
+
+@pytest.mark.parametrize(
+    ("threads", "most", "a_tenant", "size"),
+    [
+        (100, None, None, Size(125, 100)),
+        (300, None, None, Size(375, 300)),
+        (1, None, None, Size(2, 2)),
+        (0, None, None, Size(125, 100)),
+        (100, 50, None, Size(50, 40)),
+        (100, 1, None, Size(1, 1)),
+        (100, 50, 50, Size(50, 50)),
+        (100, None, 10, Size(125, 10)),
+        (100, 5, 10, Size(5, 5)),
+    ],
+)
+def test_one_tenant_can_keep_all_threads_busy_and_a_fifth_is_for_others(
+    threads: int, most: int | None, a_tenant: int | None, size: Size
+) -> None:
+    assert room_of(threads, most, a_tenant) == size
+
+
+def test_a_keeper_says_what_the_coordinators_that_are_alive_can_work_on() -> None:
+    said: list[object] = []
+
+    class Room:
+        def keep(self, size: int, share: int, own: Mapping[str, int]) -> int:
+            said.append((size, share, dict(own)))
+            return 0
+
+    alive = [4]
+    keeper = RoomKeeper(
+        room=Room(), threads=lambda: sum(alive), most=None, most_a_tenant=None, own={"acme:": 1}
+    )
+    keeper.keep()
+    alive.append(4)
+    keeper.keep()
+    assert said == [(5, 4, {"acme:": 1}), (10, 8, {"acme:": 1})]
