@@ -26,6 +26,8 @@ def lean_tracer(task: Any, full: Tracer) -> Tracer:
     """What `task.__trace__` is to be. `full` is Celery's for the same task."""
     if any(trace.task_has_custom(task, hook) for hook in _HOOKS) or not task.ignore_result:
         return full
+    if getattr(task, "reads_request", False):  # only Celery's tracer gives a task its request
+        return full
     function, name = task.run, task.name
     hooks = (signals.task_prerun, signals.task_postrun, signals.task_success)
     does_info = trace.logger.isEnabledFor(logging.INFO)

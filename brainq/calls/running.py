@@ -13,6 +13,7 @@ from brainq.calls.own_thread import Abandon
 from brainq.calls.settle import CallSettler
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.outcome import ToolOutcome, ToolTimeout
+from brainq.observe.tracing import OFF, Span
 from brainq.ports.lanes import Lanes
 from brainq.tools.context import RunContext
 from brainq.tools.tool import Tool
@@ -23,6 +24,7 @@ class RunningCall:
     """One call. Where its function is cut off, it is settled in another thread, while the function has this one.
 
     held   what goes on until the call is settled: beats for its lease, an ear for stops
+    span   of this attempt; it ends when the call is settled, whatever its function does then
     did    what was done, in a word
     """
 
@@ -34,6 +36,7 @@ class RunningCall:
     lanes: Lanes
     held: ExitStack
     abandon: Abandon
+    span: Span = OFF
     did: str = "not settled"
     has_ended: bool = False
 
@@ -54,7 +57,10 @@ class RunningCall:
     def _settle(self, ended: Ended) -> str:
         if isinstance(ended, ToolTimeout) and ended.still_running and self.claim.lanes:
             self.beats.renew(self._keep_lanes, _ignore)
-        self.did = self.settler.end(self.claim, self.tool, self.context, ended)
+        try:
+            self.did = self.settler.end(self.claim, self.tool, self.context, ended, self.span)
+        finally:
+            self.span.end()
         return self.did
 
     def _cut_off(self, timeout: ToolTimeout) -> None:

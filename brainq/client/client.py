@@ -33,6 +33,7 @@ from brainq.contracts.session_prefix import check_prefixes
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
 from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import InvalidInput, SessionBusy, TurnNotFound
+from brainq.observe.submits import submitting
 from brainq.people.outside import Taken
 from brainq.settings import Settings, load_settings
 from brainq.tools.errors import OutcomeUnknown, ToolError
@@ -156,7 +157,7 @@ class Client:
                 "brain": brain,
             }
         )
-        with told_as_ours(request_key=request.key):
+        with told_as_ours(request_key=request.key), submitting(request) as request:
             submitted = self.wiring.people.intake.submit(request)
         return TurnHandle(
             self, submitted.session_id, submitted.turn_id, created=submitted.created, joined=submitted.receipt

@@ -125,6 +125,8 @@ class CallClaim:
 
     cap_ms         the tool's own limit; remaining_ms: until the turn's deadline, at the claim
     brain          the one that the turn names; "": the default
+    waited_ms      from its doorbell to the claim; lane_waited_ms: before that, for its lanes
+    traceparent    of the turn's request
     """
 
     session_id: str
@@ -144,6 +146,9 @@ class CallClaim:
     metadata: dict[str, Any] | None = None
     edited: bool = False
     brain: str = ""
+    waited_ms: int = 0
+    lane_waited_ms: int = 0
+    traceparent: str | None = None
 
     @property
     def ref(self) -> CallRef:
@@ -166,7 +171,8 @@ class StepClaim:
     """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text;
     `sent` says that the result went out before; `lost` counts the workers that took the step before and told no end
     of it. `seen` is what was read of the turn with the claim; `Finals.look` makes the turn of it. `said` likewise, for
-    `Finals.details_of`. `brain` is the one that the turn names; "": the default."""
+    `Finals.details_of`. `brain` is the one that the turn names; "": the default. `waited_ms`: from its doorbell to the
+    claim."""
 
     session_id: str
     turn_id: str
@@ -180,6 +186,7 @@ class StepClaim:
     seen: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
     said: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
     brain: str = ""
+    waited_ms: int = 0
 
     @property
     def step_key(self) -> str:

@@ -17,6 +17,7 @@ class RecordedTurn(Wire):
     system_prompt       as the turn had it; "" where it cannot be told any more
     history             what was said in the session's last turns before this one, oldest first
     step_key            the same for every try of the finalizer step that asks: an idempotency key
+    traceparent         of the turn's request
     """
 
     turn_id: str
@@ -33,3 +34,4 @@ class RecordedTurn(Wire):
     system_prompt: str = ""
     history: tuple[Message, ...] = ()
     step_key: str = ""
+    traceparent: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, TypedDict, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, ValidationInfo, field_validator
@@ -20,6 +21,7 @@ from brainq.errors import InvalidInput, NoParsedOutput
 M = TypeVar("M", bound=BaseModel)
 
 MAX_MESSAGE_CHARS = 1_000_000
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 MAX_EXTRA_CHARS = 1_000_000
 
 OnBusy = Literal["enqueue", "steer", "interrupt", "replace", "reject", "merge"]
@@ -100,6 +102,8 @@ class TurnRequest(Wire):
     history        a conversation that was had elsewhere, before the user's message; as the greeting, and in its place
     client_tools   tools that the caller runs itself, beside the brain's
     brain          the name of the brain that has the turn; None: the only one, or the default
+    traceparent    the W3C trace context of its producer: the turn's trace goes on from there. It is no content: with
+                   another one, and the same request_key, it is the same request
     """
 
     turn_id: str
@@ -128,6 +132,7 @@ class TurnRequest(Wire):
     history: tuple[Message, ...] = ()
     client_tools: tuple[ClientTool, ...] = ()
     brain: str | None = None
+    traceparent: str | None = None
 
     @field_validator("user_message", mode="before")
     @classmethod
@@ -166,6 +171,15 @@ class TurnRequest(Wire):
     @classmethod
     def _brain(cls, value: str | None) -> str | None:
         return value if value is None else check_id("brain", value)
+
+    @field_validator("traceparent")
+    @classmethod
+    def _traceparent(cls, value: str | None) -> str | None:
+        if value is not None and not TRACEPARENT.fullmatch(value):
+            raise InvalidInput(
+                "traceparent", "it is no W3C trace context: 00-<32 hex digits>-<16 hex digits>-<2 hex digits>"
+            )
+        return value
 
     @property
     def key(self) -> str:

@@ -33,6 +33,8 @@ class TurnView:
     compacted       its history was compacted in this turn
     flag            the readiness flag of its session that it took when it became live
     inputs          follow-up input that no step has read yet, oldest first
+    rung_at_ms      when its doorbell was rung last
+    parked_ms       how long it was parked so far
     """
 
     request: TurnRequest
@@ -70,6 +72,8 @@ class TurnView:
     flag: str = ""
     died_alone: int = 0
     died_how: str = ""
+    rung_at_ms: int = 0
+    parked_ms: int = 0
 
     @property
     def remaining_ms(self) -> int:
@@ -97,6 +101,7 @@ class EndedTurn:
     notes      warnings that its result went out with before
     problems   what was wrong with replies on which the turn could not act -> how many those were
     context_full   how much of the context a step filled at most, in per cent, where that is worth a warning; else 0
+    created_at_ms, ended_at_ms   Redis time in ms
     """
 
     request: TurnRequest
@@ -125,6 +130,8 @@ class EndedTurn:
     last_agent_message: str | None = None
     diff: str | None = None
     parked_ms: int = 0
+    created_at_ms: int = 0
+    ended_at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ from brainq.finalize.brain_judges import BrainJudges
 from brainq.finalize.finalizer import MAX_TRIES, retry_after_s
 from brainq.finalize.judges.case import judge_case
 from brainq.finalize.judges.registry import judges_named, unknown_judge
+from brainq.observe.content import keeping_out
 from brainq.observe.logs import logger
+from brainq.observe.turn_spans import judge_span
 from brainq.ports.judgement_rows import JudgementRows
 from brainq.providers.within import within
 
@@ -91,7 +93,9 @@ class JudgeRunner:
             turn = self.recorded(session_id, turn_id, f"{turn_id}:judge:{judge_name}")
             if turn is None:
                 return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
-            judgement = self._judged(judge, judge_case(turn), work.redact)
+            span = judge_span(session_id, turn_id, turn.traceparent, judge_name, tries)
+            with span, keeping_out(work.redact):
+                judgement = self._judged(judge, judge_case(turn), work.redact)
         except Exception as failure:
             return self._failed(turn_id, judge_name, tries, failure, work.redact)
         self.rows.settle(turn_id, judge_name, judgement)

@@ -31,4 +31,5 @@ def recorded_turn(
         citations=(*local, *web),
         turn_number=turn.turn_number,
         step_key=step_key,
+        traceparent=turn.request.traceparent,
     )

@@ -22,6 +22,7 @@ from brainq.http.verbs import is_public
 from brainq.http.who import is_loopback
 from brainq.http_settings import listed
 from brainq.observe.logs import logger
+from brainq.observe.submits import came_with
 
 log = logger("brainq.http")
 
@@ -39,8 +40,10 @@ class Door:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        headers = Headers(scope=scope)
+        came_with(headers.get("traceparent"))
         try:
-            await self._admit(scope, Headers(scope=scope))
+            await self._admit(scope, headers)
         except (Refused, BrainqError) as refusal:
             await answer_of(refusal)(scope, receive, send)
             return

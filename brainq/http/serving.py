@@ -21,6 +21,7 @@ from brainq.http.readiness import readiness_of
 from brainq.http.streams import Streams
 from brainq.http.who import Who, who_asks
 from brainq.http_settings import listed
+from brainq.observe.otel_setup import start_traces
 from brainq.settings import Settings
 from brainq.store.store import Store
 
@@ -30,10 +31,14 @@ LONG_AT_ONCE = 4
 
 def serve(settings: Settings, brains: GivenBrains, ready: Callable[[Who], None]) -> None:
     """Serve until SIGTERM or Ctrl+C. `ready` is called once it listens. `settings` name a Redis."""
-    with Store.open(settings.sql_url.get_secret_value()) as store:
-        who = who_asks(settings, Tokens(store))
-        gateway = make_gateway(settings, brains, who)
-        Server(gateway, lambda: ready(who)).run()
+    stop_traces = start_traces("gateway")
+    try:
+        with Store.open(settings.sql_url.get_secret_value()) as store:
+            who = who_asks(settings, Tokens(store))
+            gateway = make_gateway(settings, brains, who)
+            Server(gateway, lambda: ready(who)).run()
+    finally:
+        stop_traces()
 
 
 def make_gateway(settings: Settings, brains: GivenBrains, who: Who) -> Gateway:

@@ -22,6 +22,7 @@ from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
 from brainq.contracts.usage import Spend
 from brainq.errors import BrainqError, SubmitConflict
 from brainq.observe.logs import logger
+from brainq.observe.tracing import traceparent_here
 from brainq.people.posthook import Hook, no_hook
 from brainq.ports.budgets import Budgets
 from brainq.ports.call_rows import CallRows
@@ -174,6 +175,7 @@ class ChildDesk:
             "turn_id": turn_id,
             "session_id": child.session_id or beside(claim.session_id, turn_id),
             "user_message": child.message,
+            "traceparent": traceparent_here() or claim.traceparent,
             "parent": ParentCall(
                 session_id=claim.session_id, turn_id=claim.turn_id, call_id=claim.call_id, depth=depth
             ),

@@ -11,6 +11,7 @@ from brainq.contracts.finish import Finish
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest, Purpose
 from brainq.errors import ProviderError
+from brainq.observe.model_spans import chat_span
 from brainq.providers.base import Provider
 from brainq.providers.within import within
 
@@ -49,13 +50,16 @@ class AuxiliaryModel:
             step=step,
             purpose=purpose,
         )
-        try:
-            # A provider of the user's own may not look at the time it has.
-            reply = within(
-                timeout_s + SPARE_S, f"{purpose} by {self.model}", lambda: self.provider.generate(request)
-            )
-        except TimeoutError as error:
-            raise ProviderError(str(error), kind="timeout", retryable=True) from error
+        chat = chat_span(self.provider, request)
+        with chat.span:
+            try:
+                # A provider of the user's own may not look at the time it has.
+                reply = within(
+                    timeout_s + SPARE_S, f"{purpose} by {self.model}", lambda: self.provider.generate(request)
+                )
+            except TimeoutError as error:
+                raise ProviderError(str(error), kind="timeout", retryable=True) from error
+            chat.reply(reply)
         if reply.finish is not Finish.WHOLE:
             raise ProviderError(
                 f"the model's reply is not whole: {reply.finish_reason}", kind="malformed", retryable=False

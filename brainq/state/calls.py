@@ -87,6 +87,9 @@ class RedisCalls:
             metadata=spec.get("metadata"),
             edited=reply.edited,
             brain=reply.brain,
+            waited_ms=reply.waited_ms,
+            lane_waited_ms=reply.lane_waited_ms,
+            traceparent=spec.get("traceparent"),
         )
 
     def beat(self, claim: CallClaim) -> Literal["OK", "CLOSED", "LOST"]:
@@ -286,6 +289,12 @@ class RedisCalls:
         fields = [f"{ref.call_id}:rung_at", f"{ref.call_id}:dispatched_at"]
         rung_at, dispatched_at = cast("list[str | None]", self._run.client.hmget(key, fields))
         return None if rung_at is None or rung_at == dispatched_at else int(rung_at)
+
+    def traceparent(self, ref: CallRef) -> str | None:
+        """The trace context of its turn's request; None where it had none."""
+        key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
+        spec = cast("str | None", self._run.client.hget(key, f"{ref.call_id}:spec"))
+        return json.loads(spec).get("traceparent") if spec else None
 
     def arguments(self, ref: CallRef) -> dict[str, Any]:
         """The arguments of a call that has not ended; empty once they are gone."""

@@ -83,4 +83,6 @@ def ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], TurnReque
         last_agent_message=turn.get("last_agent_message"),
         diff=turn.get("diff"),
         parked_ms=int(turn.get("parked_ms") or 0),
+        created_at_ms=int(turn["created_at"]),
+        ended_at_ms=int(turn["closing_at"]),
     )

@@ -96,6 +96,7 @@ class RedisFinals:
             lost=reply.lost,
             seen=seen,
             brain=reply.brain,
+            waited_ms=reply.waited_ms,
         )
 
     def look(self, claim: StepClaim) -> EndedTurn | None:
@@ -186,6 +187,7 @@ class RedisFinals:
             sent=reply.sent,
             seen=[],
             said=[],
+            waited_ms=0,
         )
 
     def finish(self, claim: StepClaim) -> Literal["FINISHED", "LOST"]:

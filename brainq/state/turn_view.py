@@ -51,6 +51,8 @@ _TURN_FIELDS = [
     "flag",
     "trimmed",
     "history_stamp",
+    "rung_at",
+    "parked_ms",
 ]
 _BUDGET_FIELDS = [
     "deadline",
@@ -151,6 +153,8 @@ def view_of(
         died_alone=int(turn["died_alone"] or 0),
         died_how=turn["died_how"] or "",
         inputs=tuple(TurnInput.model_validate_json(item) for item in inputs),
+        rung_at_ms=int(turn["rung_at"] or 0),
+        parked_ms=int(turn["parked_ms"] or 0),
     )
 
 

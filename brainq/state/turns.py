@@ -162,6 +162,13 @@ class RedisTurns(TurnSteps):
         assert isinstance(claim.seen, Seen)
         return view_of(self._client, self._keys, self._conversations, claim, claim.seen)
 
+    def parked_calls(self, claim: TurnClaim, step: int) -> tuple[tuple[str, int], ...]:
+        """Those of a step's calls that waited for somebody: id and newest attempt."""
+        key = self._keys.named("trace", claim.session_id, claim.turn_id)
+        fields = cast("dict[str, str]", self._client.hgetall(key))
+        calls = [name.removesuffix(":park") for name in fields if name.endswith(":park")]
+        return tuple((call, int(fields[f"{call}:attempt"])) for call in calls if call.startswith(f"c{step}-"))
+
     def said_so_far(self, claim: TurnClaim) -> str:
         """The text that readers were told of the reply that was being written; "" when none was."""
         return read_said(self._client, self._keys, claim.session_id, claim.turn_id)

@@ -27,7 +27,7 @@ HEADERS = {
     "budget_create": "c7bcf67065",
     "budget_spend": "6e86d3ef79",
     "call_beat": "f73fcec88a",
-    "call_claim": "e7ebc01f5b",
+    "call_claim": "6a1c043dc7",
     "call_complete": "44ae14fcbe",
     "call_give_up": "4f0d198744",
     "call_park": "0a6961ebe8",
@@ -36,7 +36,7 @@ HEADERS = {
     "call_start": "f73fcec88a",
     "call_token": "34d16420a5",
     "finalize_beat": "3fd54e7e4c",
-    "finalize_claim": "362c609347",
+    "finalize_claim": "88af8d17ee",
     "finalize_finish": "845aa8a557",
     "finalize_retry": "6cc1421779",
     "finalize_send": "97c43fb5d9",
@@ -117,6 +117,8 @@ class CallClaimGo:
     step: int
     edited: bool
     brain: str
+    waited_ms: int
+    lane_waited_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,7 @@ class FinalizeClaimGo:
     sent: bool
     lost: int
     brain: str
+    waited_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,6 +543,8 @@ class Scripts(LoadedScripts):
                 step=int(reply[6]),
                 edited=reply[7] == "1",
                 brain=reply[8],
+                waited_ms=int(reply[9]),
+                lane_waited_ms=int(reply[10]),
             )
         return CallClaimDrop(
             why=reply[1]
@@ -818,6 +823,7 @@ class Scripts(LoadedScripts):
                 sent=reply[4] == "1",
                 lost=int(reply[5]),
                 brain=reply[6],
+                waited_ms=int(reply[7]),
             )
         return FinalizeClaimDrop(
             why=_closed("finalize_claim", reply[1], ("gone", "stale", "held", "later", "no_brain"))

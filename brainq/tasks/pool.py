@@ -11,7 +11,7 @@ from typing import Any
 
 from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
-from celery.signals import task_failure, worker_ready
+from celery.signals import task_failure, worker_ready, worker_shutdown
 
 from brainq.brain_loading import load_brains
 from brainq.broker.app import make_app
@@ -20,6 +20,7 @@ from brainq.broker.steps import thread_step
 from brainq.devserver.owner import follow_owner, tell_ready
 from brainq.environment import mistyped
 from brainq.observe.logs import configure_logs, logger
+from brainq.observe.otel_setup import start_traces
 from brainq.providers.resolve import warm_up_vendors
 from brainq.settings import load_settings
 from brainq.tasks.failed import WorkFailed
@@ -62,6 +63,7 @@ def pool_app(
         concurrency=concurrency or getattr(settings.concurrency, pool),
         name=f"brainq-{pool}",
     )
+    stop_traces: list[Callable[[], None]] = []
     lock = threading.Lock()
     built: list[Wiring] = []
 
@@ -75,6 +77,7 @@ def pool_app(
     build = register(app, wiring)
 
     def prepare() -> None:
+        stop_traces.append(start_traces(pool))
         wiring().warm_up()
         if pool == "coordinator":  # the finalizer may ask models, too, but nobody waits for it
             from brainq.wiring.coordinator import warm_up_models
@@ -98,6 +101,12 @@ def pool_app(
         if not isinstance(exception, WorkFailed):  # that is the turn's trouble, not the worker's
             fitness.doubt()
 
+    def stopped(sender: Any = None, **_: object) -> None:
+        if getattr(sender, "app", None) is app:
+            for stop in stop_traces:
+                stop()
+
+    worker_shutdown.connect(stopped, weak=False)
     follow_owner()
     worker_ready.connect(ready, weak=False)
     task_failure.connect(doubt, weak=False)

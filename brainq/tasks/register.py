@@ -18,6 +18,7 @@ from brainq.contracts.did import Did, Failed
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput
 from brainq.observe.logs import logger
+from brainq.observe.submits import came_with, submitting
 from brainq.tasks.abandon import current_task
 from brainq.tasks.events import TaskEvents
 from brainq.tasks.failed import WorkFailed, show
@@ -42,8 +43,9 @@ def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     def advance(session_id: str, turn_id: str, fence: int) -> None:
         show(wiring().coordinator.advance(session_id, turn_id, fence))
 
-    @app.task(name=names.TURN_SUBMIT, Request=HiddenRequest, **_OPTIONS)
-    def submit(*args: Any, **fields: Any) -> None:
+    @app.task(name=names.TURN_SUBMIT, Request=HiddenRequest, bind=True, reads_request=True, **_OPTIONS)
+    def submit(task: Any, *args: Any, **fields: Any) -> None:
+        came_with(task.request.get("traceparent"))
         show(submit_foreign(wiring(), args, fields))
 
     def sweep(stopping: threading.Event, worker: Any) -> None:
@@ -100,8 +102,8 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
         fields = dict(args[0])
         args = ()
     try:
-        request = read_foreign(args, fields)
-        return wiring.people.intake.submit(request).turn_id
+        with submitting(read_foreign(args, fields)) as request:
+            return wiring.people.intake.submit(request).turn_id
     except BrainqError as failure:
         turn_id = str(fields.get("turn_id") or fields.get("request_key") or "")
         log.warning("foreign submit rejected", why=type(failure).__name__)

@@ -11,6 +11,7 @@ from contextlib import closing
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import ProviderError
 from brainq.observe.logs import logger
+from brainq.observe.model_spans import chat_span
 from brainq.providers.base import Provider
 from brainq.providers.watched import watched
 from brainq.turn.text_tail import TextTail
@@ -32,21 +33,25 @@ def stream_reply(
 ) -> ModelReply:
     """Stream one reply. Raises ProviderError, or TurnLost when nobody wants the answer any more."""
     reply: ModelReply | None = None
-    with closing(_of_the_model(provider, request)) as chunks:
+    chat = chat_span(provider, request)
+    with chat.span, closing(_of_the_model(provider, request)) as chunks:
         for chunk in chunks:
             if chunk.text:
+                chat.chunk()
                 if lost() or not tail.add(chunk.text):
                     raise TurnLost
                 if on_chunk is not None:
                     on_chunk(chunk.text)
             if chunk.retry is not None:
+                chat.retry(chunk.retry)
                 tell_retry(chunk.retry)
             if chunk.reply is not None:
                 reply = chunk.reply
-    if reply is None:
-        raise ProviderError(
-            f"provider {provider.name!r} ended its stream without a reply", kind="stream", retryable=True
-        )
+        if reply is None:
+            raise ProviderError(
+                f"provider {provider.name!r} ended its stream without a reply", kind="stream", retryable=True
+            )
+        chat.reply(reply)
     return reply
 
 

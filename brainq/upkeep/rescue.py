@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from brainq.contracts.claim import CallRef
+from brainq.contracts.claim import CallFacts, CallRef
 from brainq.contracts.did import OF_CALL, Did, Failed
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
@@ -21,7 +21,10 @@ from brainq.contracts.outcome import (
     attachments_of,
 )
 from brainq.contracts.status import TraceStatus
+from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
+from brainq.observe.tracing import OFF, Span, tracer
+from brainq.observe.turn_spans import end_call, rescue_span
 from brainq.ports.call_rows import CallRows
 from brainq.ports.calls import Calls
 from brainq.ports.task_events import TaskEvents
@@ -87,6 +90,14 @@ class Rescuer:
         facts = self.calls.facts(ref)
         if facts is None or facts.status is not TraceStatus.RUNNING or facts.attempt != attempt:
             return "gone"
+        if tracer() is None:
+            return self._rescue(ref, attempt, facts, OFF, watchers)
+        with rescue_span(ref, self.calls.traceparent(ref), attempt, facts.tool) as span:
+            return self._rescue(ref, attempt, facts, span, watchers)
+
+    def _rescue(
+        self, ref: CallRef, attempt: int, facts: CallFacts, span: Span, watchers: TaskEvents | None
+    ) -> str:
         tool, effect, idempotent, step = facts.tool, facts.effect, facts.idempotent, facts.step
         started, outcome_json = "void", None
         if not effect.is_read:
@@ -108,7 +119,9 @@ class Rescuer:
         if isinstance(judged, AskAgain):
             did = Did(self.calls.ask_again(ref, attempt).lower(), Failed.CALL_LOST)
         else:
+            end_call(span, _status(judged.outcome))
             did = self._give_up(ref, attempt, tool, step, judged.outcome)
+        span.note({names.DID: did})
         if watchers is not None and did in REACHED:
             watchers.call(ref, attempt, tool, did, rung_again_ms)
         return did

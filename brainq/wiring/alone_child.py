@@ -12,6 +12,7 @@ from brainq.calls.frames import FrameLostError, receive_frame, send_frame
 from brainq.contracts.claim import StepClaim
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.observe.logs import configure_logs, logger
+from brainq.observe.otel_setup import start_traces
 from brainq.settings import load_settings
 from brainq.turn.advance import Coordinator
 from brainq.wiring.coordinator import make_coordinator, warm_up_models
@@ -31,6 +32,7 @@ def main(descriptor: int) -> None:
     try:
         settings = load_settings(**first["settings"])
         configure_logs(settings.log_level, json_lines=settings.log_format == "json")
+        stop_traces = start_traces("alone")
         brains = load_brains(settings.app)
         wiring = Wiring(settings, brains, owner=first["owner"])
         wiring.warm_up()
@@ -47,6 +49,7 @@ def main(descriptor: int) -> None:
             said = _advance(coordinator, asked["turn"]) if "turn" in asked else _run(finalizer, asked["step"])
             send_frame(sock, said)
     except (FrameLostError, OSError):
+        stop_traces()
         os._exit(0)
 
 

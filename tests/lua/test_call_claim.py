@@ -8,9 +8,15 @@ from tests.lua.rig import LEASE_MS, TID, TIMEOUT_MS, WRITE, Rig
 def test_a_dispatched_call_is_taken_once(rig: Rig) -> None:
     rig.committed({"spec": "spec", "cap_ms": 700})
     reply = rig.run("call_claim")
-    assert reply == ["GO", "spec", 700, TIMEOUT_MS, "read_only", "tool", 1, "0", ""]
+    assert reply == ["GO", "spec", 700, TIMEOUT_MS, "read_only", "tool", 1, "0", "", 0, 0]
     assert rig.status() == "running"
     assert rig.run("call_claim", owner="w2") == ["DROP", "running"]
+
+
+def test_it_says_how_long_the_call_waited_for_a_worker(rig: Rig) -> None:
+    rig.committed({})
+    rig.pass_ms(40)
+    assert rig.run("call_claim")[-2:] == [40, 0]
 
 
 def test_wrong_doorbells_are_dropped(rig: Rig) -> None:
@@ -73,4 +79,4 @@ def test_a_worker_takes_only_calls_of_the_brains_it_has(rig: Rig) -> None:
     assert rig.run("call_claim", brains="shop laboratory") == ["DROP", "no_brain"]
     assert rig.status() == "dispatched"
     reply = rig.run("call_claim", brains="shop lab")
-    assert (reply[0], reply[-1]) == ("GO", "lab")
+    assert (reply[0], reply[8]) == ("GO", "lab")

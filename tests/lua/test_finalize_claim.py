@@ -13,6 +13,12 @@ def test_the_next_step_is_taken_by_one(rig: Rig) -> None:
     assert rig.run("finalize_claim", step="log", owner="w2")[:3] == ["GO", 2, 2]
 
 
+def test_it_says_how_long_the_step_waited_for_a_worker(rig: Rig) -> None:
+    rig.closing()
+    rig.pass_ms(40)
+    assert rig.run("finalize_claim", step="log")[-1] == 40
+
+
 def test_wrong_doorbells_are_dropped(rig: Rig) -> None:
     assert rig.run("finalize_claim", step="log") == ["DROP", "gone"]
     rig.finalizing()
@@ -46,10 +52,10 @@ def test_a_step_of_a_brain_that_nobody_has_any_more_is_anybodys_in_the_end(rig: 
     rig.pass_ms(299_999)
     assert rig.run("finalize_claim", step="log", brains="shop") == ["DROP", "no_brain"]
     rig.pass_ms(1)
-    assert rig.run("finalize_claim", step="log", brains="shop")[::6] == ["GO", "lab"]
+    assert rig.run("finalize_claim", step="log", brains="shop")[:7:6] == ["GO", "lab"]
 
 
 def test_a_worker_that_has_the_brain_takes_its_steps_at_once(rig: Rig) -> None:
     rig.closing()
     rig.client.hset(rig.names(TID)["turn"], "brain", "lab")
-    assert rig.run("finalize_claim", step="log", brains="shop lab")[::6] == ["GO", "lab"]
+    assert rig.run("finalize_claim", step="log", brains="shop lab")[:7:6] == ["GO", "lab"]

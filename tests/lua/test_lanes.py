@@ -47,6 +47,15 @@ def test_all_lanes_or_none(rig: Rig) -> None:
     assert rig.events("t02", "s2")[-1] == "call.waiting"
 
 
+def test_a_claim_says_how_long_its_call_waited_for_its_lanes(rig: Rig) -> None:
+    commit(rig, 1, "A")
+    commit(rig, 2, "A")
+    rig.pass_ms(30)
+    run_and_settle(rig, 1)
+    rig.pass_ms(5)
+    assert rig.run("call_claim", **of(2))[-2:] == [5, 30]
+
+
 def test_who_settles_sends_on_who_is_first_everywhere_now(rig: Rig) -> None:
     """Of other sessions, too: each in its own turn."""
     commit(rig, 1, "A", "B")

@@ -6,12 +6,13 @@ whoever sent it the doorbell.
 
 KEYS   turn budget trace history events guard
 ARGV   sid tid owner call attempt:n lease_ms:n serves:words brains:words
-REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain | DROP
+REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain waited_ms:n lane_waited_ms:n | DROP
        why:TraceStatus/gone/stale/unserved/closed/expired/held/no_brain
 ]]
 -- @include lib/waves
 -- @include lib/has_brain
-local c = read_call(call, {'status', 'attempt', 'effect', 'spec', 'cap_ms', 'tool', 'rung_at', 'edited'})
+local c = read_call(call, {'status', 'attempt', 'effect', 'spec', 'cap_ms', 'tool', 'rung_at', 'edited', 'waits_at',
+  'dispatched_at'})
 if c.status ~= 'dispatched' then return {'DROP', c.status or 'gone'} end
 if tonumber(c.attempt) ~= attempt then return {'DROP', 'stale'} end
 if not (' ' .. serves .. ' '):find(' ' .. c.effect .. ' ', 1, true) then return {'DROP', 'unserved'} end
@@ -28,4 +29,6 @@ end
 redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
   call .. ':started_at', now)
 emit(events, 'call.running', {call = call, tool = c.tool, attempt = attempt})
-return {'GO', c.spec, tonumber(c.cap_ms), remaining_ms, c.effect, c.tool, tonumber(t.step), c.edited or '0', t.brain or ''}
+return {'GO', c.spec, tonumber(c.cap_ms), remaining_ms, c.effect, c.tool, tonumber(t.step), c.edited or '0', t.brain or '',
+  math.max(0, now - (tonumber(c.rung_at) or now)),
+  c.waits_at and math.max(0, tonumber(c.dispatched_at) - tonumber(c.waits_at)) or 0}

@@ -5,7 +5,7 @@ took it before and told no end of it. A worker whose `brains` the turn's is none
 
 KEYS   turn
 ARGV   owner step lease_ms:n brains:words left_ms:n
-REPLY  GO fence:n tries:n revision:n sent:b lost:n brain | DROP why:gone/stale/held/later/no_brain
+REPLY  GO fence:n tries:n revision:n sent:b lost:n brain waited_ms:n | DROP why:gone/stale/held/later/no_brain
 ]]
 -- @include lib/now
 -- @include lib/fields
@@ -22,4 +22,5 @@ mark_claimed(t.result_at and 'finalize_later' or 'finalize', t.fin_rung)
 local fence, tries, lost = t.fin_fence + 1, t.fin_tries + 1, tonumber(t.fin_lost or 0)
 redis.call('HSET', turn, 'fin_fence', fence, 'fin_tries', tries, 'fin_owner', owner, 'fin_lease', now + lease_ms,
   'fin_lost', lost + 1)  -- until this one tells its end
-return {'GO', fence, tries, t.revision or '0', t.result_at and '1' or '0', lost, t.brain or ''}
+return {'GO', fence, tries, t.revision or '0', t.result_at and '1' or '0', lost, t.brain or '',
+  math.max(0, now - (tonumber(t.fin_rung) or now))}

@@ -18,11 +18,11 @@ MAX_REASON_CHARS = 2_000
 
 
 def content_hash(request: TurnRequest) -> str:
-    """sha256 over the canonical request without its ids.
+    """sha256 over the canonical request without its ids, and without the trace it is sent in: a retry may be another.
 
     Fields at their defaults are left out, so that a field added later does not change old hashes.
     """
-    content = request.model_dump(exclude={"turn_id", "request_key"}, exclude_defaults=True)
+    content = request.model_dump(exclude={"turn_id", "request_key", "traceparent"}, exclude_defaults=True)
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -71,6 +71,8 @@ def _call(
         spec["cwd"] = request.cwd
     if request.metadata is not None:
         spec["metadata"] = request.metadata
+    if request.traceparent is not None:
+        spec["traceparent"] = request.traceparent
     return PlannedCall(
         id=call_id(0, place),
         tool=tool,

@@ -185,6 +185,8 @@ def call_json(
         spec["cwd"] = request.cwd
     if request.metadata is not None:
         spec["metadata"] = request.metadata
+    if request.traceparent is not None:
+        spec["traceparent"] = request.traceparent
     if edited:
         spec["edited"] = True
     return json.dumps(spec, separators=(",", ":"))

@@ -71,7 +71,7 @@ local function open_call(call, c, t, step)
   end
   if c.client_ms then return park_for_client(call, c) end
   if take_lanes(sid .. ' ' .. tid .. ' ' .. call, c.lanes) then return dispatch(call, c) end
-  redis.call('HSET', trace, call .. ':status', 'waiting')
+  redis.call('HSET', trace, call .. ':status', 'waiting', call .. ':waits_at', now)
   emit(events, 'call.waiting', {call = call})
   c.status = 'waiting'
 end

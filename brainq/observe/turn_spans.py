@@ -1,0 +1,191 @@
+"""The spans of a turn: its own, those of the advances that work on it, of its calls, and of what follows its end.
+
+All of them are children of the turn's own span, whose id follows from the turn's. That one is recorded by the finalizer
+once the result is out, so a turn's spans are in one tree whichever processes worked on it, or died.
+"""
+
+from __future__ import annotations
+
+import json
+
+from brainq.contracts.claim import CallClaim, CallRef, StepClaim, TurnClaim
+from brainq.contracts.status import Ending, TraceStatus
+from brainq.contracts.turn import TurnRequest
+from brainq.contracts.view import EndedTurn, TurnView
+from brainq.observe import telemetry_names as names
+from brainq.observe.trace_context import TraceContext, call_span_id, read_traceparent
+from brainq.observe.tracing import OFF, Attributes, Span, tracer
+
+ERRORS = frozenset(
+    {TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN}
+)
+
+
+def tenant_of(session_id: str) -> str | None:
+    """What stands before the session's first colon; None where it has none."""
+    tenant, colon, _ = session_id.partition(":")
+    return tenant if colon else None
+
+
+def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int], ...] = ()) -> Span:
+    """One advance of a turn. `parked` are those of the last step's calls that waited for somebody: id and attempt."""
+    recorder = tracer()
+    if recorder is None:
+        return OFF
+    at = recorder.turn(claim.turn_id, view.request.traceparent)
+    span = recorder.start(
+        names.ADVANCE,
+        {
+            **_of_turn(claim.session_id, claim.turn_id),
+            names.AGENT: view.request.brain,
+            names.STEP: view.step + 1,
+            names.FENCE: claim.fence,
+            names.QUEUE_WAIT_MS: max(0, claim.now_ms - view.rung_at_ms) if view.rung_at_ms else None,
+        },
+        parent=at,
+        kind="consumer",
+        links=[
+            TraceContext(at.trace_id, call_span_id(claim.turn_id, call, attempt), at.flags)
+            for call, attempt in parked
+        ],
+    )
+    if view.lost_attempts:
+        span.event(names.LEASE_LAPSED, {names.LOST: view.lost_attempts})
+    for call, _ in parked:
+        span.event(names.RESUMED, {names.PARKED_CALL: call})
+    return span
+
+
+def call_span(claim: CallClaim, brain: str, *, content: bool) -> Span:
+    """One attempt at a call. `content`: its arguments may be recorded, where somebody asked for that."""
+    recorder = tracer()
+    if recorder is None:
+        return OFF
+    return recorder.start(
+        f"{names.EXECUTE_TOOL} {claim.tool}",
+        {
+            **_of_turn(claim.session_id, claim.turn_id),
+            names.OPERATION: names.EXECUTE_TOOL,
+            names.AGENT: brain,
+            names.TOOL: claim.tool,
+            names.TOOL_TYPE: "function",
+            names.TOOL_CALL: claim.call_id,
+            names.STEP: claim.step,
+            names.EFFECT: claim.effect.value,
+            names.ATTEMPT: claim.attempt,
+            names.QUEUE_WAIT_MS: claim.waited_ms,
+            names.LANE_WAIT_MS: claim.lane_waited_ms,
+            names.TOOL_ARGUMENTS: json.dumps(claim.arguments) if content and recorder.content else None,
+        },
+        parent=recorder.turn(claim.turn_id, claim.traceparent),
+        span_id=call_span_id(claim.turn_id, claim.call_id, claim.attempt),
+    )
+
+
+def end_call(span: Span, status: TraceStatus, error_type: str = "", result: str | None = None) -> None:
+    """How the attempt ended. `result` is recorded where somebody asked for content."""
+    recorder = tracer()
+    if recorder is None:
+        return
+    span.note({names.OUTCOME: status.value, names.TOOL_RESULT: result if recorder.content else None})
+    if status is TraceStatus.PARKED:
+        span.event(names.CALL_PARKED)
+    if status in ERRORS:
+        span.fail(error_type or status.value)
+
+
+def rescue_span(ref: CallRef, traceparent: str | None, attempt: int, tool: str) -> Span:
+    """The judgement on a call whose worker stopped beating."""
+    recorder = tracer()
+    if recorder is None:
+        return OFF
+    at = recorder.turn(ref.turn_id, traceparent)
+    span = recorder.start(
+        names.RESCUE,
+        {
+            **_of_turn(ref.session_id, ref.turn_id),
+            names.TOOL: tool,
+            names.TOOL_CALL: ref.call_id,
+            names.ATTEMPT: attempt,
+        },
+        parent=at,
+        # Its span was lost with its worker, unless that only froze.
+        links=[TraceContext(at.trace_id, call_span_id(ref.turn_id, ref.call_id, attempt), at.flags)],
+    )
+    span.event(names.LEASE_LAPSED)
+    return span
+
+
+def final_span(claim: StepClaim, request: TurnRequest) -> Span:
+    """One try of a finalizer step."""
+    recorder = tracer()
+    if recorder is None:
+        return OFF
+    span = recorder.start(
+        f"{names.FINALIZE} {claim.step}",
+        {
+            **_of_turn(claim.session_id, claim.turn_id),
+            names.AGENT: request.brain,
+            names.FINAL_STEP: claim.step,
+            names.TRIES: claim.tries,
+            names.QUEUE_WAIT_MS: claim.waited_ms,
+        },
+        parent=recorder.turn(claim.turn_id, request.traceparent),
+    )
+    if claim.lost:
+        span.event(names.LEASE_LAPSED, {names.LOST: claim.lost})
+    return span
+
+
+def judge_span(session_id: str, turn_id: str, traceparent: str | None, judge: str, tries: int) -> Span:
+    """One try of a judge."""
+    recorder = tracer()
+    if recorder is None:
+        return OFF
+    attributes = {**_of_turn(session_id, turn_id), names.JUDGE_NAME: judge, names.TRIES: tries}
+    return recorder.start(f"{names.JUDGE} {judge}", attributes, parent=recorder.turn(turn_id, traceparent))
+
+
+def record_turn(turn: EndedTurn, brain: str) -> None:
+    """The turn's own span, from when it became active to its end."""
+    recorder = tracer()
+    if recorder is None:
+        return
+    request, usage = turn.request, turn.usage
+    began_ms = turn.ended_at_ms - turn.elapsed_ms
+    attributes: Attributes = {
+        **_of_turn(request.session_id, request.turn_id),
+        names.OPERATION: names.INVOKE_AGENT,
+        names.AGENT: brain,
+        names.PROVIDER: request.provider,
+        names.REQUEST_MODEL: request.model,
+        names.INPUT_TOKENS: usage.input_tokens,
+        names.OUTPUT_TOKENS: usage.output_tokens,
+        names.CACHE_READ_TOKENS: usage.cache_read_tokens,
+        names.CACHE_CREATION_TOKENS: usage.cache_creation_tokens,
+        names.KIND: request.kind,
+        names.ENDING: turn.ending.value,
+        names.STOP_REASON: turn.stop_reason.value,
+        names.STEPS: turn.steps,
+        names.TOOL_CALLS: turn.tool_calls,
+        names.WAITED_MS: max(0, began_ms - turn.created_at_ms),
+        names.PARKED_MS: turn.parked_ms,
+        names.COST_USD: turn.cost_usd if turn.cost_known else None,
+    }
+    recorder.record(
+        f"{names.INVOKE_AGENT} {brain}",
+        attributes,
+        at=recorder.turn(request.turn_id, request.traceparent),
+        parent=read_traceparent(request.traceparent),
+        start_ms=began_ms,
+        end_ms=turn.ended_at_ms,
+        error_type=turn.stop_reason.value if turn.ending in (Ending.FAILED, Ending.TIMED_OUT) else "",
+    )
+
+
+def _of_turn(session_id: str, turn_id: str) -> dict[str, str | None]:
+    return {
+        names.CONVERSATION: session_id,
+        names.TURN: turn_id,
+        names.TENANT: tenant_of(session_id),
+    }

@@ -1,0 +1,315 @@
+"""One submit is one trace, whoever works on it, and nothing of what is said is in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+
+from brainq.brain import Brain
+from brainq.contracts.child_turn import ChildTurn
+from brainq.contracts.effect import Effect
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.status import Ending
+from brainq.observe.submits import came_with
+from brainq.observe.trace_context import call_span_id, read_traceparent
+from brainq.people.children import child_turn_id
+from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
+from brainq.tools.context import RunContext
+from brainq.tools.pending import Pending
+from tests.support.people import Pumps, swept_until
+from tests.support.pump import Pump
+from tests.support.spans import Recorder, recording
+
+SECRET = "hunter2"
+PRODUCER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.fixture
+def recorder() -> Generator[Recorder]:
+    with recording() as found:
+        yield found
+
+
+class Everything:
+    """A brain of which one turn reads, writes, fails, waits for somebody outside, and asks a child."""
+
+    def __init__(self, **options: Any) -> None:
+        self.brain = Brain("shop", ScriptedProvider(rules=self._rules), **options)
+        self.tokens: list[str] = []
+
+        @self.brain.tool(effect=Effect.READ_ONLY)
+        def look(what: str) -> str:  # pyright: ignore[reportUnusedFunction]
+            """Look."""
+            return f"saw {what}"
+
+        @self.brain.tool(effect=Effect.LOCAL_WRITE)
+        def write(what: str) -> str:  # pyright: ignore[reportUnusedFunction]
+            """Write."""
+            raise ValueError(f"no room for {what}")
+
+        @self.brain.tool(effect=Effect.LOCAL_WRITE)
+        def order(context: RunContext) -> Pending:  # pyright: ignore[reportUnusedFunction]
+            """Order."""
+            self.tokens.append(context.outside_token())
+            return Pending(self.tokens[-1])
+
+        @self.brain.tool(effect=Effect.READ_ONLY)
+        def ask(message: str) -> ChildTurn:  # pyright: ignore[reportUnusedFunction]
+            """Ask another."""
+            return ChildTurn(message)
+
+    def _rules(self, request: ModelRequest) -> ModelReply | ScriptedFailure:
+        said = [m.content for m in request.messages if m.role == "user"][-1]
+        match said.split()[0], request.step:
+            case "all", 1:
+                return calls(("look", {"what": SECRET}), ("write", {"what": SECRET}))
+            case "all", 2:
+                return fails("stream", attempts=1, then=calls(("order", {})))
+            case "all", 3:
+                return calls(("ask", {"message": "leaf"}))
+            case "fail", _:
+                return fails("refused", retryable=False, message=SECRET)
+            case "read", 1:
+                return calls(("look", {"what": SECRET}))
+            case _:
+                return says(f"done {SECRET}")
+
+
+def whole_turn(pumps: Pumps, **options: Any) -> tuple[Pump, Any]:
+    every = Everything()
+    pump = pumps(every.brain)
+    handle = pump.submit("acme:1", f"all {SECRET}", **options)
+    pump.drain()
+    pump.client.complete_call(every.tokens[0], "ordered")
+    pump.drain()
+    assert handle.result(1.0).ending is Ending.COMPLETED
+    return pump, handle
+
+
+def test_a_turn_is_one_tree_below_its_submit(pumps: Pumps, recorder: Recorder) -> None:
+    _, handle = whole_turn(pumps)
+    spans = recorder.spans
+    assert spans.orphans() == []
+    assert len(spans.traces()) == 1
+    submit = spans.one("brainq.submit")
+    mine = spans.of_turn(handle.turn_id)
+    (agent,) = [span for span in mine.named("invoke_agent") if span.parent_id == submit.span_id]
+    for name in ("brainq.advance", "execute_tool", "brainq.finalize"):
+        assert {span.parent_id for span in mine.named(name)} == {agent.span_id}
+    advances = {span.span_id for span in mine.named("brainq.advance")}
+    assert {span.parent_id for span in mine.named("chat")} <= advances
+    assert agent.attributes["gen_ai.conversation.id"] == "acme:1"
+    assert agent.attributes["brainq.tenant"] == "acme"
+    assert agent.attributes["brainq.turn.steps"] == 4
+    assert agent.attributes["brainq.turn.tool_calls"] == 4
+    assert agent.end_ns >= max(span.end_ns for span in mine.named("chat")) - 5_000_000_000
+
+
+def test_what_each_span_says(pumps: Pumps, recorder: Recorder) -> None:
+    _, handle = whole_turn(pumps)
+    mine = recorder.spans.of_turn(handle.turn_id)
+    look, write, order, ask = mine.named("execute_tool")
+    assert look.attributes["brainq.call.outcome"] == "completed"
+    assert look.attributes["brainq.call.effect"] == "read_only"
+    assert write.attributes["brainq.call.outcome"] == "failed"
+    assert write.attributes["error.type"] == "ValueError"
+    assert write.is_error
+    assert {order.attributes["brainq.call.outcome"], ask.attributes["brainq.call.outcome"]} == {"parked"}
+    assert order.events == ("brainq.call.parked",)
+    assert not order.is_error
+    attempts = [
+        span.attributes["brainq.attempt"]
+        for span in mine.named("chat")
+        if span.attributes["brainq.step"] == 2
+    ]
+    assert attempts == [1, 2]
+    broken = [span for span in mine.named("chat") if span.is_error]
+    assert [span.attributes["error.type"] for span in broken] == ["stream"]
+    last = mine.named("chat")[-1]
+    assert last.attributes["gen_ai.response.finish_reasons"] == ("stop",)
+    assert last.attributes["gen_ai.provider.name"] == "scripted"
+    assert last.attributes["gen_ai.usage.output_tokens"] > 0
+    assert all(span.attributes["brainq.queue.wait_ms"] >= 0 for span in mine.named("execute_tool"))
+    assert [span.name for span in mine.named("brainq.finalize")][-1] != "brainq.finalize result"
+
+
+def test_what_goes_on_after_a_park_is_linked_to_it(pumps: Pumps, recorder: Recorder) -> None:
+    _, handle = whole_turn(pumps)
+    mine = recorder.spans.of_turn(handle.turn_id)
+    linked = {
+        span.attributes["brainq.step"]: span.links for span in mine.named("brainq.advance") if span.links
+    }
+    assert linked == {
+        3: (call_span_id(handle.turn_id, "c2-0", 1),),
+        4: (call_span_id(handle.turn_id, "c3-0", 1),),
+    }
+
+
+def test_a_child_turn_hangs_below_the_call_that_asked_it(pumps: Pumps, recorder: Recorder) -> None:
+    _, handle = whole_turn(pumps)
+    child = recorder.spans.of_turn(child_turn_id(handle.turn_id, "c3-0"))
+    assert child.one("invoke_agent").parent_id == call_span_id(handle.turn_id, "c3-0", 1)
+
+
+def test_no_content_is_recorded(pumps: Pumps, recorder: Recorder) -> None:
+    _, handle = whole_turn(pumps)
+    assert handle.turn_id in recorder.text()
+    assert SECRET not in recorder.text()
+
+
+def test_content_is_recorded_where_somebody_asks_for_it(pumps: Pumps) -> None:
+    with recording(content=True) as recorder:
+        _, handle = whole_turn(pumps)
+        mine = recorder.spans.of_turn(handle.turn_id)
+        look = mine.named("execute_tool")[0]
+        assert json.loads(look.attributes["gen_ai.tool.call.arguments"]) == {"what": SECRET}
+        assert look.attributes["gen_ai.tool.call.result"] == f"saw {SECRET}"
+        chat = mine.named("chat")[-1]
+        said = json.loads(chat.attributes["gen_ai.output.messages"])
+        assert said[0]["parts"] == [{"type": "text", "content": f"done {SECRET}"}]
+        assert SECRET in chat.attributes["gen_ai.input.messages"]
+
+
+def test_not_of_a_brain_that_keeps_its_content_out(pumps: Pumps) -> None:
+    with recording(content=True) as recorder:
+        pump = pumps(Everything(redact_logs=True).brain)
+        handle = pump.submit("s1", f"read {SECRET}")
+        pump.drain()
+        assert handle.result(1.0).ending is Ending.COMPLETED
+        assert recorder.spans.one("execute_tool").attributes["brainq.call.outcome"] == "completed"
+        assert SECRET not in recorder.text()
+
+
+def test_a_turn_goes_on_in_the_trace_its_request_came_with(pumps: Pumps, recorder: Recorder) -> None:
+    pump = pumps(Everything().brain)
+    came_with(PRODUCER)
+    try:
+        pump.submit("s1", "hello")
+    finally:
+        came_with(None)
+    pump.drain()
+    place = read_traceparent(PRODUCER)
+    assert place is not None
+    assert recorder.spans.traces() == {place.trace_id}
+    assert recorder.spans.one("brainq.submit").parent_id == place.span_id
+
+
+def test_a_producer_without_telemetry_hands_its_trace_on(pumps: Pumps) -> None:
+    pump = pumps(Everything().brain)
+    came_with(PRODUCER)
+    try:
+        pump.submit("s1", "hello")
+    finally:
+        came_with(None)
+    with recording() as recorder:
+        pump.drain()
+        place = read_traceparent(PRODUCER)
+        assert place is not None
+        assert recorder.spans.traces() == {place.trace_id}
+        assert recorder.spans.one("invoke_agent").parent_id == place.span_id
+
+
+def test_a_producers_open_span_is_the_parent(pumps: Pumps, recorder: Recorder) -> None:
+    pump = pumps(Everything().brain)
+    with recorder.provider.get_tracer("shop").start_as_current_span("checkout"):
+        pump.submit("s1", "hello")
+    pump.drain()
+    spans = recorder.spans
+    assert len(spans.traces()) == 1
+    assert spans.one("brainq.submit").parent_id == spans.one("checkout").span_id
+
+
+def test_a_tools_own_spans_are_below_its_call(pumps: Pumps, recorder: Recorder) -> None:
+    brain = Brain("shop", ScriptedProvider([calls(("fetch", {}), ("wait", {})), says("done")]))
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def fetch() -> str:  # pyright: ignore[reportUnusedFunction]
+        """Fetch."""
+        with recorder.provider.get_tracer("http").start_as_current_span("GET"):
+            return "ok"
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    async def wait() -> str:  # pyright: ignore[reportUnusedFunction]
+        """Fetch on the loop."""
+        with recorder.provider.get_tracer("http").start_as_current_span("GET later"):
+            return (trace.get_current_span().get_span_context().is_valid and "ok") or "no"
+
+    pump = pumps(brain)
+    handle = pump.submit("s1", "hello")
+    pump.drain()
+    spans = recorder.spans
+    assert spans.named("GET")[0].parent_id == call_span_id(handle.turn_id, "c1-0", 1)
+    assert spans.one("GET later").parent_id == call_span_id(handle.turn_id, "c1-1", 1)
+
+
+def test_a_turn_that_fails_is_an_error_of_its_stop_reason(pumps: Pumps, recorder: Recorder) -> None:
+    pump = pumps(Everything().brain)
+    pump.submit("s1", "fail")
+    pump.drain()
+    agent = recorder.spans.one("invoke_agent")
+    assert agent.is_error
+    assert agent.attributes["error.type"] == agent.attributes["brainq.turn.stop_reason"] == "model_error"
+    assert recorder.spans.one("chat").attributes["error.type"] == "refused"
+    assert SECRET not in recorder.text()
+
+
+def test_a_turn_that_never_became_active_has_its_span(pumps: Pumps, recorder: Recorder) -> None:
+    pump = pumps(Everything().brain)
+    pump.submit("s1", "hello")
+    waiting = pump.submit("s1", "hello")
+    waiting.cancel()
+    pump.drain()
+    assert waiting.result(1.0).ending is Ending.CANCELLED
+    mine = recorder.spans.of_turn(waiting.turn_id)
+    assert mine.one("invoke_agent").attributes["brainq.turn.ending"] == "cancelled"
+    assert recorder.spans.orphans() == []
+
+
+def test_a_lost_worker_is_seen_in_the_trace(pumps: Pumps, recorder: Recorder) -> None:
+    """Its call's span is gone with it; the rescue and the next attempt stand in the same tree."""
+    pump = pumps(Everything().brain)
+    handle = pump.submit("s1", "read")
+    pump.drain("brainq.turns")
+    bell = pump.take()
+    assert bell is not None
+    session_id, turn_id, call_id, attempt = bell.args
+    from brainq.contracts.claim import CallClaim, CallRef
+
+    claim = pump.wiring.state.calls.claim(CallRef(session_id, turn_id, call_id), attempt, "dead")
+    assert isinstance(claim, CallClaim)
+    swept_until(pump, lambda: recorder.spans.named("brainq.rescue"), "the rescue")
+    pump.drain()
+    assert handle.result(1.0).ending is Ending.COMPLETED
+    spans = recorder.spans
+    rescue = spans.one("brainq.rescue")
+    assert rescue.events == ("brainq.lease.lapsed",)
+    assert rescue.attributes["brainq.did"] == "again"
+    assert rescue.links == (call_span_id(turn_id, call_id, 1),)
+    assert spans.one("execute_tool").attributes["brainq.attempt"] == 2
+    assert spans.orphans() == []
+    assert len(spans.traces()) == 1
+
+
+def test_what_a_producer_samples_out_is_not_recorded(pumps: Pumps, recorder: Recorder) -> None:
+    pump = pumps(Everything().brain)
+    came_with(PRODUCER[:-2] + "00")
+    try:
+        handle = pump.submit("s1", "read")
+    finally:
+        came_with(None)
+    pump.drain()
+    assert handle.result(1.0).ending is Ending.COMPLETED
+    assert recorder.spans.names == []
+
+
+def test_another_traceparent_is_no_other_content(pumps: Pumps) -> None:
+    pump = pumps(Everything().brain)
+    for flags in ("00", "01"):
+        came_with(PRODUCER[:-2] + flags)
+        handle = pump.submit("s1", "hello", request_key="once")
+    came_with(None)
+    assert not handle.created

@@ -1,0 +1,111 @@
+"""Spans that a test recorded, as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from brainq.observe.tracing import install
+
+
+@dataclass(frozen=True)
+class SeenSpan:
+    """One span as an exporter or a collector got it."""
+
+    name: str
+    trace_id: int
+    span_id: int
+    parent_id: int
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    events: tuple[str, ...] = ()
+    links: tuple[int, ...] = ()
+    is_error: bool = False
+    start_ns: int = 0
+    end_ns: int = 0
+
+
+class Spans:
+    """What was recorded so far."""
+
+    def __init__(self, spans: Iterable[SeenSpan]) -> None:
+        self.all = tuple(spans)
+
+    def __iter__(self):
+        return iter(self.all)
+
+    @property
+    def names(self) -> list[str]:
+        return [span.name for span in self.all]
+
+    def named(self, name: str) -> list[SeenSpan]:
+        """Those of this name, or whose name begins with it and a blank, in the order they began."""
+        found = [span for span in self.all if span.name == name or span.name.startswith(f"{name} ")]
+        return sorted(found, key=lambda span: span.start_ns)
+
+    def one(self, name: str) -> SeenSpan:
+        (span,) = self.named(name)
+        return span
+
+    def of_turn(self, turn_id: str) -> Spans:
+        return Spans(span for span in self.all if span.attributes.get("brainq.turn.id") == turn_id)
+
+    def orphans(self, *beyond: int) -> list[str]:
+        """Names of spans whose parent nobody recorded; roots, and children of spans `beyond`, are none."""
+        known = {span.span_id for span in self.all} | {0, *beyond}
+        return [span.name for span in self.all if span.parent_id not in known]
+
+    def traces(self) -> set[int]:
+        return {span.trace_id for span in self.all}
+
+
+class Recorder:
+    """Records in this process, as a worker with telemetry on would, into memory."""
+
+    def __init__(self, *, content: bool = False, sampler: Any = None) -> None:
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+        from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+        from brainq.observe.otel import OtelTracer
+
+        self._exporter = InMemorySpanExporter()
+        self.provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
+        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.tracer = OtelTracer(self.provider, content=content)
+
+    @property
+    def spans(self) -> Spans:
+        return Spans(_seen(span) for span in self._exporter.get_finished_spans())
+
+    def text(self) -> str:
+        """All of it, as an exporter would write it."""
+        return "\n".join(span.to_json() for span in self._exporter.get_finished_spans())
+
+
+@contextmanager
+def recording(**options: Any) -> Generator[Recorder]:
+    """Spans of this process go into memory within."""
+    recorder = Recorder(**options)
+    install(recorder.tracer)
+    try:
+        yield recorder
+    finally:
+        install(None)
+        recorder.provider.shutdown()
+
+
+def _seen(span: Any) -> SeenSpan:
+    return SeenSpan(
+        name=span.name,
+        trace_id=span.context.trace_id,
+        span_id=span.context.span_id,
+        parent_id=span.parent.span_id if span.parent is not None else 0,
+        attributes=dict(span.attributes),
+        events=tuple(event.name for event in span.events),
+        links=tuple(link.context.span_id for link in span.links),
+        is_error=not span.status.is_ok and span.status.is_unset is False,
+        start_ns=span.start_time,
+        end_ns=span.end_time,
+    )

@@ -1,0 +1,139 @@
+"""Whether spans go out, and where to, by the standard's variables; and what becomes of a process that stops."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.util._once import Once
+
+from brainq.observe import otel_setup
+from brainq.observe.otel import OtelTracer
+from brainq.observe.otel_settings import captures_content, traces_wanted
+from brainq.observe.otel_setup import resource_of, start_traces
+from brainq.observe.tracing import install, tracer
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
+    yield
+    install(None)
+
+
+@pytest.mark.parametrize(
+    ("said", "exporter", "where"),
+    [
+        ({}, "none", ""),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318/"}, "otlp", "http://c:4318/v1/traces"),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/x"}, "otlp", "http://c:4318/x"),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, "otlp", "http://localhost:4318/v1/traces"),
+        ({"OTEL_TRACES_EXPORTER": "console"}, "console", ""),
+        ({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"}, "none", ""),
+        ({"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"}, "none", ""),
+        ({"OTEL_TRACES_EXPORTER": "zipkin"}, "none", ""),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "none", ""),
+    ],
+)
+def test_what_the_environment_wants(said: dict[str, str], exporter: str, where: str) -> None:
+    wanted = traces_wanted(said)
+    assert (wanted.exporter, wanted.where) == (exporter, where)
+    assert wanted.why
+
+
+def test_content_is_asked_for_by_the_conventions_switch() -> None:
+    name = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+    assert [captures_content({name: said}) for said in ("true", "SPAN_ONLY", "span_and_event")] == [True] * 3
+    assert [captures_content({name: said}) for said in ("", "false", "event_only")] == [False] * 3
+    assert not captures_content({})
+
+
+def test_nobody_records_unless_asked_to() -> None:
+    start_traces("coordinator")()
+    assert tracer() is None
+
+
+def test_the_applications_own_provider_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = TracerProvider(shutdown_on_exit=False)
+    trace.set_tracer_provider(provider)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    start_traces("coordinator")()
+    assert isinstance(tracer(), OtelTracer)
+    assert trace.get_tracer_provider() is provider
+
+
+def test_a_missing_extra_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(otel_setup, "is_installed", lambda: False)
+    start_traces("coordinator")()
+    assert tracer() is None
+    assert "pip install 'brainq[otel]'" in caplog.text
+
+
+def test_what_is_still_to_be_sent_goes_out_at_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    got: list[bytes] = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "60000")
+        stop = start_traces("coordinator")
+        found = tracer()
+        assert found is not None
+        found.start("one", {}).end()
+        assert got == []
+        stop()
+        server.shutdown()
+        thread.join()
+    assert b"one" in got[0]
+
+
+def test_a_service_is_named_by_the_environment_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = resource_of("coordinator").attributes
+    assert (ours["service.name"], ours["brainq.role"]) == ("brainq", "coordinator")
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
+    assert resource_of("coordinator").attributes["service.name"] == "shop"
+    monkeypatch.delenv("OTEL_SERVICE_NAME")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=store,deployment.environment.name=x")
+    found = resource_of("coordinator").attributes
+    assert (found["service.name"], found["deployment.environment.name"]) == ("store", "x")
+
+
+def test_without_telemetry_nothing_of_opentelemetry_is_imported() -> None:
+    """Nothing that submits or works on turns needs it: here it cannot be imported. redis-py and FastAPI import it."""
+    program = (
+        "import sys\n"
+        "sys.modules['opentelemetry'] = None\n"
+        "import brainq\n"
+        "import brainq.turn.advance, brainq.calls.run, brainq.finalize.finalizer, brainq.upkeep.sweeper\n"
+        "import brainq.tasks.pool, brainq.webhooks.sender\n"
+        "from brainq.contracts.turn import TurnRequest\n"
+        "from brainq.observe.otel_setup import start_traces\n"
+        "from brainq.observe.submits import submitting\n"
+        "start_traces('coordinator')()\n"
+        "with submitting(TurnRequest(turn_id='turn-1', session_id='s1', user_message='hi')) as request: pass\n"
+        "print(request.traceparent)\n"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "None"
