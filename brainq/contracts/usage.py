@@ -7,7 +7,7 @@ from typing import Literal
 
 from brainq.contracts.base import Wire
 
-SpendKind = Literal["step", "lost", "reflection", "compaction", "child"]
+SpendKind = Literal["step", "lost", "reflection", "compaction", "child", "memory", "judge"]
 
 
 class TokenUsage(Wire):
@@ -40,11 +40,16 @@ Price = Callable[[str, str, TokenUsage], float | None]
 """From a provider, a model and what it used to US dollars; None where the price is not known."""
 
 
+def no_price(provider: str, model: str, usage: TokenUsage) -> float | None:
+    """The Price of who knows none."""
+    return None
+
+
 class Spend(Wire):
     """What one model call of a turn used.
 
     kind       `step`; `lost`: an attempt that broke off, charged as an estimate; `child`: all of a child
-               turn; or a call beside the steps
+               turn; or a call beside the steps. `memory` and `judge` come after the result: SQL has them
     cost_usd   None where the price of the model is not known
     estimated  the service did not count the tokens of its reply
     """

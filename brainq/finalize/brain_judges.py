@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from brainq.contracts.judgement import Judge
+from brainq.contracts.usage import Price, no_price
 from brainq.providers.auxiliary import AuxiliaryModel
 
 
@@ -15,9 +16,11 @@ class BrainJudges:
 
     own         the brain's judges
     auxiliary   the model of the shipped judges; None: they go by rules
+    price       of what a model that judges uses
     redact      reasons and errors may quote the turn: SQL keeps the score and the kind of error only
     """
 
     own: Sequence[Judge]
     auxiliary: AuxiliaryModel | None
     redact: bool = False
+    price: Price = no_price

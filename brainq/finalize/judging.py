@@ -13,6 +13,7 @@ from brainq.by_brain import ByBrain
 from brainq.contracts.did import Did, Failed
 from brainq.contracts.judgement import Judge, JudgeCase, Judgement
 from brainq.contracts.recorded import RecordedTurn
+from brainq.contracts.usage import Spend, TokenUsage
 from brainq.finalize.brain_judges import BrainJudges
 from brainq.finalize.finalizer import MAX_TRIES, retry_after_s
 from brainq.finalize.judges.case import judge_case
@@ -21,6 +22,8 @@ from brainq.observe.content import keeping_out
 from brainq.observe.logs import logger
 from brainq.observe.turn_spans import judge_span
 from brainq.ports.judgement_rows import JudgementRows
+from brainq.providers.metering import metered
+from brainq.providers.spent import spends_of
 from brainq.providers.within import within
 
 log = logger("brainq.finalize")
@@ -94,11 +97,12 @@ class JudgeRunner:
             if turn is None:
                 return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
             span = judge_span(session_id, turn_id, turn.traceparent, judge_name, tries)
-            with span, keeping_out(work.redact):
+            with span, keeping_out(work.redact), metered() as asked:
                 judgement = self._judged(judge, judge_case(turn), work.redact)
         except Exception as failure:
             return self._failed(turn_id, judge_name, tries, failure, work.redact)
-        self.rows.settle(turn_id, judge_name, judgement)
+        spends = spends_of("judge", tuple(asked), work.price) or _said(judgement)
+        self.rows.settle(turn_id, judge_name, judgement, spends)
         return "judged"
 
     def _judged(self, judge: Judge, case: JudgeCase, redact: bool) -> Judgement:
@@ -132,3 +136,9 @@ class JudgeRunner:
 
 def _ignore(word: str) -> None:
     """Another try has the row: this one's score is written only if it comes first."""
+
+
+def _said(judgement: Judgement) -> tuple[Spend, ...]:
+    """What a judge of the brain's own says it used; nobody knows the price."""
+    used = TokenUsage(input_tokens=judgement.input_tokens or 0, output_tokens=judgement.output_tokens or 0)
+    return (Spend.of("judge", 0, judgement.model or "", used, None),) if used.total else ()

@@ -8,6 +8,7 @@ from typing import Any
 
 from brainq.contracts.memory import AutonomousResearchLearner, MemoryExtractor
 from brainq.contracts.parts import Memory
+from brainq.contracts.usage import Price, no_price
 from brainq.finalize.extract_model import ModelMemoryExtractor
 from brainq.finalize.extract_rules import RuleMemoryExtractor
 from brainq.finalize.learn import RuleResearchLearner
@@ -24,12 +25,14 @@ class FinalParts:
 
     auxiliary   the model beside the turn's steps; None: everything goes by rules
     scope_of    from a session's id to whose memories its turns write
+    price       of what its model calls use
     """
 
     extractor: MemoryExtractor | None = None
     learner: AutonomousResearchLearner | None = None
     auxiliary: AuxiliaryModel | None = None
     scope_of: Callable[[str], str] = _own_memories
+    price: Price = no_price
 
     def scope(self, session_id: str) -> str:
         """Whose memories the session's turns write. Raises TypeError when `scope_of` gives no name."""
@@ -39,13 +42,13 @@ class FinalParts:
         return found
 
 
-def final_parts(brain: Any, auxiliary: AuxiliaryModel | None) -> FinalParts:
+def final_parts(brain: Any, auxiliary: AuxiliaryModel | None, price: Price = no_price) -> FinalParts:
     """Turns the brain's `model` and `rules` into objects; parts of its own stay as they are."""
     memory: Memory | None = brain.memory
     if memory is None:
-        return FinalParts(auxiliary=auxiliary)
+        return FinalParts(auxiliary=auxiliary, price=price)
     learner = RuleResearchLearner() if memory.learner == "rules" else memory.learner
-    return FinalParts(_extractor(memory, auxiliary), learner, auxiliary, memory.scope_of)
+    return FinalParts(_extractor(memory, auxiliary), learner, auxiliary, memory.scope_of, price)
 
 
 def _extractor(memory: Memory, auxiliary: AuxiliaryModel | None) -> MemoryExtractor | None:

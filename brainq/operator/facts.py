@@ -29,7 +29,7 @@ from brainq.store.store import Store
 class TurnFacts:
     """`snapshot` is None when Redis does not know the turn or is away; `next` says what happens next, and why.
 
-    spends                    from SQL, which has them from the finalizer's `log` step on
+    spends                    from SQL, which has them from the finalizer's `log` step on; those after the result last
     memories, observations    those first seen in this turn
     inputs                    what was sent into it, and what became of each
     retries                   of the model, as far as Redis still has the turn's events
@@ -59,6 +59,16 @@ class TurnFacts:
     def state(self) -> str:
         return self.snapshot.state.value if self.snapshot else self.row.state
 
+    @property
+    def used(self) -> dict[str, Any]:
+        """Tokens and dollars of all model calls so far, after the result, too; None where one has no price."""
+        costs = [spend.cost_usd for spend in self.spends]
+        known = [usd for usd in costs if usd is not None]
+        return {
+            "tokens": sum(spend.usage.total for spend in self.spends),
+            "cost_usd": sum(known) if len(known) == len(costs) else None,
+        }
+
     def as_json(self) -> dict[str, Any]:
         return {
             "turn_id": self.row.turn_id,
@@ -74,6 +84,7 @@ class TurnFacts:
             "finalizer_steps": [asdict(step) for step in self.steps],
             "intents": [asdict(intent) for intent in self.intents],
             "calls": [call.model_dump(mode="json") for call in self.calls],
+            "used": self.used,
             "spends": [spend.model_dump(mode="json") for spend in self.spends],
             "judgements": [asdict(judgement) for judgement in self.judgements],
             "memories": [asdict(memory) for memory in self.memories],

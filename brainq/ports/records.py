@@ -10,6 +10,7 @@ from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnResult
+from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnDetails
 
 
@@ -25,7 +26,9 @@ class Records(Protocol):
         user_message: str = ...,
         answer: str | None = ...,
     ) -> bool: ...
-    def record_memories(self, claim: StepClaim, scope: str, items: Sequence[MemoryItem]) -> bool: ...
+    def record_memories(
+        self, claim: StepClaim, scope: str, items: Sequence[MemoryItem], spends: Sequence[Spend] = ...
+    ) -> bool: ...
     def record_observations(
         self, claim: StepClaim, scope: str, source_event_id: str, items: Sequence[Observation]
     ) -> bool: ...

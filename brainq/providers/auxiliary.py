@@ -13,6 +13,7 @@ from brainq.contracts.model import ModelReply, ModelRequest, Purpose
 from brainq.errors import ProviderError
 from brainq.observe.model_spans import chat_span
 from brainq.providers.base import Provider
+from brainq.providers.metering import Asked, note
 from brainq.providers.within import within
 
 SPARE_S = 1.0  # for a provider that raises at its deadline itself
@@ -58,7 +59,13 @@ class AuxiliaryModel:
                     timeout_s + SPARE_S, f"{purpose} by {self.model}", lambda: self.provider.generate(request)
                 )
             except TimeoutError as error:
-                raise ProviderError(str(error), kind="timeout", retryable=True) from error
+                late = ProviderError(str(error), kind="timeout", retryable=True)
+                note(Asked(self.provider, self.model, system + text, late))
+                raise late from error
+            except Exception as error:
+                note(Asked(self.provider, self.model, system + text, error))
+                raise
+            note(Asked(self.provider, self.model, system + text, reply))
             chat.reply(reply)
         if reply.finish is not Finish.WHOLE:
             raise ProviderError(

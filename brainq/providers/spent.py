@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from brainq.contracts.model import ModelReply
 from brainq.contracts.usage import Price, Spend, SpendKind, TokenUsage
 from brainq.errors import ProviderError
 from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.base import Provider, Several
+from brainq.providers.metering import Asked
 from brainq.text.estimate import estimate_text
 
 # The service may have worked on these, and bills for it; of the other kinds it made nothing.
@@ -29,6 +32,19 @@ def most_usd(provider: Provider, model: str, usage: TokenUsage, price: Price) ->
     prices = [most_usd(member, name, usage, price) for member, name in provider.members]
     known = [usd for usd in prices if usd is not None]
     return max(known) if len(known) == len(prices) else None
+
+
+def spends_of(kind: SpendKind, calls: Sequence[Asked], price: Price) -> tuple[Spend, ...]:
+    """What calls used that were metered beside no step."""
+    found = [
+        spend_of(kind, 0, call.provider, call.model, call.outcome, price)
+        if isinstance(call.outcome, ModelReply)
+        else spend_of_failure(
+            kind, 0, AuxiliaryModel(call.provider, call.model), call.outcome, call.text, price
+        )
+        for call in calls
+    ]
+    return tuple(spend for spend in found if spend is not None)
 
 
 def spend_of_failure(

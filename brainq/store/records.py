@@ -11,6 +11,7 @@ from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Message
 from brainq.contracts.status import FAILED_CALLS
 from brainq.contracts.turn import TurnResult
+from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnDetails
 from brainq.contracts.webhook import Webhook
 from brainq.store.announce import TOLD_AFTER_S, of_ending
@@ -89,10 +90,14 @@ class SqlRecords:
 
         return self._once(claim, effect)
 
-    def record_memories(self, claim: StepClaim, scope: str, items: Sequence[MemoryItem]) -> bool:
-        """What is worth remembering of the turn, repeats merged; False when this was done before."""
+    def record_memories(
+        self, claim: StepClaim, scope: str, items: Sequence[MemoryItem], spends: Sequence[Spend] = ()
+    ) -> bool:
+        """What is worth remembering of the turn, repeats merged, and what finding it used; False when this was done
+        before."""
 
         def effect(connection: Transaction) -> None:
+            self.store.spends.add(connection, claim.turn_id, spends)
             self.store.memories.merge(
                 connection, scope=scope, session_id=claim.session_id, turn_id=claim.turn_id, items=items
             )

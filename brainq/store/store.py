@@ -52,7 +52,7 @@ class Store:
         self.transcripts = Transcripts(database)
         self.memories = Memories(database)
         self.observations = Observations(database)
-        self.judgements = Judgements(database)
+        self.judgements = Judgements(database, self.spends)
         self.tokens = Tokens(database)
         self.deliveries = Deliveries(database)
 

@@ -18,6 +18,7 @@ from brainq.finalize.retry import StepRetrier
 from brainq.finalize.steps import steps_of
 from brainq.observe.logs import logger
 from brainq.providers.auxiliary import AuxiliaryModel
+from brainq.providers.pricing import cost_usd
 from brainq.providers.resolve import resolve_model
 from brainq.store.records import SqlRecords
 from brainq.wiring.before import Before
@@ -86,11 +87,11 @@ def make_recall(parts: Parts) -> Recall:
 
 def finals_of(brain: Brain) -> BrainFinals:
     order = StepOrder(steps_of(brain, brain.final_steps))
-    return BrainFinals(brain, order, final_parts(brain, auxiliary_model(brain)))
+    return BrainFinals(brain, order, final_parts(brain, auxiliary_model(brain), cost_usd))
 
 
 def judges_of(brain: Brain) -> BrainJudges:
-    return BrainJudges(tuple(brain.judges.values()), auxiliary_model(brain), brain.redact_logs)
+    return BrainJudges(tuple(brain.judges.values()), auxiliary_model(brain), brain.redact_logs, cost_usd)
 
 
 def _missing() -> BrainFinals:

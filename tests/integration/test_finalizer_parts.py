@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 
 from brainq.brain import Brain
+from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.parts import Memory
 from brainq.contracts.status import Ending
+from brainq.contracts.usage import TokenUsage
 from brainq.errors import InvalidInput
 from brainq.finalize.retry import Retried
 from brainq.finalize.step import StepContext
-from brainq.providers.scripted import ScriptedProvider, says
+from brainq.operator.operator import Operator
+from brainq.providers.fallback import Fallback
+from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, fails, says
 from brainq.wiring.finalizer import finals_of
 from tests.support.parts import (
     ANSWER,
@@ -68,6 +72,58 @@ def test_a_turn_is_remembered_learned_from_and_judged(pumps: Pumps) -> None:
         "[tool] boat.md: it lies in the old shed",
         f"[assistant] {ANSWER}",
     ]
+
+
+def test_what_extraction_and_judging_cost_is_counted_once(
+    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def price(provider: str, model: str, usage: TokenUsage) -> float:
+        return usage.total / 1000
+
+    for place in ("coordinator", "finalizer"):
+        monkeypatch.setattr(f"brainq.wiring.{place}.cost_usd", price)
+
+    def beside(request: ModelRequest) -> ModelReply | ScriptedFailure:
+        used = TokenUsage(input_tokens=100, output_tokens=10)
+        if request.purpose == "memory":
+            return says('{"items": [{"kind": "fact", "text": "The user has a boat."}]}', usage=used)
+        if "faithful" in request.messages[0].content:
+            return says('{"score": 0.5, "reason": "Half."}', usage=used)
+        return fails("timeout")  # asked, and nobody knows what it did
+
+    down = ScriptedProvider([fails()], auxiliary=lambda _: fails(), name="down")
+    aside = Fallback([down, ScriptedProvider([fails()], auxiliary=beside, name="beside")])
+    brain = brain_of(
+        "faithfulness", "relevance", "tone", memory=Memory(), own=(Tone(),), auxiliary_model=aside
+    )
+    pump = pump_of(pumps, brain)
+    handle = run_turn(pump)
+    result = handle.result(timeout_s=1)
+    runner = runner_of(pump)
+    bells = [bell.args for bell in pump.waiting() if bell.queue == "brainq.judges"]
+    assert [runner.run(*args) for args in bells * 2] == ["judged"] * 3 + ["dropped"] * 3
+
+    facts = Operator(pump.settings).facts(handle.turn_id)
+    after = facts.spends[len(result.spends) :]
+    assert facts.spends[: len(result.spends)] == list(result.spends)
+    assert [(spend.kind, spend.model, spend.output_tokens) for spend in after] == [
+        ("memory", "beside", 10),
+        ("judge", "beside", 10),
+        ("judge", "fallback", 0),
+    ]
+    assert after[0].cost_usd == pytest.approx(0.11)
+    assert after[2].input_tokens > 0
+    assert result.cost_usd is not None
+    total = result.cost_usd + sum(spend.cost_usd or 0 for spend in after)
+    assert facts.used == {
+        "tokens": sum(spend.usage.total for spend in facts.spends),
+        "cost_usd": pytest.approx(total),
+    }
+    (listed,) = pump.client.turns()
+    assert listed.cost_usd == pytest.approx(total)
+    rows = judgements(pump, handle)
+    assert (rows["faithfulness"].method, rows["faithfulness"].cost_usd) == ("model", pytest.approx(0.11))
+    assert (rows["relevance"].method, rows["tone"].input_tokens) == ("rules", None)
 
 
 def test_a_brain_without_parts_has_no_such_steps(pumps: Pumps) -> None:

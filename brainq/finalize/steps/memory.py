@@ -9,6 +9,8 @@ from brainq.contracts.memory import MemoryExtractor, MemoryItem
 from brainq.contracts.recorded import RecordedTurn
 from brainq.finalize.recorded import recorded_turn
 from brainq.finalize.step import StepContext
+from brainq.providers.metering import metered
+from brainq.providers.spent import spends_of
 from brainq.providers.within import within
 
 LIMIT_S = 60.0  # a model's 30 s and what follows when it used them up
@@ -34,8 +36,11 @@ class ExtractMemories:
         if parts is None or parts.extractor is None:
             return
         recorded = recorded_turn(turn, context.conversation(), turn.context_pack_json, claim.step_key)
-        items = _extracted(parts.extractor, recorded, self._limit_s)
-        context.records.record_memories(claim, parts.scope(claim.session_id), items)
+        scope = parts.scope(claim.session_id)
+        with metered() as asked:
+            items = _extracted(parts.extractor, recorded, self._limit_s)
+        spends = spends_of("memory", tuple(asked), parts.price)
+        context.records.record_memories(claim, scope, items, spends)
 
 
 def _extracted(extractor: MemoryExtractor, turn: RecordedTurn, limit_s: float) -> Sequence[MemoryItem]:

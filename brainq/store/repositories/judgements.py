@@ -8,8 +8,9 @@ from sqlalchemy import Float, and_, bindparam, literal_column, null, select, upd
 
 from brainq.contracts.judgement import Judgement
 from brainq.contracts.rows import JudgementRow
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.usage import Spend
 from brainq.store.database import Database, Transaction
+from brainq.store.repositories.spends import Spends
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import judgements
 from brainq.store.tables.types import utc_after, utc_now
@@ -53,8 +54,9 @@ _OF = select(judgements).where(_J.turn_id == bindparam("turn")).order_by(_J.judg
 class Judgements:
     """The `judgements` table. A judgement is `pending` until it is `done` (scored) or `dead` (given up)."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, spends: Spends) -> None:
         self._db = database
+        self._spends = spends
         self._plan = database.pick(_PLAN)
 
     def plan(self, connection: Transaction, session_id: str, turn_id: str, names: Sequence[str]) -> None:
@@ -75,17 +77,10 @@ class Judgements:
         values = {"turn": turn_id, "by": judge, "nth": tries, "seconds": lease_s}
         return self._db.write(_BEAT, values) == 1
 
-    def settle(
-        self,
-        turn_id: str,
-        judge: str,
-        judgement: Judgement,
-        usage: TokenUsage | None = None,
-        cost_usd: float | None = None,
-    ) -> bool:
+    def settle(self, turn_id: str, judge: str, judgement: Judgement, spends: Sequence[Spend] = ()) -> bool:
         """Write the score. False, and nothing changed, unless it was pending: the first score stays, also when
-        a try whose lease had run out comes later with another. Tokens are those of `usage`, else the judgement's
-        own."""
+        a try whose lease had run out comes later with another. What its models used is kept with the score, once;
+        where nothing was counted the tokens are those that the judgement names."""
         values = {
             "turn": turn_id,
             "by": judge,
@@ -93,11 +88,19 @@ class Judgements:
             "reason": judgement.reason,
             "method": judgement.method,
             "model": judgement.model,
-            "input_tokens": usage.input_tokens if usage else judgement.input_tokens,
-            "output_tokens": usage.output_tokens if usage else judgement.output_tokens,
-            "cost_usd": cost_usd,
+            "input_tokens": sum(spend.input_tokens for spend in spends) if spends else judgement.input_tokens,
+            "output_tokens": sum(spend.output_tokens for spend in spends)
+            if spends
+            else judgement.output_tokens,
+            "cost_usd": _sum(spends),
         }
-        return self._db.write(_SETTLE, values) == 1
+        if not spends:
+            return self._db.write(_SETTLE, values) == 1
+        with self._db.transaction() as connection:
+            settled = connection.write(_SETTLE, values) == 1
+            if settled:
+                self._spends.add(connection, turn_id, spends)
+        return settled
 
     def fail(
         self, turn_id: str, judge: str, error: str, again_after_s: float, dead: bool, tries: int | None = None
@@ -134,3 +137,9 @@ class Judgements:
 
     def _tries(self, turn_id: str, judge: str) -> int:
         return next((row.tries for row in self.of(turn_id) if row.judge == judge), 0)
+
+
+def _sum(spends: Sequence[Spend]) -> float | None:
+    """None where the price of one is not known."""
+    known = [spend.cost_usd for spend in spends if spend.cost_usd is not None]
+    return sum(known) if spends and len(known) == len(spends) else None

@@ -16,7 +16,7 @@ from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnResult
-from brainq.contracts.usage import Spend, TokenUsage
+from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnDetails
 from brainq.store.records import SqlRecords
 from tests.integration.cli.conftest import Brainq
@@ -71,7 +71,8 @@ def turn_id(client: Client) -> str:
     )
     store.judgements.claim(turn_id, "style", 75)
     good = Judgement(score=0.83, reason="Every claim stands in the notes.", model="gpt-x")
-    store.judgements.settle(turn_id, "faithfulness", good, TokenUsage(input_tokens=5), 0.001)
+    judged = Spend(kind="judge", step=0, model="gpt-j", input_tokens=5, cost_usd=0.001)
+    store.judgements.settle(turn_id, "faithfulness", good, [judged])
     store.judgements.fail(turn_id, "tone", "ProviderError: refused", 0, dead=True)
     store.judgements.fail(turn_id, "wit", "ProviderError: busy", 3600, dead=False)
     return turn_id
@@ -87,7 +88,8 @@ def test_the_page_says_what_it_cost_how_it_was_judged_and_what_was_learned(
     assert ["1", "step", "gpt-x", "1,200", "80", "0", "$0.0123"] in rows
     assert ["2", "lost", "gpt-x", "1,300", "0", "0", "no", "price"] in rows
     assert ["2", "step", "gpt-x", "1,300", "9", "1,200", "$0.000034"] in rows
-    assert ["total", "3,800", "89", "1,200", "over", "$0.0123"] in rows
+    assert ["0", "judge", "gpt-j", "5", "0", "0", "$0.0010"] in rows
+    assert ["total", "3,805", "89", "1,200", "over", "$0.0133"] in rows
     assert any("0.83" in line and "Every claim stands" in line and "gpt-x" in line for line in lines)
     assert any(line.startswith("faithfulness") and "5 in, 0 out" in line for line in lines)
     assert any(line.startswith("relevance") and "pending" in line and "due" in line for line in lines)
@@ -106,7 +108,8 @@ def test_the_page_says_what_it_cost_how_it_was_judged_and_what_was_learned(
 def test_json_has_all_of_it(brainq: Brainq, turn_id: str) -> None:
     facts = json.loads(brainq("show", turn_id, "--json").out)
 
-    assert [spend["cost_usd"] for spend in facts["spends"]] == [0.0123, None, 0.000034]
+    assert [spend["cost_usd"] for spend in facts["spends"]] == [0.0123, None, 0.000034, 0.001]
+    assert facts["used"] == {"tokens": 3894, "cost_usd": None}
     assert {row["judge"]: row["state"] for row in facts["judgements"]} == {
         "faithfulness": "done",
         "relevance": "pending",

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.judgement import Judgement
 from brainq.contracts.rows import JudgementRow
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.usage import Spend
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once
@@ -117,9 +117,10 @@ def test_the_first_score_stays(store: Store) -> None:
     plan(store, "tone")
     store.judgements.claim("turn-1", "tone", LONG_S)
 
-    usage = TokenUsage(input_tokens=100, output_tokens=7)
-    assert store.judgements.settle("turn-1", "tone", GOOD, usage, 0.002) is True
-    assert store.judgements.settle("turn-1", "tone", BAD) is False
+    asked = Spend(kind="judge", step=0, model="m", input_tokens=100, output_tokens=7, cost_usd=0.002)
+    assert store.judgements.settle("turn-1", "tone", GOOD, [asked]) is True
+    assert store.judgements.settle("turn-1", "tone", BAD, [asked]) is False
+    assert store.spends.of("turn-1") == [asked], "with the score that stays, once"
     assert store.judgements.fail("turn-1", "tone", "late", 0, dead=True) is False
     assert store.judgements.claim("turn-1", "tone", 0) is None
     row = only(store)

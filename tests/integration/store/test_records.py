@@ -92,6 +92,34 @@ def test_everything_of_a_turn_is_recorded_once(store: Store) -> None:
     assert row.state == "completed"
 
 
+def test_what_comes_after_the_result_is_added_to_the_turn(store: Store) -> None:
+    records = SqlRecords(store)
+    store.turns.accept(request())
+    done = result(input_tokens=100, output_tokens=20, cost_usd=0.25, spends=SPENDS)
+    records.record_answer(claim(), done, False)
+    more = [Spend(kind="judge", step=0, model=f"j{n}", input_tokens=10, cost_usd=0.5) for n in range(6)]
+
+    def add(spend: Spend) -> None:
+        with store.database.transaction() as connection:
+            store.spends.add(connection, "turn-1", [spend])
+
+    at_once([lambda spend=spend: add(spend) for spend in more])
+    kept = store.spends.of("turn-1")
+    assert len(kept) == len(SPENDS) + 6
+    assert sorted(kept[len(SPENDS) :], key=lambda spend: spend.model) == more
+    assert figures(store) == (180, pytest.approx(3.25))
+    memory = StepClaim("s1", "turn-1", "memory", "me", 1, 1)
+    unpriced = Spend(kind="memory", step=0, model="m", input_tokens=5)
+    assert [records.record_memories(memory, "ann", (), [unpriced]) for _ in range(2)] == [True, False]
+    assert store.spends.of("turn-1")[-1] == unpriced
+    assert figures(store) == (185, pytest.approx(3.25))
+
+
+def figures(store: Store) -> tuple[int, float]:
+    with store.engine.connect() as connection:
+        return tuple(connection.execute(text("SELECT tokens, cost_usd FROM turns")).one())
+
+
 def test_a_trace_may_hold_any_text(store: Store) -> None:
     details = TurnDetails(
         (),

@@ -196,7 +196,9 @@ class Rows:
     ) -> bool:
         return self._once(claim, result)
 
-    def record_memories(self, claim: StepClaim, scope: str, items: Sequence[MemoryItem]) -> bool:
+    def record_memories(
+        self, claim: StepClaim, scope: str, items: Sequence[MemoryItem], spends: Sequence[Spend] = ()
+    ) -> bool:
         return self._once(claim, (scope, tuple(items)))
 
     def record_observations(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from brainq.beats import Beats
 from brainq.contracts.judgement import JudgeCase, Judgement
 from brainq.contracts.recorded import RecordedTurn
+from brainq.contracts.usage import Spend
 from brainq.finalize.brain_judges import BrainJudges
 from brainq.finalize.judging import JudgeRunner
 from brainq.providers.scripted import fails
@@ -42,7 +44,7 @@ class Job:
         self.beaten.set()
         return tries == self.tries
 
-    def settle(self, turn_id: str, judge: str, judgement: Judgement) -> bool:
+    def settle(self, turn_id: str, judge: str, judgement: Judgement, spends: Sequence[Spend] = ()) -> bool:
         self.state, self.judgement = "done", judgement
         return True
 

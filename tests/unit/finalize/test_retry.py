@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.judgement import Judgement
 from brainq.contracts.message import Message
 from brainq.contracts.turn import NOT_KEPT, TurnRequest, TurnResult
+from brainq.contracts.usage import Spend
 from brainq.contracts.view import EndedTurn
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.finalize.brain_finals import BrainFinals
@@ -55,7 +57,7 @@ class Judging:
     def beat(self, turn_id: str, judge: str, tries: int, lease_s: float) -> bool:
         return True
 
-    def settle(self, turn_id: str, judge: str, judgement: Judgement) -> bool:
+    def settle(self, turn_id: str, judge: str, judgement: Judgement, spends: Sequence[Spend] = ()) -> bool:
         self.states[judge] = "done"
         return True
 
