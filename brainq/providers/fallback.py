@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry
+from brainq.contracts.options import CODE_ONLY
 from brainq.errors import InvalidInput, ProviderError, SetupError
 from brainq.observe.logs import logger
 from brainq.providers.base import Checked, Provider
@@ -162,10 +164,10 @@ class Fallback:
         """The member's chunks, its name with its reply. Once it has begun it raises nothing that is in AWAY."""
         who = named(provider, model)
         begun = False
+        is_own = provider.name == self._members[0].resolved()[0].name
+        asked = _asked(request, model, deadline, left, is_own=is_own)
         try:
-            for chunk in self._waited_for(
-                watched(provider, _asked(request, model, deadline, left)), who, left
-            ):
+            for chunk in self._waited_for(watched(provider, asked), who, left):
                 if chunk.reply is not None:
                     member.rest.answered()
                     yield ModelChunk(reply=_signed(chunk.reply, provider, model))
@@ -199,14 +201,20 @@ class Fallback:
             yield chunk
 
 
-def _asked(request: ModelRequest, model: str, deadline: Deadline, left: int) -> ModelRequest:
-    """The request as one member gets it: all the time that is left, and for its first output a share of it."""
+def _asked(request: ModelRequest, model: str, deadline: Deadline, left: int, *, is_own: bool) -> ModelRequest:
+    """The request as one member gets it: all the time that is left, and for its first output a share of it.
+
+    is_own   headers and parameters beside ours are meant for its service: another one would read their secrets
+    """
     remaining_s = max(0.001, deadline.remaining_s())
     first_s = request.first_token_s
     if left:
         share_s = remaining_s / (left + 1)
         first_s = share_s if first_s is None else min(first_s, share_s)
-    return request.model_copy(update={"model": model, "timeout_s": remaining_s, "first_token_s": first_s})
+    changes: dict[str, Any] = {"model": model, "timeout_s": remaining_s, "first_token_s": first_s}
+    if not is_own and (request.options.extra_headers or request.options.extra_body):
+        changes["options"] = request.options.model_copy(update=dict.fromkeys(CODE_ONLY))
+    return request.model_copy(update=changes)
 
 
 def _member(model: str | Provider, rest: Rest) -> _Member:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry
+from brainq.contracts.options import ModelOptions
 from brainq.errors import InvalidInput, ProviderError, SetupError
 from brainq.providers import resolve_model
 from brainq.providers.fallback import Fallback
@@ -89,12 +90,20 @@ KINDS = ["rate_limited", "quota", "server", "connection", "timeout", "malformed"
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_next_one_answers_where_the_first_cannot_be_had(kind: str) -> None:
     first, second = Member("a", away(kind, retryable=kind != "quota")), Member("b", text("Hi"), reply("Hi"))
-    chunks = list(Fallback([first, second]).generate_stream(request(temperature=0.5)))
+    chunks = list(Fallback([first, second]).generate_stream(request(options=ModelOptions(temperature=0.5))))
     assert [chunk.retry for chunk in chunks if chunk.retry] == [ModelRetry(kind=kind, wait_s=0, model="b")]
     last = chunks[-1].reply
     assert last is not None
     assert (last.text, last.answered_by) == ("Hi", AnsweredBy(provider="b", model="b"))
-    assert (second.asked[0].model, second.asked[0].temperature) == ("b", 0.5)
+    assert (second.asked[0].model, second.asked[0].options.temperature) == ("b", 0.5)
+
+
+def test_headers_and_parameters_of_the_first_ones_service_go_to_no_other() -> None:
+    own = ModelOptions(seed=7, extra_headers={"x-key": "secret"}, extra_body={"tier": "flex"})
+    first, second = Member("a", away("server")), Member("b", away("server"))
+    twin = Member("a", reply("Hi"))
+    answer(Fallback([first, second, twin]), options=own)
+    assert [member.asked[0].options for member in (first, second, twin)] == [own, ModelOptions(seed=7), own]
 
 
 @pytest.mark.parametrize("kind", ["refused", "too_long", "raised", "script"])
