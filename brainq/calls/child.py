@@ -25,6 +25,7 @@ from brainq.calls.frames import FrameLostError, receive_frame, send_frame
 from brainq.calls.values import one_line
 from brainq.contracts.file import read_files
 from brainq.contracts.outcome import ToolFailure
+from brainq.contracts.progress import Progress
 from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.turn import Citation
 from brainq.tools.changes import Change
@@ -97,6 +98,7 @@ class _Server:
             token=token,
             budget=None if budget is None else BudgetSnapshot.model_validate(budget),
             is_ready=self._ask_ready,
+            on_progress=self._tell_progress,
         )
         attempt = Attempt(context)
         try:
@@ -113,6 +115,9 @@ class _Server:
         with self._asking:
             self._send({"asks": "ready"})
             return self._readiness.get()
+
+    def _tell_progress(self, said: Progress) -> None:
+        self._send({"progress": [said.done, said.total, said.message]})
 
     def _send(self, frame: dict[str, Any]) -> None:
         with self._sending:  # a tool may ask from several threads

@@ -72,7 +72,7 @@ class ToolProcesses:
                 _request(tool, arguments, context, token),
                 token,
                 lambda: self._grace.of(tool, is_cancelled=token.is_cancelled),
-                context.is_ready,
+                context,
             )
             if reply is None:
                 return _timed_out(started)
@@ -150,11 +150,11 @@ class _Child:
         request: dict[str, Any],
         token: DeadlineToken,
         grace_s: Callable[[], float],
-        is_ready: Callable[[], bool],
+        context: RunContext,
     ) -> dict[str, Any] | None:
         """Its reply, or None if that did not come until `grace_s` after the expiry.
 
-        Until then it may ask whether its turn is ready, as often as it likes.
+        Until then it may ask whether its turn is ready, and say how far it is, as often as it likes.
         """
         self._number += 1
         self._sock.settimeout(max(0.001, token.remaining_s))
@@ -162,9 +162,12 @@ class _Child:
             send_frame(self._sock, request | {"number": self._number})
             while self._readable(token, grace_s):
                 frame = receive_frame(self._sock, time.monotonic() + max(token.remaining_s, grace_s()))
-                if "asks" not in frame:
+                if "asks" in frame:
+                    send_frame(self._sock, {"is_ready": context.is_ready()})
+                elif "progress" in frame:
+                    context.progress(*frame["progress"])
+                else:
                     return frame
-                send_frame(self._sock, {"is_ready": is_ready()})
             return None
         except TimeoutError:
             return None

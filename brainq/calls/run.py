@@ -12,6 +12,7 @@ from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.by_brain import ByBrain
 from brainq.calls.brain_calls import BrainCalls
+from brainq.calls.call_beat import CallBeat
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.files import ResultFiles
 from brainq.calls.loop import stop_tool_loop
@@ -136,11 +137,13 @@ class CallRunner:
             if tool is None:
                 return self._not_loaded(claim, work)
             token.end_within(min(claim.cap_ms, claim.remaining_ms) / 1000)
-            held.push(self._beats.renew(partial(self._calls.beat, claim), token.cancel))
+            beat = CallBeat(self._calls, claim)
+            held.push(self._beats.renew(beat.beat, token.cancel))
             # The workers that ran it before are gone, and this call may be what killed them.
             runs_alone = claim.attempt > MOST_LOST and tool is not work.memory
             # What needs Redis comes before the intent: between that and the function nothing may fail.
             context = self._context(claim, tool, token, work.brain.name, runs_alone=runs_alone)
+            beat.progress = lambda: context.newest_progress
             span = call_span(claim, work.brain.name, content=not work.brain.redact_logs)
             call = RunningCall(
                 claim, tool, context, work.settler, self._beats, self._lanes, held, abandon, span

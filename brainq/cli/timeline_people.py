@@ -55,8 +55,12 @@ def describe(kind: EventKind, data: dict[str, Any]) -> Line | None:
 
 
 def call_details(kind: EventKind, data: dict[str, Any]) -> tuple[Text, Details] | None:
-    """The word and the rest of an event about a call that waits for somebody; None for one of another sort."""
+    """The word and the rest of an event about a call that waits for somebody, or says how far it is; else None."""
     match kind:
+        case EventKind.CALL_PROGRESS:
+            done, total = f"{data.get('done', 0):g}", data.get("total")
+            line = clean(str(data.get("message", "")), lines=False)
+            return Text("at"), [done if total is None else f"{done} of {total:g}", *([line] if line else [])]
         case EventKind.CALL_PARKED:
             why = str(data.get("why", ""))
             waits = {

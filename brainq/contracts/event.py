@@ -22,6 +22,7 @@ class EventKind(StrEnum):
     CALL_WAITING = "call.waiting"  # for its lanes
     CALL_DISPATCHED = "call.dispatched"
     CALL_RUNNING = "call.running"
+    CALL_PROGRESS = "call.progress"  # the newest of what its function says
     CALL_PARKED = "call.parked"
     CALL_ENDED = "call.ended"
     APPROVAL_REQUESTED = "approval.requested"
@@ -54,6 +55,7 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     EventKind.CALL_WAITING: ("call",),
     EventKind.CALL_DISPATCHED: ("call", "attempt"),
     EventKind.CALL_RUNNING: ("call", "tool", "attempt"),
+    EventKind.CALL_PROGRESS: ("call", "done", "total", "message"),
     EventKind.CALL_PARKED: ("call", "why", "tool", "arguments"),
     EventKind.CALL_ENDED: ("call", "tool", "status", "latency_ms", "detail"),
     EventKind.APPROVAL_REQUESTED: ("call", "tool", "effect", "reason", "expires_in_ms"),

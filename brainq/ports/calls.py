@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 from brainq.contracts.claim import CallClaim, CallDropped, CallFacts, CallRef, SettleReply
 from brainq.contracts.message import Message
+from brainq.contracts.progress import Progress
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
 
@@ -17,6 +18,7 @@ class Calls(Protocol):
     start      the last look before the function of a call that changes something: `OK`, `CLOSED` or `LOST`
     settle     with it the call leaves its lanes, unless its function `still_runs`: then with the one that says it ended
     park       `PARKED`, `SETTLED` (the outside result was there before), `LATE` or `LOST`
+    tell_progress   tells readers how far it is; `number` counts what this attempt has told
     give_token   notes that the call gives a token away: that one, or the one an earlier attempt gave. Returns it
     facts      (status, tool, effect, attempt, idempotent, step, client_arguments), or None when Redis no longer
                knows the call
@@ -25,6 +27,7 @@ class Calls(Protocol):
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallDropped: ...
     def start(self, claim: CallClaim) -> str: ...
     def beat(self, claim: CallClaim) -> Literal["OK", "CLOSED", "LOST"]: ...
+    def tell_progress(self, claim: CallClaim, number: int, progress: Progress) -> None: ...
     def give_token(self, claim: CallClaim, token: str) -> str: ...
     def settle(
         self,

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 from brainq.contracts.claim import CallClaim, CallDropped, CallFacts, CallRef, Dropped, SettleReply
 from brainq.contracts.effect import Effect
 from brainq.contracts.message import Message
+from brainq.contracts.progress import Progress
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.state.keys import Keys
@@ -101,6 +102,18 @@ class RedisCalls:
             call=claim.call_id,
             attempt=claim.attempt,
             lease_ms=self._lease_ms,
+        )
+
+    def tell_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
+        """Tell readers how far it is, once for each `number`; nothing where the call is another's by now."""
+        self._run.call_progress(
+            claim.session_id,
+            claim.turn_id,
+            owner=claim.owner,
+            call=claim.call_id,
+            attempt=claim.attempt,
+            number=number,
+            said=as_json(progress),
         )
 
     def start(self, claim: CallClaim) -> str:

@@ -31,6 +31,7 @@ HEADERS = {
     "call_complete": "44ae14fcbe",
     "call_give_up": "4f0d198744",
     "call_park": "0a6961ebe8",
+    "call_progress": "ba0396e7b0",
     "call_rescue": "95fd06f80d",
     "call_settle": "ed74f8b408",
     "call_start": "f73fcec88a",
@@ -688,6 +689,16 @@ class Scripts(LoadedScripts):
             return CallParkLate(status=TraceStatus(reply[1]))
         if reply[0] == "LOST":
             return CallParkLost(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
+        return reply[0]
+
+    def call_progress(
+        self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, number: int, said: str
+    ) -> Literal["OK", "LOST"]:
+        """Tell readers how far a running call is."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "call_progress", [turn, f"{turn}:trace", f"{turn}:events"], [owner, call, attempt, number, said]
+        )
         return reply[0]
 
     def call_rescue(

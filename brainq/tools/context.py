@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from brainq.contracts.claim import CallRef
 from brainq.contracts.file import File
 from brainq.contracts.outside_token import new_outside_token
+from brainq.contracts.progress import Progress, checked_progress
 from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.turn import Citation
 from brainq.observe.logs import logger
@@ -63,6 +64,7 @@ class RunContext:
     is_ready  says whether the turn is ready just now; None where that cannot be asked
     outside_token   the call's, where it is known already
     give_token      notes that the call gives a new token away; returns the one to give
+    on_progress     hears each `progress` at once; None: whoever beats for the call asks for the newest
     """
 
     __slots__ = (
@@ -71,6 +73,7 @@ class RunContext:
         "_giving",
         "_is_ready",
         "_lock",
+        "_on_progress",
         "_outside_token",
         "_sealed",
         "attempt",
@@ -79,6 +82,7 @@ class RunContext:
         "call_id",
         "cwd",
         "metadata",
+        "newest_progress",
         "session_id",
         "step",
         "token",
@@ -101,6 +105,7 @@ class RunContext:
         is_ready: Callable[[], bool] | None = None,
         outside_token: str = "",
         give_token: Callable[[str], str] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self.session_id = session_id
         self.turn_id = turn_id
@@ -115,6 +120,8 @@ class RunContext:
         self._is_ready = is_ready
         self._outside_token = outside_token
         self._give_token = give_token
+        self._on_progress = on_progress
+        self.newest_progress: Progress | None = None
         self._collected = _Collected()
         self._lock = threading.Lock()
         self._giving = threading.Lock()
@@ -150,6 +157,15 @@ class RunContext:
         with self._lock:
             if not self._sealed:
                 self._collected.block_tool = True
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Say how far the call is. Cheap: readers are told the newest word with the call's next beat, every 3 s.
+
+        Raises InvalidInput for what is no finite number.
+        """
+        self.newest_progress = checked_progress(done, total, message)
+        if self._on_progress is not None:
+            self._on_progress(self.newest_progress)
 
     def record_change(self, path: str, before: str | None, after: str | None) -> None:
         """Say what a file held before and after, for the turn's diff. None: it did not exist, or was deleted.

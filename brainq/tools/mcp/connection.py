@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import mcp
 from mcp import Client, MCPError
@@ -35,6 +35,12 @@ CLOSE_S = 5.0
 UNANSWERED = (-32700, -32603, -32001, -32000)
 """Codes that the SDK gives, too, for an answer that did not come, or could not be read: parse error, internal error,
 time is up, connection closed."""
+
+
+class OnProgress(Protocol):
+    """Hears how much is done, of how much, and the server's words."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
 
 
 class _NotOfTheSdk(logging.Filter):
@@ -110,14 +116,21 @@ class Connection:
                 "operator has looked at it and pinned it again."
             )
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: OnProgress
+    ) -> dict[str, Any]:
         """The protocol's CallToolResult as JSON. Raises ServerFailure."""
         if self._client is None:
             raise NeverRan("The connection to the MCP server is closed.", retryable=True)
         given: Any = dict(meta) or None
         try:
             result = await self._client.session.call_tool(
-                tool, dict(arguments), meta=given, allow_input_required=True, allow_claimed=True
+                tool,
+                dict(arguments),
+                meta=given,
+                progress_callback=on_progress,
+                allow_input_required=True,
+                allow_claimed=True,
             )
         except MCPError as error:
             raise self._failure(error) from error

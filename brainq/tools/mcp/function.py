@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from brainq.contracts.effect import Effect
+from brainq.errors import InvalidInput
 from brainq.tools.context import RunContext
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, ServerFailure
 from brainq.tools.mcp.pinned import PinnedServer, PinnedTool
-from brainq.tools.mcp.result import read_result, text_of
+from brainq.tools.mcp.result import files_of, read_result, text_of
 from brainq.tools.mcp.secrets import Secrets
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.sessions import session_of
 from brainq.tools.tool import Function
+from brainq.tools.with_files import WithFiles
 
 if TYPE_CHECKING:
-    from brainq.tools.mcp.connection import Connection
+    from brainq.tools.mcp.connection import Connection, OnProgress
 
 IDEMPOTENCY_KEY = "brainq/idempotency-key"
 """In a call's `_meta`: the same for every attempt of it."""
@@ -42,11 +45,11 @@ def tool_function(
         key, server, pinned, tool.name, effect.is_read, effect.is_read or idempotent, Secrets.of(server)
     )
 
-    async def read(**arguments: Any) -> Any:
-        return await call.run(arguments, {})
+    async def read(*, _brainq_context: RunContext, **arguments: Any) -> Any:
+        return await call.run(_brainq_context, arguments, {})
 
     async def change(*, _brainq_context: RunContext, **arguments: Any) -> Any:
-        return await call.run(arguments, {IDEMPOTENCY_KEY: _brainq_context.idempotency_key})
+        return await call.run(_brainq_context, arguments, {IDEMPOTENCY_KEY: _brainq_context.idempotency_key})
 
     function = read if effect.is_read else change
     function.__module__, function.__qualname__ = "mcp", f"{server.name}.{tool.name}"
@@ -65,9 +68,13 @@ class _Call:
     may_repeat: bool
     secrets: Secrets
 
-    async def run(self, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:
+    async def run(self, context: RunContext, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:
+        async def told(progress: float, total: float | None, message: str | None) -> None:
+            with suppress(InvalidInput):  # a server may say what is no number
+                context.progress(progress, total, self.secrets.hide(message or ""))
+
         try:
-            return await self._sent(arguments, meta, may_try_again=True)
+            return await self._sent(arguments, meta, told, may_try_again=True)
         except Answered as said:
             raise ToolError(self.secrets.hide(str(said))) from None
         except (NotOpen, NeverRan) as failure:
@@ -79,13 +86,18 @@ class _Call:
             raise OutcomeUnknown(words) from None
 
     async def _sent(
-        self, arguments: Mapping[str, Any], meta: Mapping[str, Any], *, may_try_again: bool
+        self,
+        arguments: Mapping[str, Any],
+        meta: Mapping[str, Any],
+        told: OnProgress,
+        *,
+        may_try_again: bool,
     ) -> Any:
         session = session_of(self.key, self.server, self.pinned)
         connection = await session.connection()
         connection.check(self.tool)
         try:
-            result = await self._answer(connection, arguments, meta)
+            result = await self._answer(connection, arguments, meta, told)
         except ServerFailure as failure:
             never_ran = isinstance(failure, NeverRan) and failure.retryable
             was_lost = isinstance(failure, Doubtful) and failure.is_lost
@@ -93,20 +105,26 @@ class _Call:
                 await session.drop(connection)
             may_repeat = isinstance(failure, Doubtful) and failure.may_repeat and self.may_repeat
             if may_try_again and (never_ran or (was_lost and may_repeat)):
-                return await self._sent(arguments, meta, may_try_again=False)
+                return await self._sent(arguments, meta, told, may_try_again=False)
             raise
         session.answered()
         if result.get("isError") is True:
             raise Answered(text_of(result.get("content") or ()) or "The tool failed, and did not say why.")
-        return self.secrets.hide_in(read_result(result))
+        value = self.secrets.hide_in(read_result(result))
+        files = files_of(result.get("content") or ())
+        return WithFiles(value, files) if files else value
 
     async def _answer(
-        self, connection: Connection, arguments: Mapping[str, Any], meta: Mapping[str, Any]
+        self,
+        connection: Connection,
+        arguments: Mapping[str, Any],
+        meta: Mapping[str, Any],
+        told: OnProgress,
     ) -> dict[str, Any]:
         heard = connection.heard
         connection.changing += not self.is_read
         try:
-            return await connection.call(self.tool, arguments, meta)
+            return await connection.call(self.tool, arguments, meta, told)
         except asyncio.CancelledError:
             # The protocol's cancellation has gone out. A server need not heed it, and a change that goes on in it
             # must not meet the next one of its lane: the call has ended when the server has.

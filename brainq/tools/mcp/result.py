@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from brainq.contracts.file import MAX_FILES, MOST_FILE_BYTES, File
+from brainq.errors import InvalidInput
+
 
 def read_result(result: Mapping[str, Any]) -> Any:
-    """`result` is the protocol's CallToolResult as JSON.
+    """`result` is the protocol's CallToolResult as JSON; what it says, without the files of `files_of`.
 
     Texts are joined by line breaks; pictures, sound and files are described by type and size. Structured content is
     kept as it is; where the text says the same, there is no second copy of it.
@@ -22,6 +27,20 @@ def read_result(result: Mapping[str, Any]) -> Any:
     if not text or _is_same(text, structured):
         return structured
     return {"text": text, "structured": structured}
+
+
+def files_of(content: Sequence[Mapping[str, Any]]) -> tuple[File, ...]:
+    """The pictures, sound and binary resources, in their order; without those whose bytes are not what they are said
+    to be, and those beyond what one result may bring."""
+    found: list[File] = []
+    size = 0
+    for block in content:
+        file = _file(block)
+        if file is None or len(found) == MAX_FILES or size + len(file.data) > MOST_FILE_BYTES:
+            continue
+        found.append(file)
+        size += len(file.data)
+    return tuple(found)
 
 
 def text_of(content: Sequence[Mapping[str, Any]]) -> str:
@@ -64,3 +83,19 @@ def _size(data: object) -> str:
     """Of base64, without decoding it."""
     text = str(data or "").rstrip("=\n")
     return f"{len(text) * 3 // 4:,} bytes"
+
+
+def _file(block: Mapping[str, Any]) -> File | None:
+    name = ""
+    if block.get("type") == "resource":
+        block = cast("Mapping[str, Any]", block.get("resource") or {})
+        name = str(block.get("uri", ""))
+    elif block.get("type") not in ("image", "audio"):
+        return None
+    data = block.get("data") or block.get("blob")
+    if not isinstance(data, str):
+        return None
+    try:
+        return File(base64.b64decode(data, validate=True), str(block.get("mimeType") or ""), name)
+    except (binascii.Error, ValueError, InvalidInput):
+        return None

@@ -11,6 +11,8 @@ import pytest
 from brainq.calls.ended import Ended
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.loop import stop_tool_loop
+from brainq.tools.context import RunContext
+from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.discover import discover
 from brainq.tools.mcp.pinned import PinnedServer
 from brainq.tools.mcp.server import McpServer
@@ -18,7 +20,7 @@ from brainq.tools.mcp.sessions import close_sessions
 from brainq.tools.mcp.tools import tools_of
 from brainq.tools.tool import Tool
 from tests.support.mcp_servers import faulty
-from tests.unit.calls.support import run
+from tests.unit.calls.support import context_for, run_in
 
 Call = Callable[..., Ended]
 
@@ -49,7 +51,10 @@ def call(executor: BoundedToolExecutor, faulty_pinned: PinnedServer, tmp_path: P
     """Calls a tool of the faulty server, by the server's name of it; notes go to `tmp_path`."""
     tools: dict[str, Tool] = {tool.name: tool for tool in tools_of(faulty(tmp_path), faulty_pinned)}
 
-    def called(name: str, limit_s: float = 20.0, **arguments: Any) -> Ended:
-        return run(executor, tools[f"faulty__{name}"], arguments, limit_s=limit_s)
+    def called(
+        name: str, limit_s: float = 20.0, context: RunContext | None = None, **arguments: Any
+    ) -> Ended:
+        context = context_for(DeadlineToken(limit_s)) if context is None else context
+        return run_in(executor, tools[f"faulty__{name}"], context, arguments)
 
     return called

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
+from brainq.contracts.progress import Progress
+from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.sessions import close_sessions
 from tests.integration.mcp.conftest import Call
 from tests.support.mcp_servers import noted
 from tests.support.wait import wait_until
-from tests.unit.calls.support import is_running
+from tests.unit.calls.support import context_for, is_running
 
 
 def answers(call: Call) -> bool:
@@ -48,10 +50,19 @@ def test_what_the_server_was_given_in_secret_is_not_in_its_result(call: Call, tm
     assert outcome.value == f"token [hidden] in {tmp_path}"
 
 
-def test_a_picture_is_described(call: Call) -> None:
-    outcome = call("picture_png")
+def test_a_picture_is_described_and_kept_where_its_bytes_are_one(call: Call) -> None:
+    context = context_for(DeadlineToken(20.0))
+    outcome = call("picture_png", context=context)
     assert isinstance(outcome, ToolSuccess)
-    assert outcome.value == "[image: image/png, 300 bytes]"
+    assert outcome.value == "[image: image/png, 67 bytes]\n[image: image/png, 300 bytes]"
+    (kept,) = context.outputs().files
+    assert (kept.media_type, len(kept.data)) == ("image/png", 67)
+
+
+def test_what_a_server_says_of_its_progress_is_the_call_s_without_secrets(call: Call) -> None:
+    context = context_for(DeadlineToken(20.0))
+    assert isinstance(call("steps", context=context), ToolSuccess)
+    assert context.newest_progress == Progress(done=2.5, total=3, message="token [hidden]: 2.5")
 
 
 def test_a_read_whose_server_dies_is_asked_once_more(call: Call, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ import pytest
 from brainq import Brain, Effect
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout
+from brainq.tools.context import RunContext
+from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import write_catalogue
 from brainq.tools.mcp.discover import discover
 from brainq.tools.mcp.server import McpServer
@@ -25,7 +27,7 @@ from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers import npm, pypi, why_not
 from tests.support.wait import wait_until
 from tests.support.world import World
-from tests.unit.calls.support import run
+from tests.unit.calls.support import context_for, run_in
 
 pytestmark = [pytest.mark.full, pytest.mark.needs(why_not() is None, "make mcp-servers")]
 Asked = Callable[..., Any]
@@ -55,8 +57,9 @@ def five(tmp_path: Path) -> list[McpServer]:
 def calling(executor: BoundedToolExecutor, server: McpServer) -> Asked:
     tools = {tool.name: tool for tool in tools_of(server, looked(server))}
 
-    def call(name: str, limit_s: float = 30.0, **arguments: Any) -> Any:
-        return run(executor, tools[f"{server.name}__{name}"], arguments, limit_s=limit_s)
+    def call(name: str, limit_s: float = 30.0, context: RunContext | None = None, **arguments: Any) -> Any:
+        context = context_for(DeadlineToken(limit_s)) if context is None else context
+        return run_in(executor, tools[f"{server.name}__{name}"], context, arguments)
 
     return call
 
@@ -97,7 +100,9 @@ def test_each_of_the_five_answers(
     assert "Access denied" in outside.error
     assert isinstance(memory("create_entities", entities=[]), ToolSuccess)
     assert isinstance(everything("echo", message="hi"), ToolSuccess)
-    assert "image/png" in str(getattr(everything("get-tiny-image"), "value", ""))
+    context = context_for(DeadlineToken(30.0))
+    assert "image/png" in str(getattr(everything("get-tiny-image", context=context), "value", ""))
+    assert [file.media_type for file in context.outputs().files] == ["image/png"]
     environment = everything("get-env")
     assert isinstance(environment, ToolSuccess)
     assert "MY_API_KEY" in str(environment.value)
@@ -114,8 +119,11 @@ def test_a_long_read_is_cancelled_and_the_server_goes_on(
     everything = calling(executor, five[2])
     assert isinstance(everything("echo", message="hi"), ToolSuccess)
     pid = children_of(os.getpid(), "server-everything")
-    cut = everything("trigger-long-running-operation", limit_s=1.5, duration=30, steps=30)
+    context = context_for(DeadlineToken(2.5))
+    cut = everything("trigger-long-running-operation", context=context, duration=30, steps=30)
     assert isinstance(cut, ToolTimeout)
+    assert context.newest_progress is not None
+    assert context.newest_progress.total == 30
     assert isinstance(everything("echo", message="hi"), ToolSuccess)
     assert pid
 

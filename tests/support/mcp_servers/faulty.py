@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(sys.argv[1])
+TOKEN = os.environ.get("FAULTY_TOKEN")
 READ = {"readOnlyHint": True}
 WRITE = {"destructiveHint": False, "openWorldHint": False}
 _lock = threading.Lock()
@@ -110,11 +111,18 @@ def lie_write(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def secret(arguments: dict[str, Any]) -> dict[str, Any]:
-    return text(f"token {os.environ.get('FAULTY_TOKEN')} in {FOLDER}")
+    return text(f"token {TOKEN} in {FOLDER}")
+
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+"""One grey pixel."""
 
 
 def picture(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {"content": [{"type": "image", "mimeType": "image/png", "data": "QUJD" * 100}]}
+    """One that is a picture, and one that only says so."""
+    return {
+        "content": [{"type": "image", "mimeType": "image/png", "data": data} for data in (PNG, "QUJD" * 100)]
+    }
 
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}, "seconds": {"type": "number"}}}
@@ -135,6 +143,7 @@ TOOLS: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], dict[str, Any
     "lie_write": (lie_write, WRITE),
     "secret": (secret, READ),
     "picture.png": (picture, READ),
+    "steps": (echo, READ),  # says how far it is, too
 }
 
 
@@ -168,6 +177,11 @@ def answer(message: dict[str, Any]) -> None:
         }
     elif method == "tools/list":
         result = {"tools": listed()}
+    elif method == "tools/call" and params["name"] == "steps":
+        for done in (1, 2, 2.5):
+            told = {"progressToken": params["_meta"]["progressToken"], "progress": done, "total": 3}
+            send({"method": "notifications/progress", "params": told | {"message": f"token {TOKEN}: {done}"}})
+        result = text("done")
     elif method == "tools/call":
         result = TOOLS[params["name"]][0](params.get("arguments") or {})
     else:

@@ -19,6 +19,7 @@ from brainq.contracts.claim import CallClaim, CallDropped, CallRef, Dropped, Set
 from brainq.contracts.effect import Effect
 from brainq.contracts.file import FileLimits
 from brainq.contracts.outcome import ToolOutcome
+from brainq.contracts.progress import Progress
 from brainq.contracts.status import TraceStatus
 from tests.support.blobs import BlobsInMemory
 from tests.support.only import only
@@ -39,6 +40,8 @@ class Calls:
         self.replies: dict[str, SettleReply] = {}
         self.settled: list[SimpleNamespace] = []
         self.parked: list[SimpleNamespace] = []
+        self.progress: list[tuple[int, Progress]] = []
+        self.fails: Exception | None = None
 
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallDropped:
         self.on_claim()
@@ -46,6 +49,11 @@ class Calls:
 
     def beat(self, claim: CallClaim) -> str:
         return self.word
+
+    def tell_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
+        if self.fails is not None:
+            raise self.fails
+        self.progress.append((number, progress))
 
     def start(self, claim: CallClaim) -> str:
         return self.word

@@ -107,5 +107,12 @@ def wait_until_ready(ctx: RunContext, timeout_s: float = 20.0) -> bool:
 
 
 @brain.tool(effect=Effect.READ_ONLY, isolation="process")
+def count_rows(ctx: RunContext) -> str:
+    for done in (1, 2):
+        ctx.progress(done, 3, "rows")
+    return "counted"
+
+
+@brain.tool(effect=Effect.READ_ONLY, isolation="process")
 def draw() -> WithFiles:
     return WithFiles("drawn", [File(png(), name="chart.png")])

@@ -18,6 +18,7 @@ from brainq.calls.ended import Ended
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.file import File
 from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout
+from brainq.contracts.progress import Progress
 from brainq.contracts.turn import Citation
 from brainq.tools.context import SideOutputs
 from brainq.tools.deadline import DeadlineToken
@@ -47,6 +48,13 @@ def value_of(outcome: Ended) -> Any:
 
 def pids_in(path: Path) -> list[int]:
     return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+
+def test_what_it_says_of_its_progress_is_heard(executor: BoundedToolExecutor) -> None:
+    context = context_for(DeadlineToken(20.0))
+    ended = run_in(executor, brain.tools["count_rows"], context)
+    assert isinstance(ended, ToolSuccess)
+    assert context.newest_progress == Progress(done=2, total=3, message="rows")
 
 
 def test_a_child_is_kept_for_the_next_call(executor: BoundedToolExecutor) -> None:

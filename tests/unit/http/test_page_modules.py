@@ -49,6 +49,7 @@ WHOLE = events(
     (K.CALL_DISPATCHED, {"call": "c1-0", "attempt": 1}),
     (K.HOLD_PLACED, {"hold": "h1", "reason": "look", "kind": "hold"}),
     (K.CALL_RUNNING, {"call": "c1-0", "tool": "read", "attempt": 1}),
+    (K.CALL_PROGRESS, {"call": "c1-0", "done": 1, "total": 3, "message": "rows"}),
     (K.HOLD_RELEASED, {"hold": "h1"}),
     (K.CALL_ENDED, {"call": "c1-0", "tool": "read", "status": "completed", "latency_ms": 9, "detail": ""}),
     (K.REFLECTION, {"step": 1, "stub": ""}),

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from brainq.tools.mcp.result import read_result
+from brainq.contracts.file import MAX_FILES
+from brainq.tools.mcp.result import files_of, read_result
 from brainq.tools.mcp.session import LONGEST_WAIT_S, wait_s
 
 
@@ -56,6 +57,20 @@ def text(said: str) -> dict[str, Any]:
 )
 def test_a_result_is_text_or_what_was_structured(result: dict[str, Any], read: Any) -> None:
     assert read_result(result) == read
+
+
+def test_only_what_is_what_it_says_is_a_file_and_no_more_than_a_result_may_bring() -> None:
+    sound = {"type": "audio", "mimeType": "audio/wav", "data": "QUJD"}
+    report = {"type": "resource", "resource": {"uri": "file:///a/report.bin", "blob": "QUJDAA=="}}
+    wrong = {"type": "image", "mimeType": "image/png", "data": "QUJD"}
+    broken = {"type": "image", "mimeType": "image/png", "data": "Q"}
+    link = {"type": "resource_link", "uri": "file:///a", "name": "a"}
+    files = files_of([text("a"), sound, wrong, broken, link, report])
+    assert [(file.media_type, file.name, file.data) for file in files] == [
+        ("audio/wav", "", b"ABC"),
+        ("application/octet-stream", "report.bin", b"ABC\0"),
+    ]
+    assert len(files_of([sound] * (MAX_FILES + 5))) == MAX_FILES
 
 
 def test_a_server_that_fails_again_and_again_is_tried_less_and_less() -> None:
