@@ -12,7 +12,7 @@ class Reasoning(Wire):
 
     wire     whose API takes `block` back: `anthropic`, `openai-responses`, ...; other wires leave it out
     text     what may be read of it; empty where the service keeps it to itself
-    block    as it came, with its signature or its encrypted content; it is sent back unchanged
+    block    the rest of it as it came: signature, encrypted content, or where it stood; it is sent back unchanged
     before   how many of the reply's calls stand before it
     model    who thought it, as it was asked for: after a change of model a service may refuse it
     """

@@ -9,6 +9,8 @@ from typing import Any
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.errors import SetupError
 from brainq.providers import anthropic_options, anthropic_wire
+from brainq.providers.anthropic_thinking import is_not_taken_back
+from brainq.providers.replayed import EARLIER
 from brainq.providers.retry import RetryPolicy
 from brainq.providers.vendor import StreamReader, VendorProvider
 from brainq.text.surrogates import clean_json
@@ -24,6 +26,7 @@ class AnthropicProvider(VendorProvider):
     sdk_name = "anthropic"
     optional = ("output_config",)
     absent = ("seed",)
+    for_once = VendorProvider.for_once | {EARLIER}
 
     def __init__(
         self,
@@ -46,7 +49,12 @@ class AnthropicProvider(VendorProvider):
         return sdk.Anthropic(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
-        body = anthropic_wire.to_body(request, stream=stream, blocks=self._blocks(request, refused))
+        body = anthropic_wire.to_body(
+            request,
+            stream=stream,
+            blocks=self._blocks(request, refused),
+            thinking=EARLIER not in refused,
+        )
         # Not every version of the SDK takes these as arguments of their own.
         extra = anthropic_options.parameters(request, refused)
         if request.output_schema is not None and "output_config" not in refused:
@@ -60,14 +68,16 @@ class AnthropicProvider(VendorProvider):
         return body
 
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
+        if is_not_taken_back(status, body):
+            return EARLIER
         named = anthropic_options.refused_option(request, status, body, self._refused)
         return named or super()._refusal(request, status, body)
 
     def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
         return client.messages.with_streaming_response.create(**body, timeout=timeout)
 
-    def _read_whole(self, body: dict[str, Any]) -> ModelReply:
+    def _read_whole(self, request: ModelRequest, body: dict[str, Any]) -> ModelReply:
         return anthropic_wire.from_body(body)
 
-    def _new_reader(self) -> StreamReader:
+    def _new_reader(self, request: ModelRequest) -> StreamReader:
         return anthropic_wire.AnthropicStream()

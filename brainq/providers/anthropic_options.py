@@ -12,7 +12,9 @@ from typing import Any
 
 from brainq.contracts.model import ModelRequest
 from brainq.contracts.options import TOOL_CHOICES, Effort
+from brainq.providers.anthropic_thinking import begins_with_thinking
 from brainq.providers.failures import detail, is_unsupported, of_model
+from brainq.providers.replayed import EARLIER
 from brainq.text.surrogates import clean
 
 DEFAULT_MAX_TOKENS = 4096  # the API wants a number
@@ -93,7 +95,7 @@ def _thinking(request: ModelRequest, effort: Effort, refused: Collection[str]) -
     if form is None:
         return {}
     if form == "enabled":
-        return _budget(request, effort)
+        return _budget(request, effort, goes_back=EARLIER not in refused)
     body: dict[str, Any] = {"thinking": {"type": form}}
     word: str | None = {"minimal": "low"}.get(effort, effort)
     while word is not None and of_model(f"effort {word}", request.model) in refused:
@@ -103,12 +105,13 @@ def _thinking(request: ModelRequest, effort: Effort, refused: Collection[str]) -
     return body
 
 
-def _budget(request: ModelRequest, effort: Effort) -> dict[str, Any]:
-    """A budget leaves room for the answer. Where a call is forced, the API takes none."""
+def _budget(request: ModelRequest, effort: Effort, *, goes_back: bool) -> dict[str, Any]:
+    """A budget leaves room for the answer. Where a call is forced, or follows one that was made without thinking, the
+    API takes none."""
     most = max_tokens(request)
     budget = min(BUDGETS[effort], most - max(MIN_BUDGET, most // 4))
     choice = request.options.tool_choice
     is_forced = bool(request.tools) and choice not in (None, "auto", "none")
-    if budget < MIN_BUDGET or is_forced:
+    if budget < MIN_BUDGET or is_forced or not begins_with_thinking(request, goes_back=goes_back):
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}

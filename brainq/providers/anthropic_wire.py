@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from brainq.contracts.finish import finish_word
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.contracts.reasoning import Reasoning
 from brainq.contracts.usage import TokenUsage
 from brainq.providers.anthropic_options import max_tokens
+from brainq.providers.anthropic_thinking import THINKING, Order, in_places, thoughts_of
 from brainq.providers.attachment_blocks import Blocks
 from brainq.providers.call_wire import WireIds, arguments_object, parse_arguments, wire_name
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
@@ -17,9 +19,15 @@ from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 _NO_BLOBS = Blocks({})
 
 
-def to_body(request: ModelRequest, *, stream: bool, blocks: Blocks | None = None) -> dict[str, Any]:
-    """The request's JSON, but for the output schema and the options."""
-    system, messages = to_messages(request.messages, blocks or Blocks(request.blobs))
+def to_body(
+    request: ModelRequest, *, stream: bool, blocks: Blocks | None = None, thinking: bool = True
+) -> dict[str, Any]:
+    """The request's JSON, but for the output schema and the options. `thinking`: send back what it thought."""
+    system, messages = to_messages(
+        request.messages,
+        blocks or Blocks(request.blobs),
+        lambda message: thoughts_of(message, request, goes_back=thinking),
+    )
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": max_tokens(request),
@@ -42,7 +50,9 @@ def to_body(request: ModelRequest, *, stream: bool, blocks: Blocks | None = None
 
 
 def to_messages(
-    messages: Iterable[Message], attached: Blocks = _NO_BLOBS
+    messages: Iterable[Message],
+    attached: Blocks = _NO_BLOBS,
+    thoughts: Callable[[Message], Sequence[Reasoning]] = lambda _: (),
 ) -> tuple[str, list[dict[str, Any]]]:
     """The system prompt, and user and assistant messages in turns.
 
@@ -57,7 +67,7 @@ def to_messages(
             system.append(clean(message.content))
             continue
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _blocks(message, ids, attached)
+        blocks = _blocks(message, ids, attached, thoughts)
         if not blocks:
             continue  # the API refuses empty messages
         if turns and turns[-1]["role"] == role:
@@ -75,7 +85,9 @@ def _results_first(block: dict[str, Any]) -> bool:
     return block["type"] != "tool_result"
 
 
-def _blocks(message: Message, ids: WireIds, attached: Blocks) -> list[dict[str, Any]]:
+def _blocks(
+    message: Message, ids: WireIds, attached: Blocks, thoughts: Callable[[Message], Sequence[Reasoning]]
+) -> list[dict[str, Any]]:
     text = clean(message.content)
     shown = attached.anthropic(message.attachments)
     if message.role == "tool":
@@ -88,19 +100,17 @@ def _blocks(message: Message, ids: WireIds, attached: Blocks) -> list[dict[str, 
         if message.is_error:
             block["is_error"] = True
         return [block]
-    blocks = shown  # before the text: so the service says it works best
-    if text.strip():  # the API refuses blank text
-        blocks.append({"type": "text", "text": text})
-    for call in message.calls:
-        blocks.append(
-            {
-                "type": "tool_use",
-                "id": ids.of_call(call),
-                "name": wire_name(call.name),
-                "input": arguments_object(call.arguments),
-            }
-        )
-    return blocks
+    calls = [
+        {
+            "type": "tool_use",
+            "id": ids.of_call(call),
+            "name": wire_name(call.name),
+            "input": arguments_object(call.arguments),
+        }
+        for call in message.calls
+    ]
+    # Attachments before the text: so the service says it works best.
+    return [*shown, *in_places(thoughts(message), text, calls)]
 
 
 def from_body(body: dict[str, Any]) -> ModelReply:
@@ -110,17 +120,20 @@ def from_body(body: dict[str, Any]) -> ModelReply:
         raise ValueError("the answer has no content")
     text: list[str] = []
     calls: list[ToolCall] = []
+    order = Order()
     for block in content:
+        order.begin(block, at=sum(map(len, text)))
         if block.get("type") == "text":
-            text.append(str(block.get("text") or ""))
+            text.append(clean(str(block.get("text") or "")))
         elif block.get("type") == "tool_use":
             calls.append(_call(block, clean_json(block.get("input") or {})))
     return ModelReply(
-        text=clean("".join(text)),
+        text="".join(text),
         calls=tuple(calls),
         usage=from_usage(body.get("usage")),
         model=str(body.get("model") or ""),
         finish_reason=finish_word(body.get("stop_reason")),
+        reasoning=order.reasoning(),
     )
 
 
@@ -153,19 +166,25 @@ class AnthropicStream:
         self.ended = False
         self._joiner = SurrogateJoiner()
         self._text: list[str] = []
+        self._order = Order()
+        self._thinking: dict[int, dict[str, Any]] = {}
         self._calls: dict[int, tuple[dict[str, Any], list[str]]] = {}
         self._usage: dict[str, Any] = {}
         self._model = ""
         self._stop_reason: Any = None
 
     def feed(self, event: dict[str, Any]) -> ModelChunk | None:
-        """What `event` adds: a text delta, an empty ModelChunk for a part of a call, None for neither."""
+        """What `event` adds: a text or reasoning delta, an empty ModelChunk for a part of a call, None for neither."""
         kind = event.get("type")
         index = int(event.get("index") or 0)
         if kind == "content_block_delta":
             return self._feed_delta(index, event.get("delta") or {})
         if kind == "content_block_start":
-            block: dict[str, Any] = event.get("content_block") or {}
+            block: dict[str, Any] = dict(event.get("content_block") or {})
+            self._order.begin(block, at=sum(map(len, self._text)))
+            if block.get("type") in THINKING:
+                self._thinking[index] = block
+                return ModelChunk(reasoning=str(block.get("thinking") or ""))
             if block.get("type") == "tool_use":
                 self._calls[index] = (block, [])
                 return ModelChunk()
@@ -184,10 +203,18 @@ class AnthropicStream:
     def _feed_delta(self, index: int, delta: dict[str, Any]) -> ModelChunk | None:
         if delta.get("type") == "text_delta":
             return self._add_text(str(delta.get("text") or ""))
+        if index in self._thinking:
+            return self._add_thinking(self._thinking[index], delta)
         if delta.get("type") == "input_json_delta" and index in self._calls:
             self._calls[index][1].append(str(delta.get("partial_json") or ""))
             return ModelChunk()
         return None
+
+    def _add_thinking(self, block: dict[str, Any], delta: dict[str, Any]) -> ModelChunk:
+        for name in ("thinking", "signature"):
+            if isinstance(delta.get(name), str):
+                block[name] = (block.get(name) or "") + delta[name]
+        return ModelChunk(reasoning=clean(str(delta.get("thinking") or "")))
 
     def _add_text(self, delta: str) -> ModelChunk | None:
         if not delta:
@@ -214,4 +241,5 @@ class AnthropicStream:
             usage=from_usage(self._usage),
             model=self._model,
             finish_reason=finish_word(self._stop_reason),
+            reasoning=self._order.reasoning(),
         )

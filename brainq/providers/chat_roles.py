@@ -93,7 +93,12 @@ def _merged(said: Iterable[Message]) -> list[Message]:
         content = "\n\n".join(text for text in (before.content, message.content) if text.strip())
         files = (*before.attachments, *message.attachments)
         made[-1] = before.model_copy(
-            update={"content": content, "calls": message.calls, "attachments": files}
+            update={
+                "content": content,
+                "calls": message.calls,
+                "attachments": files,
+                "reasoning": message.reasoning,
+            }
         )
     return made
 

@@ -8,10 +8,13 @@ from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.providers import openai_options, openai_wire
+from brainq.providers.chat_reasoning import REFUSABLE
 from brainq.providers.chat_roles import ROLES, Roles, checked_roles, refused_roles
 from brainq.providers.failures import of_model, refused_parameter
 from brainq.providers.openai_account import account, required
+from brainq.providers.replayed import EARLIER
 from brainq.providers.retry import RetryPolicy
+from brainq.providers.think_tags import ThinkSplitter
 from brainq.providers.vendor import StreamReader, VendorProvider
 
 
@@ -39,6 +42,7 @@ class OpenAIProvider(VendorProvider):
     ) -> None:
         super().__init__(name=name, retry=retry)
         self._api_key, self._base_url = account(api_key, base_url)
+        self._thinks_first: frozenset[str] = frozenset()  # models whose template opens the tag
         self._roles: Roles = checked_roles("roles", roles or os.environ.get("OPENAI_CHAT_ROLES") or "all")
 
     def _require_key(self) -> str:
@@ -56,6 +60,7 @@ class OpenAIProvider(VendorProvider):
             max_tokens_key="max_tokens" if old_key else "max_completion_tokens",
             roles=self._taken(request.model, refused),
             blocks=self._blocks(request, refused),
+            thinking=of_model(EARLIER, request.model) not in refused,
         )
         options = openai_options.parameters(request, cache_key=self._base_url is None)
         body |= {key: value for key, value in options.items() if of_model(key, request.model) not in refused}
@@ -65,6 +70,8 @@ class OpenAIProvider(VendorProvider):
         roles = refused_roles(status, body, self._taken(request.model, self._refused))
         if roles:
             return _asked_for(roles, request.model)
+        if refused_parameter(status, body, REFUSABLE):
+            return of_model(EARLIER, request.model)
         named = refused_parameter(status, body, openai_options.OF_MODEL)
         return of_model(named, request.model) if named else super()._refusal(request, status, body)
 
@@ -76,11 +83,18 @@ class OpenAIProvider(VendorProvider):
     def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
         return client.chat.completions.with_streaming_response.create(**body, timeout=timeout)
 
-    def _read_whole(self, body: dict[str, Any]) -> ModelReply:
-        return openai_wire.from_body(body)
+    def _read_whole(self, request: ModelRequest, body: dict[str, Any]) -> ModelReply:
+        return openai_wire.from_body(body, self._tags(request.model))
 
-    def _new_reader(self) -> StreamReader:
-        return openai_wire.OpenAIStream()
+    def _new_reader(self, request: ModelRequest) -> StreamReader:
+        def learn() -> None:
+            self._thinks_first |= {request.model}
+
+        return openai_wire.OpenAIStream(self._tags(request.model), learn)
+
+    def _tags(self, model: str) -> ThinkSplitter:
+        """Templates are those of servers of open models."""
+        return ThinkSplitter(is_open=model in self._thinks_first, may_be_open=self._base_url is not None)
 
 
 def _asked_for(roles: Roles, model: str) -> str:

@@ -9,10 +9,9 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.providers import openai_options, responses_reply, responses_wire
 from brainq.providers.failures import detail, of_model, refused_parameter
 from brainq.providers.openai_account import account, required
+from brainq.providers.replayed import EARLIER
 from brainq.providers.retry import RetryPolicy
 from brainq.providers.vendor import StreamReader, VendorProvider
-
-REASONING = "earlier reasoning"
 
 
 class OpenAIResponsesProvider(VendorProvider):
@@ -28,7 +27,7 @@ class OpenAIResponsesProvider(VendorProvider):
     sdk_name = "openai"
     optional = ("include", "text.format", "store")
     absent = ("seed", "stop")
-    for_once = VendorProvider.for_once | {REASONING}
+    for_once = VendorProvider.for_once | {EARLIER}
 
     def __init__(
         self,
@@ -52,7 +51,7 @@ class OpenAIResponsesProvider(VendorProvider):
             request,
             stream=stream,
             encrypted=_no_encryption(request.model) not in refused,
-            reasoning=REASONING not in refused,
+            reasoning=EARLIER not in refused,
             blocks=self._blocks(request, refused),
         )
         options = openai_options.responses_parameters(request, cache_key=self._base_url is None)
@@ -64,17 +63,17 @@ class OpenAIResponsesProvider(VendorProvider):
         if status == 400 and "encrypted content is not supported" in said:
             return _no_encryption(request.model)
         if status == 400 and ("invalid_encrypted_content" in said or "could not be decrypted" in said):
-            return REASONING  # of another account's, or encrypted with a key that is gone
+            return EARLIER  # of another account's, or encrypted with a key that is gone
         named = refused_parameter(status, body, openai_options.OF_RESPONSES_MODEL)
         return of_model(named, request.model) if named else super()._refusal(request, status, body)
 
     def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
         return client.responses.with_streaming_response.create(**body, timeout=timeout)
 
-    def _read_whole(self, body: dict[str, Any]) -> ModelReply:
+    def _read_whole(self, request: ModelRequest, body: dict[str, Any]) -> ModelReply:
         return responses_reply.from_response(body, self.name)
 
-    def _new_reader(self) -> StreamReader:
+    def _new_reader(self, request: ModelRequest) -> StreamReader:
         return responses_reply.ResponsesStream(self.name)
 
 

@@ -6,7 +6,7 @@ Replies are read as plain JSON and forgivingly: of the servers some leave out us
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from brainq.contracts.finish import finish_word
@@ -15,7 +15,9 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.usage import TokenUsage
 from brainq.providers.attachment_blocks import Blocks
 from brainq.providers.call_wire import NumberedIds, WireIds, arguments_text, parse_arguments, wire_name
+from brainq.providers.chat_reasoning import Thoughts, with_thoughts
 from brainq.providers.chat_roles import Roles, in_roles
+from brainq.providers.think_tags import ThinkSplitter
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _NO_BLOBS = Blocks({})
@@ -30,12 +32,17 @@ def to_body(
     max_tokens_key: str,
     roles: Roles = "all",
     blocks: Blocks | None = None,
+    thinking: bool = True,
 ) -> dict[str, Any]:
-    """The request's JSON. `max_tokens_key` is the name this server knows the output limit by."""
+    """The request's JSON, but for the options.
+
+    max_tokens_key   the name this server knows the output limit by
+    thinking         send back what it thought
+    """
     blocks = blocks or Blocks(request.blobs)
     body: dict[str, Any] = {
         "model": request.model,
-        "messages": to_messages(request.messages, roles, blocks),
+        "messages": to_messages(request.messages, roles, blocks, request.model if thinking else None),
     }
     if request.tools:
         body["tools"] = [
@@ -64,13 +71,13 @@ def to_body(
 
 
 def to_messages(
-    messages: Iterable[Message], roles: Roles = "all", blocks: Blocks = _NO_BLOBS
+    messages: Iterable[Message], roles: Roles = "all", blocks: Blocks = _NO_BLOBS, model: str | None = None
 ) -> list[dict[str, Any]]:
     ids = WireIds() if roles == "all" else NumberedIds()
-    return [_to_message(message, ids, blocks) for message in in_roles(messages, roles)]
+    return [_to_message(message, ids, blocks, model) for message in in_roles(messages, roles)]
 
 
-def _to_message(message: Message, ids: WireIds, blocks: Blocks) -> dict[str, Any]:
+def _to_message(message: Message, ids: WireIds, blocks: Blocks, model: str | None) -> dict[str, Any]:
     text = clean(message.content)
     if message.attachments and message.role == "user":
         said = [{"type": "text", "text": text}] if text.strip() else []
@@ -80,7 +87,7 @@ def _to_message(message: Message, ids: WireIds, blocks: Blocks) -> dict[str, Any
         return {"role": "tool", "tool_call_id": ids.of_result(message), "content": text}
     if message.role != "assistant" or not message.calls:
         return {"role": message.role, "content": text}
-    return {
+    made = {
         "role": "assistant",
         "content": text or None,
         "tool_calls": [
@@ -92,6 +99,7 @@ def _to_message(message: Message, ids: WireIds, blocks: Blocks) -> dict[str, Any
             for call in message.calls
         ],
     }
+    return with_thoughts(made, message, model)
 
 
 def is_strict(schema: Any) -> bool:
@@ -108,8 +116,8 @@ def is_strict(schema: Any) -> bool:
     return all(is_strict(item) for item in schema.values())
 
 
-def from_body(body: dict[str, Any]) -> ModelReply:
-    """The reply in a whole, unstreamed answer. Raises ValueError if there is none in it."""
+def from_body(body: dict[str, Any], tags: ThinkSplitter | None = None) -> ModelReply:
+    """The reply in a whole, unstreamed answer. `tags` splits its text. Raises ValueError if there is none in it."""
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         raise ValueError("the answer has no choices")
@@ -120,8 +128,12 @@ def from_body(body: dict[str, Any]) -> ModelReply:
         for index, part in enumerate(message.get("tool_calls") or ())
         for function in (part.get("function") or {},)
     ]
+    tags, thoughts = tags or ThinkSplitter(), Thoughts()
+    tags.feed(clean(_text(message.get("content"))))
+    thoughts.feed(message)
+    split = tags.whole()
     return ModelReply(
-        text=clean(_text(message.get("content")) or message.get("refusal") or ""),
+        text=split.text or clean(message.get("refusal") or ""),
         calls=tuple(calls),
         usage=from_usage(body.get("usage")),
         model=str(body.get("model") or ""),
@@ -129,6 +141,7 @@ def from_body(body: dict[str, Any]) -> ModelReply:
         finish_reason="content_filter"
         if message.get("refusal")
         else _whole_reason(choice.get("finish_reason")),
+        reasoning=thoughts.reasoning(split.reasoning),
     )
 
 
@@ -185,12 +198,20 @@ def _is_object(text: str) -> bool:
 
 
 class OpenAIStream:
-    """Puts a reply together from its chunks."""
+    """Puts a reply together from its chunks.
 
-    def __init__(self) -> None:
+    tags          splits its text
+    on_unopened   called where what was thought had no opening tag: it was taken for text until its end came
+    """
+
+    def __init__(
+        self, tags: ThinkSplitter | None = None, on_unopened: Callable[[], None] = lambda: None
+    ) -> None:
+        self._tags = tags or ThinkSplitter()
+        self._on_unopened = on_unopened
+        self._thoughts = Thoughts()
         self.ended = False  # usage may follow the finish reason; only `[DONE]` ends the stream
         self._joiner = SurrogateJoiner()
-        self._text: list[str] = []
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
         self._usage = TokenUsage()
@@ -204,7 +225,7 @@ class OpenAIStream:
         return bool(self._finish_reason) and self._finish_reason not in BROKEN_OFF
 
     def feed(self, chunk: dict[str, Any]) -> ModelChunk | None:
-        """What `chunk` adds: a text delta, an empty ModelChunk for a part of a call, None for neither."""
+        """What `chunk` adds: a text or reasoning delta, an empty ModelChunk for a part of a call, None for neither."""
         self._model = str(chunk.get("model") or self._model)
         if isinstance(chunk.get("usage"), dict):
             self._usage = from_usage(chunk["usage"])
@@ -217,12 +238,12 @@ class OpenAIStream:
         for part in delta.get("tool_calls") or ():
             self._feed_call(part)
         self._refused = self._refused or bool(delta.get("refusal"))
+        thought = clean(self._thoughts.feed(delta))
         text = _text(delta.get("content")) or delta.get("refusal") or ""
         if text:
-            text = self._joiner.feed(text)
-            self._text.append(text)
-            return ModelChunk(text=text)
-        return ModelChunk() if delta.get("tool_calls") else None
+            split = self._tags.feed(self._joiner.feed(text))
+            return ModelChunk(text=split.text, reasoning=thought + split.reasoning)
+        return ModelChunk(reasoning=thought) if thought or delta.get("tool_calls") else None
 
     def _feed_call(self, part: dict[str, Any]) -> None:
         call = self._call_of(part)
@@ -249,8 +270,12 @@ class OpenAIStream:
         return call
 
     def reply(self) -> ModelReply:
+        self._tags.feed(self._joiner.flush())
+        split = self._tags.whole()
+        if split.is_unopened:
+            self._on_unopened()
         return ModelReply(
-            text="".join(self._text) + self._joiner.flush(),
+            text=split.text,
             calls=tuple(
                 _call(index, call.id, call.name, "".join(call.arguments))
                 for index, call in enumerate(self._calls)
@@ -258,4 +283,5 @@ class OpenAIStream:
             usage=self._usage,
             model=self._model,
             finish_reason="content_filter" if self._refused else self._finish_reason,
+            reasoning=self._thoughts.reasoning(split.reasoning),
         )

@@ -9,6 +9,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar
 
@@ -100,11 +101,11 @@ class VendorProvider(ABC):
         """The SDK's streaming response (`iter_bytes`, `read`, `http_response`) to `body`."""
 
     @abstractmethod
-    def _read_whole(self, body: dict[str, Any]) -> ModelReply:
+    def _read_whole(self, request: ModelRequest, body: dict[str, Any]) -> ModelReply:
         """The reply in an unstreamed answer; ValueError if there is none."""
 
     @abstractmethod
-    def _new_reader(self) -> StreamReader:
+    def _new_reader(self, request: ModelRequest) -> StreamReader:
         """A reader for one stream."""
 
     def generate(self, request: ModelRequest) -> ModelReply:
@@ -144,18 +145,23 @@ class VendorProvider(ABC):
 
     def _whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
         with self._answer(request, Pace(deadline), stream=False) as (response, _):
-            return _filled(_parsed(self._read_whole, self._object(response.read())), request)
+            return _filled(
+                _parsed(partial(self._read_whole, request), self._object(response.read())), request
+            )
 
     def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
         pace = Pace.of(request, deadline, self._retry.clock)
         with self._answer(request, pace, stream=True) as (response, cutoff):
             if "json" in response.headers.get("content-type", ""):  # a server that ignores `stream`
-                reply = _filled(_parsed(self._read_whole, self._object(response.read())), request)
-                if reply.text:
-                    yield ModelChunk(text=reply.text)
+                reply = _filled(
+                    _parsed(partial(self._read_whole, request), self._object(response.read())), request
+                )
+                thought = "\n\n".join(one.text for one in reply.reasoning if one.text)
+                if reply.text or thought:
+                    yield ModelChunk(text=reply.text, reasoning=thought)
                 yield ModelChunk(reply=reply)
                 return
-            reader = self._new_reader()
+            reader = self._new_reader(request)
             shown = 0
             stream = events(_heard(response.iter_bytes(), pace, cutoff))
             for event in stream:

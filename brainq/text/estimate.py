@@ -25,6 +25,7 @@ from brainq.contracts.attachment import Attachment
 from brainq.contracts.conversation import EMPTY, Conversation
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.reasoning import Reasoning
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import TokenUsage
 from brainq.text.media import is_text
@@ -64,6 +65,8 @@ def estimate_messages(messages: Iterable[Message]) -> int:
 def estimate_message(message: Message) -> int:
     """Tokens of one message of a conversation."""
     size = TOKENS_PER_MESSAGE + estimate_text(message.content)
+    if message.reasoning:
+        size += estimate_reasoning(message.reasoning)
     if message.attachments:
         size += sum(map(estimate_attachment, message.attachments))
     return size + estimate_calls(message.calls) if message.calls else size
@@ -78,6 +81,14 @@ def estimate_attachment(attachment: Attachment) -> int:
     if attachment.media_type == "application/pdf":
         return TOKENS_PER_PAGE * -(-attachment.size // BYTES_PER_PAGE)
     return TOKENS_OF_NAME
+
+
+def estimate_reasoning(reasoning: Iterable[Reasoning]) -> int:
+    """Tokens of what a model thought. Where it is encrypted, its length says about as much."""
+    return sum(
+        max(estimate_text(one.text), -(-len(_json(one.block)) // CHARS_PER_TOKEN) if one.block else 0)
+        for one in reasoning
+    )
 
 
 def with_sizes(messages: Sequence[Message], behind: Conversation = EMPTY) -> Conversation:
@@ -118,7 +129,8 @@ def with_usage(reply: ModelReply, request: ModelRequest) -> ModelReply:
     """`reply` as it is if the service counted its tokens, else with an estimate."""
     if reply.usage.total:
         return reply
-    return reply.model_copy(update={"usage": estimate_usage(request, reply.text, reply.calls)})
+    said = reply.text + "".join(one.text for one in reply.reasoning)
+    return reply.model_copy(update={"usage": estimate_usage(request, said, reply.calls)})
 
 
 def _json(value: object) -> str:

@@ -60,7 +60,9 @@ class Replies:
                 "the model answered" if answered else "the model's reply was empty",
             )
             text = reply.text if answered else end.text
-            message = Message(role="assistant", content=text, turn=claim.turn_id, step=step)
+            message = Message(
+                role="assistant", content=text, turn=claim.turn_id, step=step, reasoning=reply.reasoning
+            )
             return Answer(end, message, spend, tail)
         verdicts = judge_reply(self._brain, view, step, reply)
         plan = plan_calls(self._brain, view, step, reply, verdicts)

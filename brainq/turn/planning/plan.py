@@ -66,6 +66,7 @@ def plan_calls(
         calls=tuple(verdict.call for verdict in verdicts),
         turn=turn_id,
         step=step,
+        reasoning=reply.reasoning,
     )
     blocked = tuple(v.call.name for v in verdicts if isinstance(v, Denied) and v.block_tool)
     return Plan(message, planned, blocked)

@@ -1,0 +1,202 @@
+"""Whole turns of models that think, over the vendors' own SDKs: servers that refuse a request without its reasoning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brainq import Brain, Effect, ModelOptions
+from brainq.contracts.status import Ending
+from brainq.providers.anthropic import AnthropicProvider
+from brainq.providers.openai_compat import OpenAIProvider
+from brainq.providers.vendor import VendorProvider
+from tests.integration.providers.wire_server import Exchange, WireServer
+from tests.support.pump import Pump
+from tests.unit.providers.requests import request
+from tests.unit.providers.test_reasoning import HIDDEN, THOUGHT, events_of, text, use
+
+CONTENT = [THOUGHT, text("Let me look. "), HIDDEN, use(0)]
+STALE = "messages.1.content.0: thinking: The block is bound to a different conversation"
+BACK = {"reasoning_content": "I look first. 🦊"}
+
+
+class Thinker:
+    """Answers a question by a call, and its result by an answer. Refuses a result that comes without what was thought.
+
+    refuses   how many such requests it refuses all the same
+    """
+
+    def __init__(self, wire: WireServer) -> None:
+        self.wire = wire
+        self.refuses = 0
+        self.wrong: list[str] = []
+
+    def refuse(self, exchange: Exchange, why: str) -> None:
+        exchange.send_json(400, {"error": {"type": "invalid_request_error", "message": why}})
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return self.wire.bodies[-1]["messages"]
+
+
+class Claude(Thinker):
+    def __call__(self, exchange: Exchange) -> None:
+        newest = self.messages[-1]
+        if newest["content"][0]["type"] != "tool_result":
+            thought = [
+                block for one in self.messages for block in one["content"] if "thinking" in block["type"]
+            ]
+            if thought:
+                self.wrong.append(f"an earlier turn's {thought}")
+            return self.stream(exchange, CONTENT)
+        if self.refuses:
+            self.refuses -= 1
+            return self.refuse(exchange, STALE)
+        back = [
+            {name: value for name, value in block.items() if name != "cache_control"}
+            for block in self.messages[-2]["content"]
+        ]
+        wanted = [
+            {**block, "id": back[-1].get("id")} if block["type"] == "tool_use" else block for block in CONTENT
+        ]
+        if back != wanted:
+            self.wrong.append(json.dumps(back))
+        return self.stream(exchange, [text("It rains.")])
+
+    def stream(self, exchange: Exchange, content: list[dict[str, Any]]) -> None:
+        exchange.begin()
+        for event in events_of(content):
+            exchange.event(event)
+        exchange.finish()
+
+
+class DeepSeek(Thinker):
+    def __call__(self, exchange: Exchange) -> None:
+        called = [one for one in self.messages if one.get("tool_calls")]
+        if any({name: one.get(name) for name in BACK} != BACK for one in called):
+            return self.refuse(
+                exchange, "The `reasoning_content` in the thinking mode must be passed back to the API."
+            )
+        if self.messages[-1]["role"] == "tool":
+            return self.stream(exchange, [{"reasoning_content": "Rain."}, {"content": "It rains."}], "stop")
+        arguments = {"name": "weather", "arguments": '{"n": 0}'}
+        made = {"index": 0, "id": "x", "type": "function", "function": arguments}
+        words = [BACK, {"content": "Let me look. "}, {"tool_calls": [made]}]
+        return self.stream(exchange, words, "tool_calls")
+
+    def stream(self, exchange: Exchange, deltas: list[dict[str, Any]], finish: str) -> None:
+        exchange.begin()
+        for delta in deltas:
+            exchange.event({"choices": [{"delta": delta}]})
+        exchange.event({"choices": [{"delta": {}, "finish_reason": finish}]})
+        exchange.event("[DONE]")
+        exchange.finish()
+
+
+@pytest.fixture
+def anthropic(wire: WireServer) -> Iterator[AnthropicProvider]:
+    made = AnthropicProvider(base_url=wire.url, api_key="k")
+    made.warm_up()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def openai(wire: WireServer) -> Iterator[OpenAIProvider]:
+    made = OpenAIProvider(base_url=f"{wire.url}/v1", api_key="k")
+    made.warm_up()
+    yield made
+    made.close()
+
+
+def thinking_brain(provider: VendorProvider, **fields: Any) -> Brain:
+    brain = Brain("thinks", provider, options=ModelOptions(reasoning_effort="high"), **fields)
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def weather(n: int) -> str:
+        return f"rain {n}"
+
+    return brain
+
+
+def ask(pump: Pump, session: str = "s1") -> Any:
+    handle = pump.submit(session, "Does it rain?")
+    result = pump.finish(handle)
+    assert (result.ending, result.text) == (Ending.COMPLETED, "It rains."), result.error
+    return handle
+
+
+def test_claudes_thinking_goes_back_with_the_result_and_not_with_the_next_turn(
+    wire: WireServer, anthropic: AnthropicProvider, pumps: Callable[..., Pump]
+) -> None:
+    wire.otherwise = claude = Claude(wire)
+    pump = pumps(thinking_brain(anthropic))
+    handle = ask(pump)
+    ask(pump)
+    assert claude.wrong == []
+    assert len(wire.bodies) == 4
+    (said,) = [message for message in handle.transcript() if message.calls]
+    assert [one.text for one in said.reasoning if one.text] == [THOUGHT["thinking"]]
+    assert said.content == "Let me look. "
+
+
+def test_thinking_that_is_not_taken_back_is_left_out_of_that_request(
+    wire: WireServer, anthropic: AnthropicProvider, pumps: Callable[..., Pump]
+) -> None:
+    wire.otherwise = claude = Claude(wire)
+    claude.refuses = 1
+    pump = pumps(thinking_brain(anthropic))
+    ask(pump)
+    assert len(wire.bodies) == 3
+    assert [json.loads(wrong)[0]["type"] for wrong in claude.wrong] == ["text"], "sent again without"
+    claude.wrong.clear()
+    ask(pump, "s2")
+    assert claude.wrong == [], "the next one is sent with it"
+
+
+def test_a_server_that_wants_all_its_reasoning_back_gets_it_turns_later(
+    wire: WireServer, openai: OpenAIProvider, pumps: Callable[..., Pump]
+) -> None:
+    wire.otherwise = DeepSeek(wire)
+    pump = pumps(thinking_brain(openai))
+    ask(pump)
+    ask(pump)
+    sent = [[one for one in body["messages"] if one["role"] == "assistant"] for body in wire.bodies]
+    assert [len(replies) for replies in sent] == [0, 1, 2, 3]
+    answer = sent[-1][1]
+    assert answer == {"role": "assistant", "content": "It rains."}, "what led to an answer stays here"
+
+
+def test_reasoning_is_not_in_the_sql_of_a_brain_that_keeps_content_out(
+    wire: WireServer, openai: OpenAIProvider, pumps: Callable[..., Pump]
+) -> None:
+    wire.otherwise = DeepSeek(wire)
+    pump = pumps(thinking_brain(openai, redact_logs=True))
+    turn_id = ask(pump).turn_id
+    path = Path(pump.settings.sql_url.get_secret_value().removeprefix("sqlite:///"))
+    kept = b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+    assert turn_id.encode() in kept
+    assert b"I look first" not in kept
+
+
+def test_a_template_that_opens_the_tag_is_learned(wire: WireServer, openai: OpenAIProvider) -> None:
+    def thinks(exchange: Exchange) -> None:
+        exchange.begin()
+        for word in ("Hm.\n</th", "ink>\n\nIt ", "rains."):
+            exchange.event({"choices": [{"delta": {"content": word}}]})
+        exchange.event({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+        exchange.event("[DONE]")
+        exchange.finish()
+
+    wire.answers = [thinks, thinks]
+    told: list[tuple[str, str]] = []
+    for _ in range(2):
+        *chunks, last = openai.generate_stream(request())
+        assert last.reply is not None
+        assert (last.reply.text, last.reply.reasoning[0].text.strip()) == ("It rains.", "Hm.")
+        told.append(("".join(c.text for c in chunks), "".join(c.reasoning for c in chunks).strip()))
+    assert told == [("Hm.\n</think>\n\nIt rains.", ""), ("It rains.", "Hm.")]
