@@ -43,6 +43,7 @@ SETTINGS = (
     "HTTP_AUTH",
     "HTTP_HOSTS",
     "HTTP_A2A",
+    "HTTP_MCP",
     "HTTP_PROXIES",
     "HTTP_CORS",
     "HTTP_BODY_BYTES",

@@ -37,6 +37,9 @@ class HttpSettings(BaseSettings):
     """Where agents that speak A2A reach the gateway, such as `https://agents.example`; its cards say so. Empty: A2A is
     off. Needs the extra `a2a`."""
 
+    http_mcp: bool = True
+    """Whether brains are tools for MCP clients at `/mcp`. Needs the extra `mcp`."""
+
     http_body_bytes: int = Field(default=4_000_000, ge=1_000, le=100_000_000)
     http_slow_s: float = Field(default=20.0, gt=0, le=600)
     """How long a client may take to send a request, or to read what it was sent."""

@@ -1,18 +1,22 @@
-"""`brainq mcp`: the tools of MCP servers, looked at and pinned."""
+"""`brainq mcp`: the tools of MCP servers, looked at and pinned; and the brains as tools of an MCP server."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
-from brainq.cli.options import App, AsJson
+from brainq.cli.options import App, AsJson, Level, LogLevel
 
 HELP = """MCP servers of the brain: look at what they offer, and pin it.
 
     \b
     A brain has the tools that are pinned in its catalogue (mcp.lock.json), and no others. Commit the file: workers
     read it, and none starts a server to know its tools.
+
+    \b
+    `brainq mcp serve` is the other way round: it makes the brains tools of other programs.
     """
 
 app = typer.Typer(help=HELP, rich_markup_mode=None, no_args_is_help=True)
@@ -93,3 +97,38 @@ def list_tools(as_json: AsJson = False, app: App = "") -> None:
         stdout().print(table)
     else:
         say("no brain has tools of MCP servers")
+
+
+@app.command("serve")
+def serve(level: LogLevel = Level.WARNING, app: App = "") -> None:
+    """Serve the brains as tools over stdin and stdout, for a program that starts this: Claude, Cursor, an Inspector.
+
+    \b
+    It takes part in a fleet that runs elsewhere, and may do what this command line may. Log lines go to stderr.
+    `brainq serve` has the same at /mcp, for programs that bring a token.
+
+    \b
+    Examples:
+      brainq mcp serve
+      claude mcp add shop -- brainq -A shop.agent:brain mcp serve
+    """
+    from brainq.brain_loading import load_brains
+    from brainq.cli.reach import share_redis
+    from brainq.cli.serve import require_http
+    from brainq.errors import SetupError
+    from brainq.observe.logs import configure_logs
+    from brainq.settings import load_settings
+
+    require_http()
+    if find_spec("mcp") is None:
+        raise SetupError(
+            "the MCP server needs the MCP SDK, which is not here; pip install 'brainq[http,mcp]'"
+        )
+    configure_logs(level.value)
+    share_redis()
+    settings = load_settings()
+    brains = load_brains(settings.app)
+
+    from brainq.http.mcp.stdio import serve_stdio
+
+    serve_stdio(settings, brains)

@@ -23,6 +23,8 @@ from brainq.http.ai_sdk import routes as ai_sdk
 from brainq.http.body_limit import BodyLimit
 from brainq.http.door import Answered, Door
 from brainq.http.gateway import Gateway, asker
+from brainq.http.mcp import routes as mcp
+from brainq.http.mcp.front import McpFront
 from brainq.http.openai import chat, models, responses
 from brainq.http.openai.errors import OpenAiErrors, refusals
 from brainq.http.openapi import described
@@ -54,6 +56,7 @@ def make_app(gateway: Gateway) -> FastAPI:
         try:
             yield
         finally:
+            await app.state.mcp.close()
             gateway.long_work.shutdown(wait=False, cancel_futures=True)
             await gateway.client.close()
 
@@ -68,12 +71,14 @@ def make_app(gateway: Gateway) -> FastAPI:
         responses=dict(COMMON),
     )
     app.state.gateway = gateway
+    app.state.mcp = McpFront(gateway)
     for router in ROUTERS:
         app.include_router(router, dependencies=[Depends(asker)])
     for router in OPENAI:
         app.include_router(router, dependencies=[Depends(asker)], responses=refusals(*STATUSES))
     app.include_router(health.router)
     app.include_router(page.router)
+    app.include_router(mcp.router)
     if gateway.settings.http_a2a:
         app.include_router(_a2a_router())
     for error in (BrainqError, Refused, RequestValidationError, HTTPException):
@@ -93,9 +98,13 @@ def make_app(gateway: Gateway) -> FastAPI:
                 "Content-Type",
                 "Idempotency-Key",
                 "Last-Event-ID",
+                "MCP-Protocol-Version",
+                "Mcp-Method",
+                "Mcp-Name",
+                "Mcp-Session-Id",
                 "Prefer",
             ],
-            expose_headers=["Location", "Preference-Applied", "Retry-After"],
+            expose_headers=["Location", "Mcp-Session-Id", "Preference-Applied", "Retry-After"],
         )
     app.add_middleware(Answered)
     app.add_middleware(OpenAiErrors)

@@ -19,7 +19,7 @@ from brainq.http.problems import Refused
 from brainq.http.rate import Rate
 from brainq.http.readiness import Readiness
 from brainq.http.streams import Streams
-from brainq.http.verbs import A2A_VERBS, CONFIGURES, VERBS
+from brainq.http.verbs import A2A_VERBS, CONFIGURES, MCP_VERBS, VERBS
 from brainq.http.who import Who
 from brainq.settings import Settings
 
@@ -87,7 +87,7 @@ async def asker(request: Request) -> Asker:
     """Who asks. Raises Refused where the caller may not do what the route does."""
     caller = cast("Caller", request.state.caller)
     route = f"{request.method} {request.scope['route'].path_format}"
-    found = Asker(caller, VERBS.get(route) or A2A_VERBS[route])
+    found = Asker(caller, VERBS.get(route) or MCP_VERBS.get(route) or A2A_VERBS[route])
     found.require_verb(found.verb)
     return found
 

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
-from brainq.client.options import SubmitOptions
 from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.turn import TurnResult
 from brainq.errors import TurnRejected, Unreachable
@@ -18,6 +17,7 @@ from brainq.http.gateway import CALL_ID, Asker, By, Gateway, Here, Turn
 from brainq.http.paging import PAGE, Limit
 from brainq.http.problems import Refused, documented
 from brainq.http.request_keys import Key, submitting
+from brainq.http.submitting import accept, require_submit
 from brainq.http.waiting import known_result, result_within, wished
 
 router = APIRouter(tags=["turns"])
@@ -78,16 +78,11 @@ async def submit(
     `provider`, `system_prompt`, `skill_context`, `cwd`, `limits` and `options` need
     `configure`.
     """
-    by.require(body.session_id)
-    by.require_options(body.given())
-    if body.on_busy not in ("enqueue", "reject"):
-        by.require_verb(Verb.STEER)
+    require_submit(by, body)
     if wished(prefer, here.settings.http_wait_s):
         by.require_verb(Verb.READ)
-    options = _options(body)
     with submitting(by, body.session_id, idempotency_key) as key:
-        options["request_key"] = key
-        handle = await here.client.submit(body.session_id, body.user_message, **options)
+        handle = await accept(here, body, key)
     told = Submitted(
         turn_id=handle.turn_id,
         session_id=handle.session_id,
@@ -213,19 +208,3 @@ def _where(handle: AsyncTurnHandle) -> dict[str, str]:
 
 def _json(model: TurnResult | Submitted | TurnSeen, status: int = 200, headers: Any = None) -> Response:
     return Response(model.model_dump_json(), status, headers, "application/json")
-
-
-def _options(body: SubmitBody) -> SubmitOptions:
-    given: Any = {
-        name: getattr(body, name)
-        for name in body.given()
-        if name not in ("session_id", "user_message", "limits", "options")
-    }
-    if body.limits is not None:
-        given["limits"] = body.limits.model_dump(exclude_unset=True)
-    if body.options is not None:
-        given["options"] = body.options.said()
-    for name in ("history", "client_tools"):
-        if name in given:
-            given[name] = [item.model_dump(exclude_unset=True) for item in given[name]]
-    return given

@@ -79,3 +79,6 @@ VERBS: dict[str, Verb] = {
 
 A2A_VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}
 """What every request of A2A needs, where that wire is on; some of its methods need more."""
+
+MCP_VERBS: dict[str, Verb] = {"POST /mcp": Verb.READ}
+"""What every request of MCP needs; most of its tools need more."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import Any, Protocol
 
-import mcp
 from mcp import Client, MCPError
 from mcp_types import (
     INVALID_PARAMS,
@@ -25,6 +22,7 @@ from brainq.tools.mcp.drift import Drift, drift_of
 from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, ServerFailure
 from brainq.tools.mcp.listed import MAX_TOOLS, pinned_server
 from brainq.tools.mcp.pinned import PinnedServer
+from brainq.tools.mcp.sdk_logs import keep_sdk_quiet
 from brainq.tools.mcp.secrets import Secrets
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.transports.http import http_transport
@@ -37,22 +35,13 @@ UNANSWERED = (-32700, -32603, -32001, -32000)
 time is up, connection closed."""
 
 
+keep_sdk_quiet()
+
+
 class OnProgress(Protocol):
     """Hears how much is done, of how much, and the server's words."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
-
-
-class _NotOfTheSdk(logging.Filter):
-    """What the SDK says of messages holds their content. Its session logs under a name that others may have, too."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not record.pathname.startswith(_SDK)
-
-
-_SDK = str(Path(mcp.__file__).parent)
-logging.getLogger("mcp").setLevel(logging.CRITICAL)
-logging.getLogger("client").addFilter(_NotOfTheSdk())
 
 
 class Connection:

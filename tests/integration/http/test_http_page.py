@@ -51,7 +51,9 @@ def test_the_settings_are_all_there_with_their_defaults() -> None:
     assert set(told) == {f"BRAINQ_{name.upper()}" for name in HttpSettings.model_fields}
     for name, field in HttpSettings.model_fields.items():
         shown = told[f"BRAINQ_{name.upper()}"][0]
-        expected = field.default if isinstance(field.default, str) else f"{field.default:.10g}"
+        expected = field.default
+        if not isinstance(expected, str):
+            expected = str(expected).lower() if isinstance(expected, bool) else f"{expected:.10g}"
         assert shown == (f"`{expected}`" if expected else shown)
         assert expected or shown in ("none", "any")
 

@@ -22,7 +22,7 @@ from brainq.access import Tokens, Verb
 from brainq.contracts.webhook import NewDelivery
 from brainq.http.app import make_app
 from brainq.http.page.assets import assets
-from brainq.http.verbs import A2A_VERBS, VERBS, is_public
+from brainq.http.verbs import A2A_VERBS, MCP_VERBS, VERBS, is_public
 from brainq.store.database import Transaction
 from tests.integration.http.conftest import given
 from tests.integration.http.test_door import token
@@ -60,6 +60,15 @@ def rpc(method: str, params: Any, needs: Verb | None = None) -> Asked:
     return Asked("?A2A-Version=1.0", body=body, needs=needs)
 
 
+def tool(name: str, arguments: Any, **more: Any) -> Asked:
+    params = {"name": name, "arguments": arguments, **more}
+    return Asked(body={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+
+
+def resource(uri: str) -> Asked:
+    return Asked(body={"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}})
+
+
 def message(**where: str) -> dict[str, Any]:
     return {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "x"}], **where}}
 
@@ -81,6 +90,10 @@ DECIDED = {
 }
 GIVEN = {"type": "tool-ring", "state": "output-available", "toolCallId": "{turn_id}-c1-0", "output": 1}
 RESUMED = [{"interruptId": "{approval_id}", "status": "resolved", "payload": {"approved": True}}]
+
+ROUND = '{"turn_id": "{turn_id}", "seq": 0, "asks": {"{approval_id}": "x"}}'
+DECIDED_THERE = {"{approval_id}": {"action": "accept", "content": {"decision": "approve"}}}
+"""What an MCP client brings back with its user's decision."""
 
 OF_NOBODY = frozenset({"GET /v1/brains", "GET /v1/models", "GET /v1/models/{model}"})
 """Told to everybody alike: what they tell is the deployment's."""
@@ -187,6 +200,23 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
         rpc("SendMessage", message(taskId="{turn_id}"), Verb.STEER),
         rpc("SendMessage", message(contextId="{session_id}"), Verb.SUBMIT),
         rpc("SendStreamingMessage", message(taskId="{turn_id}"), Verb.STEER),
+    ),
+    "POST /mcp": (
+        tool("result", {"turn_id": "{turn_id}"}),
+        tool("watch", {"turn_id": "{turn_id}"}),
+        tool("list", {"session": "{session_id}"}),
+        tool("list", {"before": "{turn_id}", "text": "{turn_id}"}),
+        tool("approvals", {"session": "{session_id}"}),
+        tool("steer", {"turn_id": "{turn_id}", "text": "x"}),
+        tool("cancel", {"turn_id": "{turn_id}"}),
+        tool("approve", {"approval_id": "{approval_id}"}),
+        tool("approve", {"approval_id": "{approval_id}", "arguments": {}}),
+        tool("deny", {"approval_id": "{approval_id}"}),
+        tool("submit", {"message": "x", "session": "{session_id}"}),
+        tool("gate", {"message": "x", "session": "{session_id}"}),
+        tool("gate", {"message": "x"}, requestState=ROUND, inputResponses=DECIDED_THERE),
+        resource("brainq://turns/{turn_id}"),
+        resource("brainq://turns/{turn_id}/transcript"),
     ),
 }
 
@@ -315,7 +345,8 @@ class Desk:
         turn_id = ids["ringing"] if "{call_id}" in route else ids["turn_id"]
         filled = _filled([path + asked.query, asked.body], {**ids, "turn_id": turn_id})
         with self._gateway.http.stream(method, filled[0], json=filled[1], headers=headers) as answer:
-            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+            is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
+            if not is_stream or route in MCP_VERBS:
                 answer.read()
                 return answer
             return httpx.Response(answer.status_code, headers=answer.headers)  # a stream, which need not end
@@ -354,6 +385,11 @@ def is_refusal(route: str, told: tuple[Any, ...]) -> bool:
     status, body = told[:2]
     if route in OF_NOBODY:
         return status == 200
+    if route in MCP_VERBS:
+        said = json.loads(body.partition("data: ")[2])
+        found = said.get("result", {})
+        nothing = found.get("structuredContent", {}).get("turns") == []
+        return status == 200 and ("error" in said or found.get("isError", False) or nothing)
     if route in A2A_VERBS:
         return status == 200 and "error" in json.loads(body) and "result" not in json.loads(body)
     return status == 404 or (route in LISTS and (status == 422 or (status == 200 and ":[]" in body)))
@@ -419,7 +455,7 @@ def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(
         assert not refused, f"{route}: {answer.text}"
 
 
-NEEDED = {**VERBS, **A2A_VERBS}
+NEEDED = {**VERBS, **A2A_VERBS, **MCP_VERBS}
 OF_NO_SESSION = {"GET /v1/fleet"}
 """Who has one tenant's sessions only is answered as if it were not there."""
 LISTS = {route for route, requests in TABLE.items() if any(asked.is_list for asked in requests)}

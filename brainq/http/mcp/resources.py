@@ -1,0 +1,87 @@
+"""Turns as resources: `brainq://turns/ID` is how one ended or stands, `.../transcript` its messages."""
+
+from __future__ import annotations
+
+import re
+
+from mcp import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    TextResourceContents,
+)
+
+from brainq.access import Verb
+from brainq.contracts.ids import TURN_ID_PATTERN, check_turn_id
+from brainq.errors import ContentNotKept, TurnNotFound
+from brainq.http.bodies import Transcript
+from brainq.http.mcp.asked import Asked
+from brainq.http.mcp.told import told
+from brainq.http.paging import LISTED, PAGE
+from brainq.http.problems import NOT_FOUND
+
+JSON = "application/json"
+_URI = re.compile(rf"brainq://turns/({TURN_ID_PATTERN[1:-1]})(/transcript)?")
+
+
+def templates() -> ListResourceTemplatesResult:
+    return ListResourceTemplatesResult(
+        resource_templates=[
+            ResourceTemplate(
+                name="turn",
+                uri_template="brainq://turns/{turn_id}",
+                description="How a turn ended, or how it stands.",
+                mime_type=JSON,
+            ),
+            ResourceTemplate(
+                name="transcript",
+                uri_template="brainq://turns/{turn_id}/transcript",
+                description="A turn's messages: the user's, the model's with its calls, and their results.",
+                mime_type=JSON,
+            ),
+        ]
+    )
+
+
+async def listed(asked: Asked, cursor: str | None) -> ListResourcesResult:
+    """The caller's turns, the newest first. None where the caller may not look."""
+    if Verb.READ not in asked.caller.verbs:
+        return ListResourcesResult(resources=[])
+    before = None if cursor is None else check_turn_id("cursor", cursor)
+    found = await asked.here.client.turns(limit=LISTED, sessions=asked.caller.prefixes, before=before)
+    return ListResourcesResult(
+        resources=[
+            Resource(
+                name=turn.turn_id,
+                title=turn.message or turn.turn_id,
+                uri=f"brainq://turns/{turn.turn_id}",
+                mime_type=JSON,
+            )
+            for turn in found
+        ],
+        next_cursor=found[-1].turn_id if len(found) == LISTED else None,
+    )
+
+
+async def read_resource(asked: Asked, uri: str) -> ReadResourceResult:
+    """Raises MCPError for what there is not, or is another's."""
+    found = _URI.fullmatch(uri)
+    if found is None:
+        raise MCPError(INVALID_PARAMS, f"brainq://turns/TURN_ID and its /transcript are here; {NOT_FOUND}")
+    try:
+        handle = await asked.turn(found[1])
+        if found[2]:
+            messages = await handle.transcript(PAGE)
+            page = Transcript(turn_id=handle.turn_id, session_id=handle.session_id, messages=messages)
+            text = page.model_dump_json()
+        else:
+            text = (await told(asked, handle)).model_dump_json()
+    except TurnNotFound:
+        raise MCPError(INVALID_PARAMS, NOT_FOUND) from None
+    except ContentNotKept as error:
+        raise MCPError(INVALID_PARAMS, str(error)) from None
+    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=JSON, text=text)])
