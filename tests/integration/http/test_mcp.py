@@ -238,6 +238,10 @@ def test_a_connection_that_ends_cancels_nothing_where_it_may_not(
 @ages
 def test_a_call_that_is_sent_again_is_the_same_turn(gateways: Gateways, pump: Pump, age: Age) -> None:
     first, second = gateways(), gateways()
+    for gateway in (first, second):
+        gateway.http.get(
+            "/v1/brains"
+        )  # FastAPI builds its routes at the first request: not in two threads at once
     meta: Any = {IDEMPOTENCY_KEY: "order 17, once"}
 
     async def ask(gateway: GatewayThread, **said: Any) -> CallToolResult:
