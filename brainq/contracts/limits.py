@@ -14,6 +14,7 @@ class Limits(Wire):
     """What one turn may use. `max_tool_calls=None` means `max_steps`.
 
     timeout_s            active time until the deadline, seconds
+    max_wait_s           how long it may wait, for its session or for room, before it begins, seconds; None: no limit
     first_token_s        how long a model's stream may take until its first output, seconds
     idle_s               how long it may be silent after that, seconds; at most `first_token_s` counts
     max_output_tokens    length of one reply; where it is set, tokens and money of a step are reserved whole
@@ -22,6 +23,7 @@ class Limits(Wire):
     """
 
     timeout_s: float = Field(default=300.0, gt=0, le=86_400)
+    max_wait_s: float | None = Field(default=None, gt=0, le=30 * 86_400)
     first_token_s: float = Field(default=120.0, gt=0, le=86_400)
     idle_s: float = Field(default=60.0, gt=0, le=86_400)
     max_steps: int = Field(default=6, ge=1, le=10_000)
@@ -38,7 +40,7 @@ class Limits(Wire):
 
     @model_validator(mode="after")
     def _finite(self) -> Self:
-        for name in ("timeout_s", "first_token_s", "idle_s"):
-            if math.isnan(getattr(self, name)):
+        for name in ("timeout_s", "max_wait_s", "first_token_s", "idle_s"):
+            if math.isnan(getattr(self, name) or 0.0):
                 raise ValueError(f"{name} must be a number of seconds")
         return self

@@ -77,6 +77,9 @@ class StopReason(StrEnum):
     MAX_TOTAL_TOKENS = "max_total_tokens"
     MAX_COST = "max_cost"
     DEADLINE = "deadline"
+    WAITED = (
+        "waited"  # it had not begun when it had waited for `max_wait_s`; nothing was done, and nothing paid
+    )
     CANCELLED = "cancelled"
     MODEL_ERROR = "model_error"
     LOST = "lost"

@@ -45,6 +45,7 @@ class LimitsFields(TypedDict, total=False):
     """The fields of LimitsOverride, for callers that write a dict."""
 
     timeout_s: float
+    max_wait_s: float
     first_token_s: float
     idle_s: float
     max_steps: int
@@ -60,6 +61,7 @@ class LimitsOverride(Wire):
     """Limits of one turn that differ from the brain's; what is None keeps the brain's value."""
 
     timeout_s: float | None = Field(default=None, gt=0, le=86_400)
+    max_wait_s: float | None = Field(default=None, gt=0, le=30 * 86_400)
     first_token_s: float | None = Field(default=None, gt=0, le=86_400)
     idle_s: float | None = Field(default=None, gt=0, le=86_400)
     max_steps: int | None = Field(default=None, ge=1, le=10_000)

@@ -88,6 +88,7 @@ class RedisTurns(TurnSteps):
             said=ready_word(said_at_submit(request.readiness, request.key)),
             first_step=self._first_step,
             timeout_ms=int(limits.timeout_s * 1000),
+            max_wait_ms=None if limits.max_wait_s is None else int(limits.max_wait_s * 1000),
             max_steps=limits.max_steps,
             max_tool_calls=limits.tool_calls,
             max_reflections=limits.max_reflections,
@@ -226,6 +227,18 @@ class RedisTurns(TurnSteps):
         if isinstance(reply, TurnEndEnded):
             return TurnEnded(reply.bounced, reply.children)
         return reply
+
+    def end_wait(self, session_id: str, turn_id: str, text: str) -> bool:
+        """End a turn that waited for longer than it may; False when it may wait still, or has begun."""
+        reply = self._run.turn_waited(
+            session_id,
+            turn_id,
+            text=text,
+            first_step=self._first_step,
+            keep_session_ms=self._keep_session_ms,
+        )
+        self._outbox.flush(session_id)
+        return reply == "ENDED"
 
     def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> CancelWord:
         """`CANCELLED`, `REQUESTED`, `LIVE` (it waits no more, and `queued_only` left it alone), `ENDED` or `GONE`."""

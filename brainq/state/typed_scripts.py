@@ -75,8 +75,9 @@ HEADERS = {
     "turn_open": "97f7c55730",
     "turn_release": "38a02c25dd",
     "turn_said": "88286312f8",
-    "turn_submit": "1ad12a48ba",
+    "turn_submit": "8a125aae7a",
     "turn_sweep": "0cb8ec79a3",
+    "turn_waited": "ddf24a4bdf",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
 
@@ -1575,6 +1576,7 @@ class Scripts(LoadedScripts):
         said: str,
         first_step: str,
         timeout_ms: int,
+        max_wait_ms: int | None,
         max_steps: int,
         max_tool_calls: int,
         max_reflections: int,
@@ -1618,6 +1620,7 @@ class Scripts(LoadedScripts):
                 first_step,
                 self.keys.stops,
                 timeout_ms,
+                "" if max_wait_ms is None else max_wait_ms,
                 max_steps,
                 max_tool_calls,
                 max_reflections,
@@ -1661,4 +1664,17 @@ class Scripts(LoadedScripts):
             return TurnSweepLook(
                 fence=int(reply[1]), actions=tuple(tuple(row.split()) for row in reply[2].split(",") if row)
             )
+        return reply[0]
+
+    def turn_waited(
+        self, session_id: str, turn_id: str, *, text: str, first_step: str, keep_session_ms: int
+    ) -> Literal["ENDED", "NONE"]:
+        """End a turn that has waited for longer than it may, and has not begun."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "turn_waited",
+            [f"{session}session", f"{session}waiting", turn],
+            [session_id, turn_id, text, first_step, keep_session_ms],
+        )
         return reply[0]

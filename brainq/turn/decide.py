@@ -14,6 +14,7 @@ MOST_LOST = 8  # whole workers that a turn lost without going on, though it was 
 
 FALLBACK_TEXTS = {
     StopReason.DEADLINE: "I ran out of time before I could finish this.",
+    StopReason.WAITED: "I was not begun in the time that this could wait.",
     StopReason.MAX_STEPS: "I used up the steps allowed for this turn before I could finish.",
     StopReason.MAX_TOTAL_TOKENS: "I used up the tokens allowed for this turn before I could finish.",
     StopReason.MAX_COST: "I used up the money allowed for this turn before I could finish.",

@@ -42,6 +42,7 @@ class Sweeper:
     """One loop a coordinator process. Everything it does is fenced: any number may run.
 
     advance      lets a turn that is over its time end
+    end_wait     ends a turn that waited too long to begin
     deliver      sends a result out that its finalizer does not
     heal_inputs  finishes what senders of mid-turn input left half done, of a page of rows
     heal_approvals  decides again what Redis has forgotten, of a page of rows
@@ -54,6 +55,7 @@ class Sweeper:
     rescuer: Rescuer
     comparer: Comparer
     advance: Callable[[str, str, int], str]
+    end_wait: Callable[[str, str], object]
     deliver: Callable[[str, str], object]
     auxiliary: Auxiliary
     judges: JudgeBells
@@ -163,6 +165,8 @@ class Sweeper:
                 did = self.advance(session_id, turn_id, fence)
                 if self._watchers is not None:
                     self._watchers.turn(session_id, turn_id, fence, did)
+            case ("waited",):
+                self.end_wait(session_id, turn_id)
             case ("skip",):
                 self.auxiliary.skip_opening(session_id, turn_id)
             case ("rescue", call_id, attempt):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from brainq.contracts.status import StopReason
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.turn.advance import Coordinator
+from brainq.turn.decide import FALLBACK_TEXTS
 from brainq.upkeep.compare import Comparer
 from brainq.upkeep.judges import JudgeBells
 from brainq.upkeep.parks import Parks
@@ -11,6 +13,8 @@ from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.room import RoomKeeper
 from brainq.upkeep.sweeper import Sweeper
 from brainq.wiring.parts import Parts
+
+WAITED_TEXT = FALLBACK_TEXTS[StopReason.WAITED]
 
 
 def make_sweeper(parts: Parts, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
@@ -30,6 +34,7 @@ def make_sweeper(parts: Parts, coordinator: Coordinator, finalizer: TurnFinalize
         comparer=Comparer(index=state.index, accepted=store.turns, admission=people.admission),
         judges=JudgeBells(store.judgements, state.finals),
         advance=coordinator.advance,
+        end_wait=lambda session_id, turn_id: state.turns.end_wait(session_id, turn_id, WAITED_TEXT),
         deliver=finalizer.deliver,
         auxiliary=state.auxiliary,
         parks=Parks(calls=state.calls, cancel=state.turns.cancel),

@@ -48,6 +48,7 @@ _USUAL: dict[str, Any] = {
     "lease_ms": LEASE_MS,
     "spec_json": "{}",
     "timeout_ms": TIMEOUT_MS,
+    "max_wait_ms": "",
     "max_steps": 2,
     "max_tool_calls": 9,
     "max_reflections": 1,

@@ -7,16 +7,11 @@ ARGV   sid tid reason first_step channel queued_only:b keep_session_ms:n
 REPLY  CANCELLED | REQUESTED | LIVE | ENDED state:TurnState | GONE
 ]]
 -- @include lib/cancel
--- @include lib/room
 local state = redis.call('HGET', turn, 'state')
 if not state then return {'GONE'} end
 if state == 'queued' then
   cancel_queued(waiting, turn, sid, tid, reason, first_step)
-  -- It was the last one that a paused session kept, or one that stands in line for room.
-  if redis.call('EXISTS', waiting) == 0 and (redis.call('HGET', session, 'live') or '') == '' then
-    redis.call('PEXPIRE', session, keep_session_ms)
-    redis.call('ZREM', line_of(tenant_of(sid)), sid)
-  end
+  let_session_go(session, waiting, sid, keep_session_ms)
   return {'CANCELLED'}
 end
 if state ~= 'active' and state ~= 'parked' then return {'ENDED', state} end

@@ -9,7 +9,7 @@ again changes nothing.
 
 KEYS   session waiting turn spec budget events flags readiness mailbox receipts
 ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:OnBusy said first_step channel
-       timeout_ms:n max_steps:n max_tool_calls:n max_reflections:n max_context_tokens:n max_total_tokens:n?
+       timeout_ms:n max_wait_ms:n? max_steps:n max_tool_calls:n max_reflections:n max_context_tokens:n max_total_tokens:n?
        max_cost_usd:f? max_children:n lost_reason kept
 REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live
 ]]
@@ -33,7 +33,8 @@ redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'to
   'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd, 'children_max', max_children)
 redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'tid', tid, 'created_at', now,
   'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'lost_reason', lost_reason,
-  'kind', turn_kind, 'isolated', isolated, 'brain', brain, 'parent', parent, 'said', said)
+  'kind', turn_kind, 'isolated', isolated, 'brain', brain, 'parent', parent, 'said', said,
+  'max_wait_ms', max_wait_ms)
 
 local cancelled = kept ~= '' and give_back(cjson.decode(kept))
 if goes then
@@ -52,7 +53,7 @@ local front = mode == 'interrupt' or mode == 'replace'
 local length = front and redis.call('LPUSH', waiting, tid) or redis.call('RPUSH', waiting, tid)
 redis.call('PERSIST', session)
 local ahead = front and 1 or length
-look_within(sid, tid, SELDOM_MS)
+look_within(sid, tid, math.min(SELDOM_MS, (max_wait_ms ~= '' and max_wait_ms or SELDOM_MS) + 1))
 local why = live and 'session' or idle and 'room' or 'paused'
 if idle then ahead = ahead - 1 + stand_in_line(sid) end
 emit(events, 'turn.queued', {ahead = ahead, why = why})

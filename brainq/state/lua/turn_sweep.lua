@@ -1,6 +1,6 @@
 --[[
 Look at one turn, heal what a script alone can heal (bells that were lost are rung again), and say when it is looked at next:
-here, where nobody can change what that depends on. What needs more than Redis comes back as actions: `end`, `skip`, `expire`,
+here, where nobody can change what that depends on. What needs more than Redis comes back as actions: `end`, `waited`, `skip`, `expire`,
 `rescue call attempt`, `deliver`, `parent`; if they fail, the next look finds them again. A turn that is GONE keeps its place.
 
 KEYS   turn budget trace

@@ -114,6 +114,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "a turn that goes on is not in the room": ("call_complete", "join_room(t.sid, t.tid)", ""),
     "turn_submit asks for no room": ("turn_submit", "return 'full'", "return nil"),
     "turn_submit asks for no share": ("turn_submit", "then return 'tenant' end", "then return nil end"),
+    "turn_waited ends who has begun": ("turn_waited", "if t.state ~= 'queued' or", "if"),
     "turn_end ends what a compaction has begun": (
         "turn_end",
         "stop_reason == 'answered' and item ~= ''",

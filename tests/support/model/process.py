@@ -255,6 +255,7 @@ class Process:
             rescuer=Rescuer(calls=state.calls, intents=intents, max_attempts=3),
             comparer=self.comparer,
             advance=self.coordinator.advance,
+            end_wait=lambda session_id, turn_id: state.turns.end_wait(session_id, turn_id, "late"),
             deliver=self.finalizer.deliver,
             auxiliary=state.auxiliary,
             judges=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself

@@ -42,6 +42,7 @@ PEOPLE_ROUNDS = 2  # of healing, in which people still do what they like
 MOST_VERBS = 5  # in each of them, beside those that come while workers work
 HEALING_ROUNDS = 24
 MOST_STEPS_TO_QUIET = 4000
+MAX_WAIT_S = 4.0  # of a crowd's third turn
 TIMEOUT_S = 80_000.0  # healing ends well before, so a turn that only its deadline could end is found
 
 
@@ -228,6 +229,10 @@ class Schedule:
             return
         self._submitted += 1
         request = draw_request(self.rng, self._submitted, self._sessions, TIMEOUT_S)
+        if self._sessions is CROWD and self._submitted == 3:
+            request = request.model_copy(
+                update={"limits": request.limits.model_copy(update={"max_wait_s": MAX_WAIT_S})}
+            )
         self.accepted.accept(request)
         process = self.rng.choice(self.processes)
 

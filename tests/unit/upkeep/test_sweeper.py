@@ -86,6 +86,7 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "rescuer": SimpleNamespace(rescue=done.of("rescue")),
         "comparer": SimpleNamespace(compare=done.of("compare"), readmit=done.of("readmit")),
         "advance": done.of("end"),
+        "end_wait": done.of("waited"),
         "deliver": done.of("deliver"),
         "auxiliary": SimpleNamespace(skip_opening=done.of("skip")),
         "judges": SimpleNamespace(ring=done.of("judges")),

@@ -1,9 +1,8 @@
 -- Ask for a turn to be cancelled. One that waits for its session ends at once; a live one is marked, the mark outlives
 -- every process, and whoever runs something of it is told. Its coordinator is rung when nothing runs in it: else its
 -- last call to end does that, or the sweeper after the grace.
--- @include lib/bounce
 -- @include lib/fields
--- @include lib/finalize
+-- @include lib/end_queued
 -- @include lib/resume
 
 local function runs_calls(turn_key)
@@ -16,12 +15,8 @@ local function runs_calls(turn_key)
 end
 
 local function cancel_queued(waiting_key, turn_key, sid, tid, reason, first_step)
-  redis.call('LREM', waiting_key, 1, tid)
   redis.call('HSET', turn_key, 'cancel', '1')
-  local mailbox_key = turn_key .. ':mailbox'
-  local inputs = redis.call('LRANGE', mailbox_key, 0, -1)
-  bounce_all(inputs, turn_key .. ':events', mailbox_key, turn_key .. ':receipts')
-  close_turn(turn_key, turn_key .. ':events', sid, tid, 'cancelled', 'cancelled', '', reason, first_step)
+  end_queued(waiting_key, turn_key, sid, tid, 'cancelled', 'cancelled', '', reason, first_step)
 end
 
 local function cancel_live(turn_key, sid, tid, reason, channel)

@@ -1,8 +1,15 @@
--- A turn that waits. Where its session is idle it waits for room: a session that stands in no line is put into one. Uses the
+-- A turn that waits, but no longer than it may. Where its session is idle it waits for room: a session that stands in no line is put into one. Uses the
 -- names of turn_sweep.
 -- @include lib/fill
 local function sweep_queued()
   after = seldom_ms()
+  local w = read(turn, {'created_at', 'max_wait_ms'})
+  local most_ms = tonumber(w.max_wait_ms or '')
+  if most_ms then soon(w.created_at + most_ms) end
+  if most_ms and now >= w.created_at + most_ms then
+    actions[1] = 'waited'
+    return
+  end
   local s = read(OUTBOX_PREFIX .. '{' .. sid .. '}:session', {'live', 'paused'})
   if s.paused ~= '1' and (not s.live or s.live == '') then
     stand_in_line(sid)

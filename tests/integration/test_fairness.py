@@ -1,0 +1,93 @@
+"""Tenants take turns for the fleet's room, whoever dies, and nobody waits for ever (P2)."""
+
+from __future__ import annotations
+
+from brainq.client.handle import TurnHandle
+from brainq.contracts.status import Ending, StopReason
+from brainq.providers.scripted import calls, says
+from tests.integration.test_people_children import Family
+from tests.support.people import Pumps, Watched, brain_of, events, swept_until, turn_field
+from tests.support.pump import Pump
+
+
+def small(pumps: Pumps, model: Watched | None = None, **settings: object) -> Pump:
+    """A fleet that has room for one live turn, and says so."""
+    pump = pumps(brain_of(model or Watched(says("done"))), max_live_turns=1, **settings)
+    pump.wiring.sweeper.keep_room()
+    return pump
+
+
+def begun(pump: Pump, handles: list[TurnHandle]) -> list[str]:
+    """The sessions of these turns in the order in which they began; all have ended."""
+    for handle in handles:
+        assert pump.finish(handle).ending is Ending.COMPLETED
+    at = {
+        handle.session_id: next(event.at_ms for event in events(handle) if event.kind == "turn.active")
+        for handle in handles
+    }
+    return sorted(at, key=lambda session_id: at[session_id])
+
+
+def test_a_tenant_of_many_sessions_does_not_keep_another_waiting(pumps: Pumps) -> None:
+    pump = small(pumps)
+    flood = [pump.submit(f"a:{n}", "go") for n in range(6)]
+    other = pump.submit("b:1", "go")
+    assert other.explain() == "queued until the fleet has room: 0 ahead of it in tenant b"
+    assert flood[4].explain() == "queued until the fleet has room: 3 ahead of it in tenant a"
+    waits = other.snapshot()
+    assert waits is not None
+    assert waits.budget.remaining_s == 300, "its time does not run"
+    assert begun(pump, [*flood, other]).index("b:1") <= 2
+
+
+def test_a_child_turn_never_waits_behind_its_parents_tenant(pumps: Pumps) -> None:
+    family = Family()
+    pump = pumps(family.brain, max_live_turns=1)
+    pump.wiring.sweeper.keep_room()
+    parents = [pump.submit(f"a:{n}", "3", limits={"max_steps": 9}) for n in range(3)]
+    for parent in parents:
+        assert pump.finish(parent).ending is Ending.COMPLETED
+    assert pump.wiring.state.redis.zcard(pump.wiring.state.keys.room_live) == 0
+
+
+def test_a_turn_that_waits_for_room_may_wait_no_longer_than_it_says(pumps: Pumps) -> None:
+    pump = small(pumps)
+    first = pump.submit("a:1", "go")
+    late = pump.submit("b:1", "go", limits={"max_wait_s": 0.05})
+    swept_until(pump, lambda: turn_field(pump, late, "state") != "queued", "its wait ends")
+    result = pump.finish(late)
+    assert (result.ending, result.stop_reason, result.steps) == (Ending.TIMED_OUT, StopReason.WAITED, 0)
+    assert result.text == "I was not begun in the time that this could wait."
+    assert pump.finish(first).ending is Ending.COMPLETED
+
+
+def test_after_redis_was_emptied_all_stand_in_line_again(pumps: Pumps) -> None:
+    pump = small(pumps)
+    handles = [pump.submit(f"a:{n}", "go") for n in range(3)]
+    pump.wiring.state.redis.flushall()
+    pump.wiring.sweeper.keep_room()
+    assert pump.wiring.sweeper.comparer.compare(0).healed == 3
+    assert [turn_field(pump, handle, "state") for handle in handles] == ["active", "queued", "queued"]
+    assert begun(pump, handles) == ["a:0", "a:1", "a:2"]
+
+
+def test_a_turn_that_waits_for_a_person_keeps_nobody_waiting(pumps: Pumps) -> None:
+    pump = pumps(
+        brain_of(Watched(calls(("write", {"name": "x"})), says("done")), approval=True), max_live_turns=1
+    )
+    pump.wiring.sweeper.keep_room()
+    asked = pump.submit("a:1", "go")
+    other = pump.submit("a:2", "go")
+    assert pump.finish(other).ending is Ending.COMPLETED
+    assert turn_field(pump, asked, "state") == "parked"
+    (approval,) = pump.client.approvals()
+    pump.client.approve(approval.id)
+    assert pump.finish(asked).ending is Ending.COMPLETED
+
+
+def test_the_fleet_says_how_much_room_there_is(pumps: Pumps) -> None:
+    pump = small(pumps)
+    pump.submit("a:1", "go")
+    pump.submit("b:1", "go")
+    room = pump.client.fleet().room
+    assert (room.size, room.share, room.live, room.tenants_waiting) == (1, 1, 1, 1)
