@@ -32,6 +32,7 @@ SETTINGS = (
     "MAX_LIVE_TURNS_A_TENANT",
     "LIVE_TURNS_OF",
     "WEBHOOKS",
+    "RATES",
     "CONCURRENCY",
     "DOORBELL",
     "TASK_EVENTS",

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_settings import SettingsConfigDict
 
 from brainq.contracts.file import MOST_FILE_BYTES, FileLimits
+from brainq.contracts.rate import read_rates
 from brainq.contracts.webhook import read_webhooks
 from brainq.errors import SetupError
 from brainq.http_settings import HttpSettings
@@ -120,6 +121,10 @@ class Settings(HttpSettings):
     """Who is told of endings and approvals, as JSON: `[{"url": ..., "secret": "whsec_...", "events": [...],
     "sessions": ["acme:"]}]`; the last two may be left out. Every worker needs it."""
 
+    rates: str = ""
+    """How many requests and tokens a minute models' services take from the whole fleet, such as
+    `openai:gpt-5=60/min,200000 tokens/min; anthropic:*=50/min`. Every worker needs it."""
+
     concurrency: Concurrency = Concurrency()
     doorbell: Literal["transactional", "outbox"] = "transactional"
     task_events: bool = True
@@ -175,6 +180,12 @@ class Settings(HttpSettings):
     @classmethod
     def _webhooks_are_whole(cls, value: SecretStr) -> SecretStr:
         read_webhooks(value.get_secret_value())
+        return value
+
+    @field_validator("rates")
+    @classmethod
+    def _rates_are_limits(cls, value: str) -> str:
+        read_rates(value)
         return value
 
     @field_validator("log_level", "log_format", "doorbell", mode="before")

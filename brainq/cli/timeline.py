@@ -137,6 +137,9 @@ class Timeline:
                     Text("used up", style="yellow"),
                     [str(data.get("spent", data.get("kind", "")))],
                 )
+            case EventKind.NOTICE if data.get("waits_for"):
+                wait = f"{data['waits_for']}, {duration(data['wait_ms'])}"
+                return "notice", Text("waits", style="yellow"), [wait]
             case EventKind.NOTICE:
                 return (
                     "notice",

@@ -62,6 +62,7 @@ def fleet_of(wiring: Wiring) -> Fleet:
             deliveries=counts.deliveries,
             quarantined=facts.queues[-1][0] if poison else 0,
         ),
+        models=state.rates.models(),
         redis=facts.redis,
     )
 

@@ -38,7 +38,9 @@ class EventKind(StrEnum):
     BUDGET = "budget"  # something of it is used up
     REFLECTION = "reflection"
     COMPACTION = "compaction"
-    NOTICE = "notice"  # once a turn: its context is nearly full
+    NOTICE = (
+        "notice"  # once a turn: its context is nearly full; and each time it waits for its model's limits
+    )
     TURN_DIFF = "turn.diff"  # once, before the ending
     TURN_CLOSING = "turn.closing"
     RESULT = "result"  # the one final event; after it nothing comes
@@ -71,7 +73,7 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     EventKind.BUDGET: ("spent",),
     EventKind.REFLECTION: ("step", "stub"),
     EventKind.COMPACTION: ("dropped", "method", "tokens_before", "tokens_after"),
-    EventKind.NOTICE: ("context_full", "step"),
+    EventKind.NOTICE: ("context_full", "step", "waits_for", "wait_ms"),
     EventKind.TURN_DIFF: ("diff",),
     EventKind.TURN_CLOSING: ("ending", "stop_reason"),
     EventKind.RESULT: ("ending", "stop_reason", "elapsed_ms"),

@@ -76,6 +76,24 @@ class FleetTurns(Wire):
     approvals: int = 0
 
 
+class FleetModel(Wire):
+    """A model whose service's limits the fleet keeps, at one account.
+
+    requests, tokens   the limits of a minute, as they are set or were learned; None: none is known
+    taken       requests that count now
+    waiting     turns and calls in line for a place
+    stopped_s   for how long its service asked to wait, from now on
+    """
+
+    name: str
+    account: str = ""
+    requests: int | None = None
+    tokens: int | None = None
+    taken: int = 0
+    waiting: int = 0
+    stopped_s: float = 0.0
+
+
 class FleetSweeper(Wire):
     """How long ago a sweeper last took what is due (None: not within a day), and how long the oldest look is due."""
 
@@ -113,4 +131,5 @@ class Fleet(Wire):
     room: FleetRoom = FleetRoom()
     sweeper: FleetSweeper = FleetSweeper()
     given_up: GivenUp = GivenUp()
+    models: tuple[FleetModel, ...] = ()
     redis: FleetRedis

@@ -32,6 +32,7 @@ class ModelRequest(Wire):
     estimate        tokens of the messages and tools, where whoever asks has estimated them already
     first_token_s, idle_s   how long a stream may say nothing before its first output, and between two
                     pieces; None: as long as `timeout_s` allows
+    in_line         whether it may wait in line where its model is limited; a Fallback that has another to ask does not
     blobs           the bytes of the messages' attachments, by their sha256
     """
 
@@ -52,6 +53,7 @@ class ModelRequest(Wire):
     metadata: dict[str, JsonValue] | None = None
     purpose: Purpose = "step"
     estimate: int | None = None
+    in_line: bool = True
     blobs: Mapping[str, bytes] = {}
 
 

@@ -33,6 +33,8 @@ class TurnSnapshot(Wire):
                      room, how many of its tenant's sessions are before its own, and how many turns of its own
     parked_ms   how long it has waited for people and outside results so far
     brain       the one that the turn names; None in a deployment of one
+    waits_for   the limit of its model that it waits for, such as `openai:gpt-5: 60 requests a minute`, and for how
+                long still (`waits_ms`)
     text        the turn's answer; while it lives the newest text of its model, as far as readers were told of it
     """
 
@@ -59,3 +61,5 @@ class TurnSnapshot(Wire):
     created_at_ms: int = 0
     now_ms: int = 0
     brain: str | None = None
+    waits_for: str = ""
+    waits_ms: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from brainq.errors import ProviderError
 from brainq.observe.model_spans import chat_span
 from brainq.providers.base import Provider
 from brainq.providers.metering import Asked, note
+from brainq.providers.places import Taking, reply_of
 from brainq.providers.within import within
 
 SPARE_S = 1.0  # for a provider that raises at its deadline itself
@@ -21,10 +23,14 @@ SPARE_S = 1.0  # for a provider that raises at its deadline itself
 
 @dataclass(frozen=True, slots=True)
 class AuxiliaryModel:
-    """A model to ask beside the steps. It is asked once a call: no tools, no history but what is given."""
+    """A model to ask beside the steps. It is asked once a call: no tools, no history but what is given.
+
+    taking   how it takes its places; None: as whoever asks says
+    """
 
     provider: Provider
     model: str
+    taking: Taking | None = None
 
     def ask(
         self,
@@ -52,11 +58,13 @@ class AuxiliaryModel:
             purpose=purpose,
         )
         chat = chat_span(self.provider, request)
-        with chat.span:
+        with chat.span, self.taking.here() if self.taking is not None else nullcontext():
             try:
                 # A provider of the user's own may not look at the time it has.
                 reply = within(
-                    timeout_s + SPARE_S, f"{purpose} by {self.model}", lambda: self.provider.generate(request)
+                    timeout_s + SPARE_S,
+                    f"{purpose} by {self.model}",
+                    lambda: reply_of(self.provider, request),
                 )
             except TimeoutError as error:
                 late = ProviderError(str(error), kind="timeout", retryable=True)

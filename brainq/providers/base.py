@@ -35,7 +35,8 @@ class Provider(Protocol):
     raise ProviderError when they cannot. Kinds:
 
         timeout       the time ran out
-        rate_limited  429, and the wait it asked for does not fit, or retries ran out
+        rate_limited  429, or a limit that is set, and the wait does not fit, or retries ran out
+        limited       its place among the requests of a minute comes later than its thread may be held: PlaceLater
         quota         429 because the account is used up; not retryable
         server        408, 409 or 5xx after the retries
         connection    the service could not be reached, or hung up before it said anything

@@ -55,7 +55,12 @@ _UNSUPPORTED = (
 
 
 class ServiceError(ProviderError):
-    """A ProviderError that also says how many seconds the service asked us to wait (None: it did not)."""
+    """A ProviderError that also says how many seconds the service asked us to wait (None: it did not).
+
+    is_shared   the whole fleet waits for that: whoever takes a place for the next request is told
+    """
+
+    is_shared = False
 
     def __init__(
         self, message: str, *, kind: str, retryable: bool, retry_after_s: float | None = None
@@ -90,6 +95,14 @@ def translate(error: Exception, sdk: Any, provider: str) -> ProviderError:
     return ServiceError(
         _short(f"{provider}: {type(error).__name__}: {error}"), kind="refused", retryable=False
     )
+
+
+def shared(error: Exception, sdk: Any, provider: str) -> ProviderError:
+    """As `translate`, of a failure for which the whole fleet waits as long as the service asked."""
+    known = translate(error, sdk, provider)
+    if isinstance(known, ServiceError):
+        known.is_shared = True
+    return known
 
 
 def from_status(provider: str, status: int, headers: Mapping[str, str], body: Any) -> ServiceError:
@@ -163,14 +176,15 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         except ValueError:
             continue
         return max(0.0, seconds) if math.isfinite(seconds) else None
-    until = _instant(headers.get("retry-after"))
+    until = instant(headers.get("retry-after"))
     if until is None:
         return None
-    now = _instant(headers.get("date"))
+    now = instant(headers.get("date"))
     return max(0.0, until - (time.time() if now is None else now))
 
 
-def _instant(value: str | None) -> float | None:
+def instant(value: str | None) -> float | None:
+    """Seconds since 1970 of an HTTP date; None for what is none."""
     if value is None:
         return None
     try:

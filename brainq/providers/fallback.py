@@ -13,10 +13,11 @@ from brainq.errors import InvalidInput, ProviderError, SetupError
 from brainq.observe.logs import logger
 from brainq.providers.base import Checked, Provider
 from brainq.providers.failures import ServiceError
+from brainq.providers.places import PlaceLater, chunks_of
 from brainq.providers.resolve import named, resolve_model, split_model, warm_up
 from brainq.providers.resting import Rest
 from brainq.providers.retry import Clock, Deadline
-from brainq.providers.watched import keeps_limits, watched
+from brainq.providers.watched import keeps_limits
 
 log = logger("brainq.providers")
 
@@ -48,10 +49,13 @@ class Fallback:
                 Each process finds out by itself
 
     The next one is asked when a service cannot be had: rate limits, quota, server errors, no connection, no answer,
-    nonsense. A request that was refused, or is too long, stays so: another model is not asked to do better. Of the time
+    nonsense; or whose place among a limited model's requests comes later than in 2 s: only for the last one's is waited
+    in line. A request that was refused, or is too long, stays so: another model is not asked to do better. Of the time
     that is left each one has an equal share until its first output, the last one all of it. Once a reply has begun
     nobody else is asked in that attempt; a turn's next attempt passes by the one that broke off.
     """
+
+    takes_places = True  # each of its members does
 
     def __init__(
         self,
@@ -142,6 +146,10 @@ class Fallback:
                 yield ModelChunk(retry=ModelRetry(kind=kind, wait_s=0.0, model=who))
             try:
                 yield from self._of(member, provider, model, request, deadline, left)
+            except PlaceLater as later:
+                if not left:
+                    raise
+                failures.append((who, later))  # it is well: it does not rest, and others may have their place
             except ProviderError as error:
                 if error.kind in AWAY or error.kind in BROKE_OFF:
                     member.rest.failed(taken, getattr(error, "retry_after_s", None))
@@ -167,7 +175,7 @@ class Fallback:
         is_own = provider.name == self._members[0].resolved()[0].name
         asked = _asked(request, model, deadline, left, is_own=is_own)
         try:
-            for chunk in self._waited_for(watched(provider, asked), who, left):
+            for chunk in self._waited_for(chunks_of(provider, asked), who, left):
                 if chunk.reply is not None:
                     member.rest.answered()
                     yield ModelChunk(reply=_signed(chunk.reply, provider, model))
@@ -211,7 +219,12 @@ def _asked(request: ModelRequest, model: str, deadline: Deadline, left: int, *, 
     if left:
         share_s = remaining_s / (left + 1)
         first_s = share_s if first_s is None else min(first_s, share_s)
-    changes: dict[str, Any] = {"model": model, "timeout_s": remaining_s, "first_token_s": first_s}
+    changes: dict[str, Any] = {
+        "model": model,
+        "timeout_s": remaining_s,
+        "first_token_s": first_s,
+        "in_line": request.in_line and not left,
+    }
     if not is_own and (request.options.extra_headers or request.options.extra_body):
         changes["options"] = request.options.model_copy(update=dict.fromkeys(CODE_ONLY))
     return request.model_copy(update=changes)

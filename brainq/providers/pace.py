@@ -24,6 +24,7 @@ class Pace:
         clock: Clock = time.monotonic,
     ) -> None:
         self.deadline = deadline
+        self._clock = clock
         self._first = None if first_token_s is None else Deadline(first_token_s, clock)
         given = [limit for limit in (first_token_s, idle_s) if limit is not None]
         self._idle_s = min(given) if given and idle_s is not None else None
@@ -32,6 +33,11 @@ class Pace:
     @classmethod
     def of(cls, request: ModelRequest, deadline: Deadline, clock: Clock = time.monotonic) -> Pace:
         return cls(deadline, request.first_token_s, request.idle_s, clock)
+
+    def sent(self) -> None:
+        """The request goes out only now, after it waited for its place: from here on its first output is waited for."""
+        if self._first is not None:
+            self._first = Deadline(self._first.timeout_s, self._clock)
 
     def begin(self) -> None:
         """The first output is there: from now on pauses count."""

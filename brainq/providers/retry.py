@@ -70,7 +70,7 @@ def call_with_retry(attempt: Callable[[], T], deadline: Deadline, policy: RetryP
     """Run `attempt` until it returns, fails for good, or no further wait fits before the deadline.
 
     A stalled stream is not begun again here: the service may have worked on it, so whoever asked counts another
-    attempt.
+    attempt. Nor is a call whose place comes later (`limited`): whoever asked lets go of its thread meanwhile.
 
     Raises the last ProviderError as it was, or one of kind `timeout` if the deadline has passed.
     """
@@ -101,11 +101,14 @@ class _Tries:
     def after(self, error: ProviderError) -> ModelRetry:
         """The next attempt after this failure. Raises it when there is none."""
         self._last = error
-        if not error.retryable or error.kind == "stalled":
+        if not error.retryable or error.kind in ("stalled", "limited"):
             raise error
         if self._deadline.passed:
             raise self._deadline.error(error) from error
-        wait_s = self._policy.wait_s(self._number, getattr(error, "retry_after_s", None))
+        # Where the fleet waits for what the service asked, the next attempt waits for its place, and not twice.
+        is_shared = getattr(error, "is_shared", False)
+        asked_s = getattr(error, "retry_after_s", None)
+        wait_s = 0.0 if is_shared else self._policy.wait_s(self._number, asked_s)
         if self._number >= self._policy.max_attempts or wait_s >= self._deadline.remaining_s():
             raise error
         return ModelRetry(kind=error.kind, wait_s=wait_s)

@@ -19,8 +19,9 @@ from brainq.observe.logs import logger
 from brainq.providers.attachment_blocks import SHOWN, UNREADABLE, Blocks, Kind, is_unreadable, refused_kind
 from brainq.providers.cutoff import Cutoff
 from brainq.providers.extras import with_extras
-from brainq.providers.failures import from_error_event, refused_parameter, translate
+from brainq.providers.failures import from_error_event, refused_parameter, shared, translate
 from brainq.providers.pace import Pace
+from brainq.providers.places import Place, account_word, place_for
 from brainq.providers.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
 from brainq.providers.sse import events
 from brainq.providers.watched import keeps_limits
@@ -30,6 +31,7 @@ T = TypeVar("T")
 log = logger("brainq.providers")
 
 CONNECT_TIMEOUT_S = 10.0
+PLACED_CONNECT_TIMEOUT_S = 4.0  # a request is to arrive while its place counts
 DRAIN_S = 0.05
 
 
@@ -59,6 +61,9 @@ class VendorProvider(ABC):
     """
 
     sdk_name: str  # also the name of the extra that installs it
+    takes_places = True
+    _base_url: str | None
+    _api_key: str | None
     optional: tuple[str, ...] = ()  # parameters left out for good once the server has refused them
     absent: tuple[str, ...] = ()  # options for which its API has no parameter
     for_once: frozenset[str] = frozenset(
@@ -144,18 +149,21 @@ class VendorProvider(ABC):
             client.close()
 
     def _whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
-        with self._answer(request, Pace(deadline), stream=False) as (response, _):
-            return _filled(
+        with self._answer(request, Pace(deadline), stream=False) as (response, _, place):
+            reply = _filled(
                 _parsed(partial(self._read_whole, request), self._object(response.read())), request
             )
+            place.used(reply.usage)
+            return reply
 
     def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
         pace = Pace.of(request, deadline, self._retry.clock)
-        with self._answer(request, pace, stream=True) as (response, cutoff):
+        with self._answer(request, pace, stream=True) as (response, cutoff, place):
             if "json" in response.headers.get("content-type", ""):  # a server that ignores `stream`
                 reply = _filled(
                     _parsed(partial(self._read_whole, request), self._object(response.read())), request
                 )
+                place.used(reply.usage)
                 thought = "\n\n".join(one.text for one in reply.reasoning if one.text)
                 if reply.text or thought:
                     yield ModelChunk(text=reply.text, reasoning=thought)
@@ -187,6 +195,7 @@ class VendorProvider(ABC):
             # Before the reply: with it in hand, a caller may drop this generator.
             _drain(stream, cutoff)
             reply = _filled(reader.reply(), request)
+            place.used(reply.usage)
             if len(reply.text) > shown:  # half an emoji that was held back
                 yield ModelChunk(text=reply.text[shown:])
             yield ModelChunk(reply=reply)
@@ -200,16 +209,18 @@ class VendorProvider(ABC):
         return value
 
     @contextmanager
-    def _answer(self, request: ModelRequest, pace: Pace, *, stream: bool) -> Generator[tuple[Any, Cutoff]]:
-        """The service's answer; whatever fails while it is open is raised as ProviderError."""
+    def _answer(
+        self, request: ModelRequest, pace: Pace, *, stream: bool
+    ) -> Generator[tuple[Any, Cutoff, Place]]:
+        """The service's answer, and its place; whatever fails while it is open is raised as ProviderError."""
         sdk = self._sdk()
         client = self._connected(sdk)
         cutoff: Cutoff | None = None
         try:
-            with self._sent(sdk, client, request, pace, stream=stream) as response:
+            with self._sent(sdk, client, request, pace, stream=stream) as (response, place):
                 cutoff = Cutoff(response.http_response, pace.allowed_s())
                 with cutoff:
-                    yield response, cutoff
+                    yield response, cutoff, place
         except Exception as error:
             if cutoff is not None and cutoff.fired:
                 raise pace.error(self.name) from error
@@ -221,21 +232,29 @@ class VendorProvider(ABC):
     @contextmanager
     def _sent(
         self, sdk: Any, client: Any, request: ModelRequest, pace: Pace, *, stream: bool
-    ) -> Generator[Any]:
-        """Send the request, again at once without what this server does not take."""
+    ) -> Generator[tuple[Any, Place]]:
+        """Send the request, each time at its place, again at once without what this server does not take."""
         self._tell_absent(request)
         once: frozenset[str] = frozenset()
         while True:
+            place = place_for(self.name, request.model, account_word(self._base_url, self._api_key))
+            if place.take(request, pace.deadline.remaining_s()):
+                pace.sent()
+            connect_s = PLACED_CONNECT_TIMEOUT_S if place.is_taken else CONNECT_TIMEOUT_S
             remaining_s = max(pace.allowed_s(), 0.001)
-            timeout = sdk.Timeout(remaining_s, connect=min(remaining_s, CONNECT_TIMEOUT_S))
+            timeout = sdk.Timeout(remaining_s, connect=min(remaining_s, connect_s))
             refused = self._refused | once
             body = with_extras(self._body(request, stream=stream, refused=refused), request.options)
             opening = self._send(client, body, timeout)
             try:
                 response = opening.__enter__()
             except sdk.APIStatusError as error:
+                place.answered(error.response.headers, error.status_code)
+                place.settle()
                 named = self._refusal(request, error.status_code, error.body)
                 if named is None or named in refused:
+                    if place.is_stopped:
+                        raise shared(error, sdk, self.name) from error
                     raise
                 if named in self.for_once:
                     once |= {named}
@@ -243,10 +262,15 @@ class VendorProvider(ABC):
                     self._refused |= {named}
                     log.warning("the service refuses a part of requests", provider=self.name, left_out=named)
                 continue
+            except BaseException:
+                place.settle()
+                raise
+            place.answered(response.headers)
             try:
-                yield response
+                yield response, place
             finally:
                 opening.__exit__(None, None, None)
+                place.settle()
             return
 
     def _tell_absent(self, request: ModelRequest) -> None:

@@ -40,6 +40,12 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     swept                     string  when a sweeper last took what is due                  1 day
     sweeping                  string  who compares SQL with Redis just now                  seconds
     wake:READER               stream  has a reader of many streams look at them again       a minute
+    rate:NAME:places          zset    request -> until when it counts in its window         1 day after its last use
+    rate:NAME:line            zset    who waits for a place -> their order                  1 day after its last use
+    rate:NAME:due             zset    who waits -> when they are expected                   1 day after its last use
+    rate:NAME:rule            hash    requests, tokens, stopped_until, sum, t:ID, ...       1 day after its last use
+    limited                   zset    NAME of a limited model -> learned until, or 0        1 day after its last use
+    limited                   channel NAME of a model whose limits were just learned        -
     epoch                     string  new when Redis was emptied                            1 day
     workers                   set     names of workers that said they are alive             1 day
     worker:NAME               string  what a worker said of itself, as JSON                 seconds
@@ -68,7 +74,7 @@ OF_TURN = {
 } | {"own_history": "history"}
 """The keys of a turn: as scripts call them, and how they end."""
 
-GLOBAL = {"leases": "lane_leases", "index": "index", "swept": "swept", "room": "room"}
+GLOBAL = {"leases": "lane_leases", "index": "index", "swept": "swept", "room": "room", "limited": "limited"}
 """The keys of neither: as scripts call them, and in `Keys`."""
 
 DERIVED = {
@@ -122,6 +128,13 @@ class Keys:
 
     def asked(self, digest: str) -> str:
         return f"{self.prefix}asked:{digest}"
+
+    def rate(self, name: str, part: str) -> str:
+        return f"{self.prefix}rate:{name}:{part}"
+
+    @property
+    def limited(self) -> str:
+        return f"{self.prefix}limited"
 
     def wake(self, reader: str) -> str:
         return f"{self.prefix}wake:{reader}"

@@ -97,6 +97,8 @@ def snapshot_of(
         created_at_ms=int(row["created_at"]),
         now_ms=now_ms,
         brain=row.get("brain") or None,
+        waits_for=row.get("waits_for", ""),
+        waits_ms=max(0, int(row.get("resumes_at") or 0) - now_ms),
     )
 
 

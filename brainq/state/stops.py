@@ -1,4 +1,5 @@
 """Stops over Redis: whoever runs something of a turn learns within a moment that the turn was cancelled.
+Others may hear a channel of theirs on the same connection.
 
 The cancel itself is a field of the turn's hash; a message only says "look". Nothing rests on one: what is published
 while nobody listens is found by the beats, at the latest, and at once where `on_gap` makes them.
@@ -45,7 +46,8 @@ class RedisStops:
     def __init__(self, url: str, channel: str, on_gap: Callable[[], None]) -> None:
         self._url = url
         self._channel = channel
-        self._on_gap = on_gap
+        self._on_connect = [on_gap]
+        self._others: dict[str, Callback] = {}
         self._watching: dict[str, list[Callback]] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -61,9 +63,7 @@ class RedisStops:
         name = f"{session_id} {turn_id}"
         with self._lock:
             self._watching.setdefault(name, []).append(callback)
-            if self._thread is None and not self._closed.is_set():
-                self._thread = threading.Thread(target=self._run, name="brainq-stops", daemon=True)
-                self._thread.start()
+        self.listen()
         try:
             yield
         finally:
@@ -72,6 +72,21 @@ class RedisStops:
                 callbacks.remove(callback)
                 if not callbacks:
                     del self._watching[name]
+
+    def hear(self, channel: str, heard: Callback, on_connect: Callable[[], None]) -> None:
+        """Call `heard` with each message on another channel, too, and `on_connect` after each connect. To be said
+        before anything is listened for."""
+        self._others[channel] = heard
+        self._on_connect.append(on_connect)
+
+    def listen(self) -> None:
+        """Begin, if that has not been done."""
+        if self._thread is not None:
+            return
+        with self._lock:
+            if self._thread is None and not self._closed.is_set():
+                self._thread = threading.Thread(target=self._run, name="brainq-stops", daemon=True)
+                self._thread.start()
 
     def close(self) -> None:
         """Stop listening. Does not wait: the thread hangs up within a second."""
@@ -97,7 +112,7 @@ class RedisStops:
     def _listen(self, client: redis.Redis) -> None:
         """Until it is closed. Raises when the connection is lost."""
         with client.pubsub() as pubsub:
-            pubsub.subscribe(self._channel)
+            pubsub.subscribe(*self._others, self._channel)
             heard, pinged = time.monotonic(), False
             while not self._closed.is_set():
                 message: Any = pubsub.get_message(timeout=READ_S)
@@ -112,10 +127,13 @@ class RedisStops:
                     pinged = True
 
     def _take(self, message: dict[str, Any]) -> None:
-        if message["type"] == "subscribe":
+        if message["type"] == "subscribe" and message["channel"] == self._channel:
             # Only now is it sure that what comes is heard.
             self._outage.worked()
-            self._tell(self._on_gap)
+            for told in self._on_connect:
+                self._tell(told)
+        elif message["type"] == "message" and message["channel"] in self._others:
+            self._tell(partial(self._others[message["channel"]], message["data"]))
         elif message["type"] == "message":
             with self._lock:
                 callbacks = list(self._watching.get(message["data"], ()))

@@ -148,6 +148,18 @@ class RedisTurns(TurnSteps):
         """Let the turn go, though nothing came of this advance: `RELEASED`, or `CLEARED` of having lost its worker."""
         return self._run.turn_release(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence)
 
+    def let_wait(self, claim: TurnClaim, ring_s: float, wait_s: float, why: str) -> Literal["WAITS", "LOST"]:
+        """Let the turn go until its model may be asked: it is rung in `ring_s`; readers are told `wait_s` and `why`."""
+        return self._run.turn_wait(
+            claim.session_id,
+            claim.turn_id,
+            owner=claim.owner,
+            fence=claim.fence,
+            after_ms=int(ring_s * 1000),
+            wait_ms=int(wait_s * 1000),
+            why=why,
+        )
+
     def blame(self, session_id: str, turn_id: str, process: str, how: str) -> Literal["BLAMED", "GONE"]:
         """The process of this name worked on the turn alone, and died: `BLAMED`, or `GONE` when it held it no more."""
         reply = self._run.turn_blame(session_id, turn_id, process=f"@{process}", how=how)

@@ -58,6 +58,8 @@ HEADERS = {
     "mailbox_put": "458ccdb049",
     "opening_skip": "9d5035c61c",
     "park_expire": "686b86890c",
+    "rate_settle": "a88ca60fa2",
+    "rate_take": "31da586e0e",
     "result_publish": "7ad37210d9",
     "room_keep": "af7407ba44",
     "session_pause": "f5d5c18aef",
@@ -77,6 +79,7 @@ HEADERS = {
     "turn_said": "88286312f8",
     "turn_submit": "8a125aae7a",
     "turn_sweep": "0cb8ec79a3",
+    "turn_wait": "d39460e770",
     "turn_waited": "ddf24a4bdf",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
@@ -247,6 +250,20 @@ class MailboxPutSealed:
 @dataclass(frozen=True, slots=True)
 class ParkExpireCancel:
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RateTakeWait:
+    wait_ms: int
+    what: Literal["requests", "tokens", "stop"]
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class RateTakeLate:
+    wait_ms: int
+    what: Literal["requests", "tokens", "stop"]
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -1148,6 +1165,88 @@ class Scripts(LoadedScripts):
             return ParkExpireCancel(reason=reply[1])
         return reply[0]
 
+    def rate_settle(
+        self,
+        *,
+        places: str,
+        rule: str,
+        place: str,
+        model: str,
+        mark: str,
+        used: int | None,
+        answered_ms: int | None,
+        window_ms: int,
+        requests: int | None,
+        tokens: int | None,
+        stop_ms: int,
+    ) -> Literal["OK", "LEARNED"]:
+        """What came of a request: how many tokens it really used, `answered_ms` ago its answer
+        began (its place counts a window from there), and what the service said of its limits:
+        `requests` and `tokens` a minute, and to wait `stop_ms`."""
+        reply = self.run(
+            "rate_settle",
+            [places, rule, self.keys.limited],
+            [
+                place,
+                model,
+                mark,
+                "" if used is None else used,
+                "" if answered_ms is None else answered_ms,
+                window_ms,
+                "" if requests is None else requests,
+                "" if tokens is None else tokens,
+                stop_ms,
+            ],
+        )
+        return reply[0]
+
+    def rate_take(
+        self,
+        *,
+        places: str,
+        line: str,
+        due: str,
+        rule: str,
+        model: str,
+        place: str,
+        ticket: str,
+        tokens: int,
+        requests_most: int | None,
+        tokens_most: int | None,
+        window_ms: int,
+        slack_ms: int,
+        most_wait_ms: int,
+    ) -> RateTakeWait | RateTakeLate | Literal["GO"]:
+        """Take a place among the requests of one window to one model, or stand in line for one."""
+        reply = self.run(
+            "rate_take",
+            [places, line, due, rule, self.keys.limited],
+            [
+                model,
+                place,
+                ticket,
+                tokens,
+                "" if requests_most is None else requests_most,
+                "" if tokens_most is None else tokens_most,
+                window_ms,
+                slack_ms,
+                most_wait_ms,
+            ],
+        )
+        if reply[0] == "WAIT":
+            return RateTakeWait(
+                wait_ms=int(reply[1]),
+                what=_closed("rate_take", reply[2], ("requests", "tokens", "stop")),
+                most=int(reply[3]),
+            )
+        if reply[0] == "LATE":
+            return RateTakeLate(
+                wait_ms=int(reply[1]),
+                what=_closed("rate_take", reply[2], ("requests", "tokens", "stop")),
+                most=int(reply[3]),
+            )
+        return reply[0]
+
     def result_publish(
         self, session_id: str, turn_id: str, *, body: str, data: str
     ) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
@@ -1664,6 +1763,17 @@ class Scripts(LoadedScripts):
             return TurnSweepLook(
                 fence=int(reply[1]), actions=tuple(tuple(row.split()) for row in reply[2].split(",") if row)
             )
+        return reply[0]
+
+    def turn_wait(
+        self, session_id: str, turn_id: str, *, owner: str, fence: int, after_ms: int, wait_ms: int, why: str
+    ) -> Literal["WAITS", "LOST"]:
+        """Let a turn go that waits for its place among a model's requests: nobody's thread waits
+        with it."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "turn_wait", [turn, f"{turn}:events"], [session_id, turn_id, owner, fence, after_ms, wait_ms, why]
+        )
         return reply[0]
 
     def turn_waited(

@@ -20,6 +20,7 @@ from brainq.observe.turn_spans import advance_span
 from brainq.ports.brakes import Brakes
 from brainq.ports.stops import Stops
 from brainq.ports.turns import Turns
+from brainq.providers.places import PlaceLater, Taking
 from brainq.turn.brain_turns import BrainTurns
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide
 from brainq.turn.ending import Ender
@@ -31,6 +32,7 @@ from brainq.turn.think import Thinker
 
 log = logger("brainq.turn")
 
+EARLY_S = 1.0  # before its place comes a turn is rung; the rest of the wait is slept
 ANY = 1_000_000  # however often it lost its worker
 
 
@@ -52,6 +54,7 @@ class Coordinator:
 
     alone   advances turns that lost their worker again and again, each in a process where nothing else runs.
             None: this is such a process
+    taking     how its model calls take their places where their services are limited
     patience   how Redis or SQL is waited for while a turn is worked on
     """
 
@@ -66,6 +69,7 @@ class Coordinator:
         ender: Ender,
         brakes: Brakes,
         is_away: Callable[[Exception], bool],
+        taking: Taking,
         alone: Callable[[str, str, int], str] | None = None,
         patience: Patience = AT_ONCE,
     ) -> None:
@@ -78,6 +82,7 @@ class Coordinator:
         self._beats = beats
         self._stops = stops
         self._ender = ender
+        self._taking = taking
         self._alone = alone
         self._is_away = is_away
         self._brakes = brakes
@@ -133,7 +138,10 @@ class Coordinator:
         self, work: BrainTurns, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: Trying
     ) -> str:
         try:
-            return self._act(work, claim, view, ownership, trying)
+            with self._taking.here():
+                return self._act(work, claim, view, ownership, trying)
+        except PlaceLater as later:
+            return self._let_wait(claim, later, trying)
         except Exception as failure:
             if self._is_away(failure):
                 raise  # it is waited out: the turn is rung again
@@ -145,6 +153,12 @@ class Coordinator:
         if tracer() is None:
             return OFF
         return advance_span(claim, view, self._turns.parked_calls(claim, view.step) if view.parked_ms else ())
+
+    def _let_wait(self, claim: TurnClaim, later: PlaceLater, trying: Trying) -> str:
+        """No thread waits with the turn: it is rung a little before its place comes."""
+        ring_s = max(0.0, later.wait_s - EARLY_S)
+        word = trying(lambda: self._turns.let_wait(claim, ring_s, later.wait_s, later.why))
+        return f"waits for {later.why}" if word == "WAITS" else "lost"
 
     def _end_unserved(self, claim: TurnClaim, view: TurnView, trying: Trying) -> str:
         """Its brain is not here. It was given to us because it was cancelled, or nobody else took it up in its time."""

@@ -17,6 +17,7 @@ from brainq.contracts.view import TurnView
 from brainq.errors import ProviderError
 from brainq.observe.logs import logger
 from brainq.ports.turns import Turns
+from brainq.providers.places import PlaceLater
 from brainq.providers.spent import MAYBE_BILLED, spend_of
 from brainq.turn.context.blob_cache import BlobCache
 from brainq.turn.decide import SPENT, End
@@ -97,6 +98,8 @@ class Attempts:
                 reply = stream_reply(provider, request, tail, tell_retry, lost, on_chunk)
             except TurnLost:
                 return None
+            except PlaceLater:
+                raise  # the turn lets go of its thread meanwhile
             except ProviderError as failure:
                 if failure.kind in BEGUN_AGAIN and failure.retryable and remaining:
                     log.info(

@@ -63,6 +63,8 @@ def _who(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
         return f"coordinator {snapshot.owner} has it, lease {_seconds(snapshot.lease_remaining_ms)} left"
     if snapshot.owner:
         return f"the lease of coordinator {snapshot.owner} lapsed, the sweeper rings within {sweep_s:g} s"
+    if snapshot.waits_ms:
+        return f"it waits for {snapshot.waits_for}, and is rung in {_seconds(snapshot.waits_ms)}"
     return f"a coordinator is rung, and rung again after {rering_s:g} s if that bell was lost"
 
 

@@ -13,7 +13,7 @@ from brainq.errors import ProviderError
 from brainq.observe.logs import logger
 from brainq.observe.model_spans import chat_span
 from brainq.providers.base import Provider
-from brainq.providers.watched import watched
+from brainq.providers.places import chunks_of
 from brainq.turn.text_tail import TextTail
 
 log = logger("brainq.turn")
@@ -58,7 +58,7 @@ def stream_reply(
 def _of_the_model(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
     """The provider's chunks. Whatever it raises becomes a ProviderError; kind `raised` for what it should not raise."""
     try:
-        for chunk in watched(provider, request):
+        for chunk in chunks_of(provider, request):
             if not isinstance(chunk, ModelChunk):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(f"generate_stream must yield ModelChunk, got {type(chunk).__name__}")
             yield chunk

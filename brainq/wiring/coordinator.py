@@ -9,6 +9,7 @@ from brainq.brain import Brain
 from brainq.brains import Brains
 from brainq.contracts.usage import TokenUsage
 from brainq.finalize.steps import FIRST_STEP
+from brainq.providers.places import Taking
 from brainq.providers.pricing import cost_usd
 from brainq.providers.resolve import resolve_model, warm_up
 from brainq.tools.rankers import ranker_named
@@ -25,6 +26,8 @@ from brainq.turn.thinking import ThinkingManager
 from brainq.wiring.away import is_away
 from brainq.wiring.parts import Parts
 from brainq.wiring.webhooks import told_approvals
+
+HOLD_S = 2.0  # a wait for a place among a model's requests that is no longer keeps its thread
 
 
 def make_coordinator(parts: Parts, alone: Callable[[str, str, int], str] | None) -> Coordinator:
@@ -45,6 +48,7 @@ def make_coordinator(parts: Parts, alone: Callable[[str, str, int], str] | None)
             children=people.children,
             first_final_step=FIRST_STEP,
         ),
+        taking=Taking(state.rates, HOLD_S),
         alone=alone,
         is_away=is_away,
         patience=Patience(is_away),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.brains import unknown_brain
@@ -18,6 +20,7 @@ from brainq.finalize.retry import StepRetrier
 from brainq.finalize.steps import steps_of
 from brainq.observe.logs import logger
 from brainq.providers.auxiliary import AuxiliaryModel
+from brainq.providers.places import Taking
 from brainq.providers.pricing import cost_usd
 from brainq.providers.resolve import resolve_model
 from brainq.store.records import SqlRecords
@@ -34,7 +37,7 @@ def make_finalizer(parts: Parts, alone: RunAlone | None) -> TurnFinalizer:
     """
     return TurnFinalizer(
         owner=parts.owner,
-        brains=parts.brains.each(finals_of),
+        brains=parts.brains.each(partial(finals_of, taking=Taking(parts.state.rates))),
         missing=_missing(),
         chain=parts.state.finals,
         records=SqlRecords(parts.store, webhooks_of(parts.settings)),
@@ -49,7 +52,7 @@ def make_judge_runner(parts: Parts, beats: Beats) -> JudgeRunner:
     beats   renews the judgements' leases, which are in SQL
     """
     return JudgeRunner(
-        brains=parts.brains.each(judges_of),
+        brains=parts.brains.each(partial(judges_of, taking=Taking(parts.state.rates))),
         brain_of=parts.turn_brains.name,
         rows=parts.store.judgements,
         recorded=make_recall(parts).recorded,
@@ -61,7 +64,7 @@ def make_judge_runner(parts: Parts, beats: Beats) -> JudgeRunner:
 
 def make_retrier(parts: Parts, judges: JudgeRunner) -> StepRetrier:
     return StepRetrier(
-        brains=parts.brains.each(finals_of),
+        brains=parts.brains.each(partial(finals_of, taking=Taking(parts.state.rates))),
         brain_of=parts.turn_brains.name,
         chain=parts.state.finals,
         records=SqlRecords(parts.store, webhooks_of(parts.settings)),
@@ -85,13 +88,14 @@ def make_recall(parts: Parts) -> Recall:
     )
 
 
-def finals_of(brain: Brain) -> BrainFinals:
+def finals_of(brain: Brain, taking: Taking | None = None) -> BrainFinals:
     order = StepOrder(steps_of(brain, brain.final_steps))
-    return BrainFinals(brain, order, final_parts(brain, auxiliary_model(brain), cost_usd))
+    return BrainFinals(brain, order, final_parts(brain, auxiliary_model(brain, taking), cost_usd))
 
 
-def judges_of(brain: Brain) -> BrainJudges:
-    return BrainJudges(tuple(brain.judges.values()), auxiliary_model(brain), brain.redact_logs, cost_usd)
+def judges_of(brain: Brain, taking: Taking | None = None) -> BrainJudges:
+    model = auxiliary_model(brain, taking)
+    return BrainJudges(tuple(brain.judges.values()), model, brain.redact_logs, cost_usd)
 
 
 def _missing() -> BrainFinals:
@@ -99,10 +103,10 @@ def _missing() -> BrainFinals:
     return BrainFinals(brain, StepOrder(steps_of(brain)), final_parts(brain, None))
 
 
-def auxiliary_model(brain: Brain) -> AuxiliaryModel | None:
+def auxiliary_model(brain: Brain, taking: Taking | None) -> AuxiliaryModel | None:
     """The model beside the steps of a turn that is over; None: what would ask it goes by rules."""
     try:
-        return AuxiliaryModel(*resolve_model(brain.auxiliary_model or brain.model))
+        return AuxiliaryModel(*resolve_model(brain.auxiliary_model or brain.model), taking)
     except BrainqError as failure:
         # A finalizer that does not know the model must still finish turns.
         log.warning("no model to extract and judge with", why=str(failure))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from brainq.contracts.effect import Effect
+from brainq.contracts.rate import read_rates
 from brainq.contracts.turn import TurnRequest
 from brainq.settings import Settings
 from brainq.state.approvals import RedisApprovals
@@ -25,6 +26,7 @@ from brainq.state.live_turns import RedisLiveTurns
 from brainq.state.mailbox import RedisMailbox
 from brainq.state.outbox import NoOutbox, Outbox, PublishingOutbox
 from brainq.state.outside import RedisOutside
+from brainq.state.rates import RedisRates
 from brainq.state.request_keys import RedisRequestKeys
 from brainq.state.room import RedisRoom
 from brainq.state.runtime import RedisRuntime
@@ -70,6 +72,7 @@ class State:
     workers: RedisWorkers
     fleet: RedisFleet
     request_keys: RedisRequestKeys
+    rates: RedisRates
 
     def close(self) -> None:
         """Stop listening, and close every connection."""
@@ -99,6 +102,9 @@ def make_state(
     outbox = _outbox(settings, client, keys)
     scripts = Scripts(client, keys, doorbells(settings))
     lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
+    stops = RedisStops(url, keys.stops, on_gap)
+    rates = RedisRates(scripts, keys, read_rates(settings.rates), stops.listen)
+    stops.hear(keys.limited, rates.heard, rates.catch_up)
     calls = RedisCalls(scripts, keys, outbox, lease_s=lease_s, serves=sorted(serves), brains=brains)
     return State(
         redis=client,
@@ -148,10 +154,11 @@ def make_state(
         approvals=RedisApprovals(scripts, keys, outbox),
         sessions=RedisSessions(scripts, keys, outbox, keep_session_s=keep_session_s),
         outside=RedisOutside(scripts, keys, outbox),
-        stops=RedisStops(url, keys.stops, on_gap),
+        stops=stops,
         workers=RedisWorkers(client, keys),
         fleet=RedisFleet(client, keys),
         request_keys=RedisRequestKeys(client, keys),
+        rates=rates,
     )
 
 

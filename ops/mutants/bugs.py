@@ -407,4 +407,32 @@ BUGS = (
         "if True]",
         STATES,
     ),
+    Bug(
+        "a window takes one request more",
+        "brainq/state/lua/rate_take.lua",
+        "if most and taken + ahead >= most then",
+        "if most and taken + ahead > most then",
+        ("tests/lua/test_rate_take.py",),
+    ),
+    Bug(
+        "a request that never came back frees its place at once",
+        "brainq/state/lua/rate_take.lua",
+        "now + window_ms + slack_ms, place",
+        "now + 1000, place",
+        ("tests/lua/test_rate_take.py",),
+    ),
+    Bug(
+        "anybody lets a turn wait",
+        "brainq/state/lua/turn_wait.lua",
+        "if not t then return {'LOST'} end",
+        "t = t or read(turn, {'aux_open'})",
+        ("tests/lua/test_turn_wait.py",),
+    ),
+    Bug(
+        "a 429 is waited for twice",
+        "brainq/providers/retry.py",
+        "0.0 if is_shared else",
+        "0.0 if False else",
+        ("tests/unit/providers/test_places.py",),
+    ),
 )

@@ -17,7 +17,8 @@ REPLY  GO fence:n now:n | DROP why:TurnState/gone/stale/held/grace/suspect/await
 -- @include lib/lost
 -- @include lib/has_brain
 local t = read(turn, {'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at', 'cancel_at', 'lost_attempts',
-  'isolated', 'thinking', 'thinking_step', 'estimate', 'estimate_usd', 'aux_open', 'step', 'aux_tokens', 'aux_usd', 'brain'})
+  'isolated', 'thinking', 'thinking_step', 'estimate', 'estimate_usd', 'aux_open', 'step', 'aux_tokens', 'aux_usd', 'brain',
+  'waits_for'})
 if not t.state then return {'DROP', 'gone'} end
 if t.state ~= 'active' then return {'DROP', t.state} end
 if tonumber(t.fence) ~= fence then return {'DROP', 'stale'} end
@@ -41,6 +42,7 @@ if lost then note_lost(turn, t.owner) end
 if t.thinking == '1' then charge_lost(budget, spends, t.thinking_step, t.estimate, t.estimate_usd) end
 if t.aux_open and t.aux_open ~= '' then charge_lost(budget, spends, t.step, t.aux_tokens, t.aux_usd) end
 redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms, 'thinking', '0', 'aux_open', '')
+if t.waits_for then redis.call('HDEL', turn, 'waits_for', 'resumes_at') end
 use_own_history(t.isolated)
 while t.awaits == 'coordinator' and not isolated and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end
 return {'GO', fence + 1, now}

@@ -109,7 +109,8 @@ class ContextCompactor:
         session_id: str = "",
         step: int = 0,
     ) -> Compaction | None:
-        """The shorter history; None where it cannot be made any shorter. Raises nothing of a model's.
+        """The shorter history; None where it cannot be made any shorter. Raises nothing of a model's
+        but PlaceLater: it is to be made when the model's limit allows.
 
         messages         the session's history, oldest first
         fixed_estimate   estimate of what the request holds beside it: prompt, memory, pack, tools

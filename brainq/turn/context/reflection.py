@@ -13,6 +13,7 @@ from brainq.contracts.reflection import ReflectionResult
 from brainq.contracts.usage import Price, Spend
 from brainq.observe.logs import logger
 from brainq.providers.auxiliary import AuxiliaryModel
+from brainq.providers.places import PlaceLater
 from brainq.providers.spent import spend_of, spend_of_failure
 from brainq.text.shorten import shortened
 from brainq.text.surrogates import clean
@@ -75,7 +76,7 @@ class ReflectionEngine:
         turn_id: str = "",
     ) -> Reflected:
         """Always a result: a stub says `deadline`, `budget` or `model` for what was missing. Raises nothing of a
-        model's; only what `claim` raises comes through.
+        model's; only what `claim` raises comes through, and PlaceLater: it is to be made when the model's limit allows.
 
         messages    the turn's own, up to the results of `step`
         timeout_s   what is left until the turn's deadline; at most half of it, and 30 s, are used
@@ -100,6 +101,8 @@ class ReflectionEngine:
             )
             text = _bounded(reply.text)
             spend = spend_of("reflection", step, auxiliary.provider, auxiliary.model, reply, self.price)
+        except PlaceLater:
+            raise
         except Exception as failure:
             log.info("no reflection", failure=failure, turn_id=turn_id, step=step)
             spend = (

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from brainq.contracts.usage import Price, Spend
 from brainq.observe.logs import logger
 from brainq.providers.auxiliary import AuxiliaryModel
+from brainq.providers.places import PlaceLater
 from brainq.providers.spent import spend_of, spend_of_failure, sum_of
 from brainq.text.estimate import estimate_text
 from brainq.text.shorten import shortened_to_tokens
@@ -100,6 +101,10 @@ class Summariser:
                     spend_of("compaction", self.step, auxiliary.provider, auxiliary.model, reply, self.price)
                 )
                 so_far = shortened_to_tokens(reply.text.strip(), max_tokens)
+        except PlaceLater:
+            if not spends:
+                raise  # nothing is paid yet: it is begun again when the model's limit allows
+            return "", spends
         except Exception as failure:
             log.info("no summary by a model", failure=failure, turn_id=self.turn_id, step=self.step)
             if auxiliary is not None:

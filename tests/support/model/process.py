@@ -19,6 +19,7 @@ from brainq.finalize.order import StepOrder
 from brainq.finalize.result import result_of
 from brainq.people.inputs import InputDesk
 from brainq.people.outside import OutsideDesk
+from brainq.providers.places import Taking
 from brainq.state.approvals import RedisApprovals
 from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
@@ -198,6 +199,7 @@ class Process:
                 stops=stops,
                 brakes=brakes,
                 ender=ender,
+                taking=Taking(stand_in(None)),
                 is_away=lambda failure: True,  # what a process raises in a schedule is its death
                 alone=None if alone is None else alone.advance,
             )

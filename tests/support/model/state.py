@@ -59,6 +59,7 @@ FENCED = {
     "step_delta": "OK",
     "step_retry": "OK",
     "step_commit": "COMMITTED",
+    "turn_wait": "WAITS",
     "turn_end": "ENDED",
 }
 _TURN = {state.value: {move.value for move in moves} for state, moves in TURN_MOVES.items()}

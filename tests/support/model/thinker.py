@@ -18,9 +18,11 @@ from brainq.contracts.claim import (
 from brainq.contracts.effect import Effect
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.rate import RateWait
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
+from brainq.providers.places import PlaceLater
 from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
 from brainq.state.turns import RedisTurns
@@ -104,6 +106,8 @@ class RandomThinker:
         if roll < 0.25:
             message = Message(role="assistant", content="done", turn=turn_id, step=step)
             return Answer(ANSWERED, message, Spend(step=step, input_tokens=5, output_tokens=5))
+        if roll < 0.3:
+            raise PlaceLater("m:m", RateWait(rng.choice((0.5, 4.0, 12.0)), "stop"))
         return self._ask(claim, step)
 
     def _ask(self, claim: TurnClaim, step: int) -> StepOutcome:

@@ -13,11 +13,12 @@ local PAST = {'rung_at', 'cancel_at', 'active_at', 'created_at', 'closing_at', '
 
 local function mend_clock()
   local at = read(turn, {'lease_until', 'fin_lease', 'fin_retry_at', 'opening_until', 'fin_retry_ms', 'opening_ms',
-    unpack(PAST)})
+    'resumes_at', 'resumes_ms', unpack(PAST)})
   bring_near(turn, 'lease_until', at.lease_until, longest_lease_ms)
   bring_near(turn, 'fin_lease', at.fin_lease, longest_lease_ms)
   bring_near(turn, 'fin_retry_at', at.fin_retry_at, tonumber(at.fin_retry_ms or 0))
   bring_near(turn, 'opening_until', at.opening_until, tonumber(at.opening_ms or 0))
+  bring_near(turn, 'resumes_at', at.resumes_at, tonumber(at.resumes_ms or 0))
   for _, field in ipairs(PAST) do bring_near(turn, field, at[field], 0) end
   local b = read(budget, {'deadline', 'timeout_ms'})
   bring_near(budget, 'deadline', b.deadline, tonumber(b.timeout_ms or 0))

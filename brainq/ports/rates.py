@@ -1,0 +1,30 @@
+"""The limits of models' services, as the whole fleet keeps them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from brainq.contracts.rate import RateSaid, RateWait
+
+
+class RateLimits(Protocol):
+    """Places among the requests of a minute. Fitted by `state.rates.RedisRates`.
+
+    `name` is a model at one account: `provider:model`, and ` #` with a word for the account where there is one.
+    """
+
+    def holds(self, name: str) -> bool:
+        """Whether anything limits it, as far as this process knows. Asks nobody."""
+        ...
+
+    def take(self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float) -> RateWait | None:
+        """Take a place: None, or how long `ticket` waits in line for it, first come, first served. With the same
+        `place` it is taken once. Whoever waits asks again when its time has come."""
+        ...
+
+    def settle(
+        self, name: str, place: str, used: int | None, answered_s: float | None, said: RateSaid
+    ) -> bool:
+        """What came of it: tokens that were used, how long ago the answer began, and what it said of limits. Whether
+        the fleet keeps to that."""
+        ...

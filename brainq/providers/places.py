@@ -1,0 +1,217 @@
+"""A request's place among those that a model's service takes in a minute.
+
+Whoever asks models says once how that is done (`taking_places`). A provider that makes its requests itself takes a
+place for each, retries included (`takes_places`); of any other a whole call is one request (`places_of`, `asked`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.contracts.rate import SAID_NOTHING, RateSaid, RateWait
+from brainq.contracts.usage import TokenUsage
+from brainq.errors import ProviderError
+from brainq.observe.logs import logger
+from brainq.ports.rates import RateLimits
+from brainq.providers.base import Provider
+from brainq.providers.rate_headers import said_of
+from brainq.providers.watched import watched
+from brainq.text.estimate import estimate_request
+
+log = logger("brainq.providers")
+
+PASS_BY_S = 2.0  # the longest wait for one of several models
+AWAY_S = 3.0  # until a count is asked for again that could not be reached
+
+
+class PlaceLater(ProviderError):
+    """The model is limited, and the place comes in `wait_s` seconds: longer than its thread may be held.
+
+    The place in line is kept: whoever asks again for the same step when the time has come gets it.
+    """
+
+    def __init__(self, model: str, wait: RateWait) -> None:
+        self.wait_s = wait.wait_s
+        self.why = wait.told(model)
+        super().__init__(f"waits for {self.why}, {wait.wait_s:.0f} s", kind="limited", retryable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """How places are taken.
+
+    hold_s   the longest wait in the asking thread; a longer one raises PlaceLater
+    """
+
+    limits: RateLimits
+    hold_s: float = float("inf")
+    pause: Callable[[float], None] = time.sleep
+
+    @contextmanager
+    def here(self) -> Generator[None]:
+        """While entered, all that this thread asks of models takes places so."""
+        token = _taking.set(self)
+        try:
+            yield
+        finally:
+            _taking.reset(token)
+
+
+_taking: ContextVar[Taking | None] = ContextVar("taking", default=None)
+
+
+@dataclass(slots=True)
+class Place:
+    """One request's. Without limits it takes none, and only hears what the service says.
+
+    is_stopped   the fleet waits as its service asked: whoever asks next waits for a place, and for nothing else
+    """
+
+    model: str
+    account: str = ""
+    taking: Taking | None = None
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    is_taken: bool = False
+    is_stopped: bool = False
+    _answered_at: float | None = None
+    _used: int | None = None
+    _said: RateSaid = SAID_NOTHING
+
+    @property
+    def name(self) -> str:
+        """The count it is in."""
+        return f"{self.model} #{self.account}" if self.account else self.model
+
+    def take(self, request: ModelRequest, remaining_s: float) -> bool:
+        """Wait for it, if need be; whether that was so.
+
+        Raises PlaceLater, and ProviderError `rate_limited` where it would come after `remaining_s`.
+        """
+        if self.taking is None or not self.taking.limits.holds(self.name):
+            return False
+        ticket = f"{request.turn_id} {request.step} {request.purpose}" if request.turn_id else self.id
+        tokens = request.estimate or estimate_request(request)
+        tokens += request.max_output_tokens or 0
+        ends_at = time.monotonic() + remaining_s
+        has_waited = False
+        while True:
+            left_s = max(0.0, ends_at - time.monotonic())
+            most_s = left_s if request.in_line else min(left_s, self.taking.hold_s, PASS_BY_S)
+            wait = self._asked(self.taking.limits, ticket, tokens, most_s)
+            if wait is None:
+                self.is_taken = True
+                return has_waited
+            if wait.is_late and not request.in_line:
+                raise PlaceLater(self.model, wait)
+            if wait.is_late:
+                raise ProviderError(
+                    f"{wait.told(self.model)}; a place comes in {wait.wait_s:.0f} s, past the deadline",
+                    kind="rate_limited",
+                    retryable=True,
+                )
+            if wait.wait_s > self.taking.hold_s:
+                raise PlaceLater(self.model, wait)
+            has_waited = True
+            self.taking.pause(wait.wait_s)
+
+    def _asked(self, limits: RateLimits, ticket: str, tokens: int, left_s: float) -> RateWait | None:
+        try:
+            return limits.take(self.name, self.id, ticket, tokens, left_s)
+        except Exception as failure:  # our own trouble: the model is not asked, and has not failed
+            log.warning("no place was asked for", model=self.model, why=type(failure).__name__)
+            raise PlaceLater(self.model, RateWait(AWAY_S, "count")) from failure
+
+    def answered(self, headers: Mapping[str, str] | None = None, status: int = 200) -> None:
+        """The answer begins: from here on its place is the service's."""
+        self._answered_at = self._answered_at or time.monotonic()
+        if headers is not None and self.taking is not None:
+            self._said = said_of(headers, status)
+
+    def used(self, usage: TokenUsage) -> None:
+        """What the service counted."""
+        self._used = usage.total
+
+    def stopped(self, wait_s: float) -> None:
+        """The service takes nothing for so long."""
+        self._said = RateSaid(self._said.requests, self._said.tokens, wait_s)
+
+    def settle(self) -> None:
+        """Say what came of it. What cannot be said is not the call's failure: the place counts its longest, then."""
+        if self.taking is None:
+            return
+        ago_s = None if self._answered_at is None else time.monotonic() - self._answered_at
+        try:
+            is_kept = self.taking.limits.settle(self.name, self.id, self._used, ago_s, self._said)
+            self.is_stopped = is_kept and self._said.stop_s > 0
+        except Exception as failure:
+            log.warning("a model's place was not settled", model=self.model, why=type(failure).__name__)
+
+
+def place_for(provider: str, model: str, account: str = "") -> Place:
+    """A place, not yet taken, for one request of `provider` about `model`.
+
+    account   tells keys and addresses apart that a service counts apart
+    """
+    return Place(f"{provider}:{model}", account, _taking.get())
+
+
+def account_word(base_url: str | None, api_key: str | None) -> str:
+    """A word that tells addresses and keys apart, and is neither."""
+    return hashlib.sha256(f"{base_url or ''} {api_key or ''}".encode()).hexdigest()[:8]
+
+
+def chunks_of(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
+    """The provider's stream, each of its requests at its place."""
+    if _taking.get() is None or _takes_its_own(provider):
+        return watched(provider, request)
+    return _placed_chunks(provider, request)
+
+
+def reply_of(provider: Provider, request: ModelRequest) -> ModelReply:
+    """The provider's whole reply, each of its requests at its place."""
+    if _taking.get() is None or _takes_its_own(provider):
+        return provider.generate(request)
+    with _whole_call(provider, request) as (place, sent):
+        reply = provider.generate(sent)
+        place.answered()
+        place.used(reply.usage)
+        return reply
+
+
+def _takes_its_own(provider: Provider) -> bool:
+    """A provider says so by `takes_places = True`: it makes each request at a `place_for` it."""
+    return bool(getattr(provider, "takes_places", False))
+
+
+def _placed_chunks(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
+    with _whole_call(provider, request) as (place, sent):
+        for chunk in watched(provider, sent):
+            place.answered()
+            if chunk.reply is not None:
+                place.used(chunk.reply.usage)
+            yield chunk
+
+
+@contextmanager
+def _whole_call(provider: Provider, request: ModelRequest) -> Generator[tuple[Place, ModelRequest]]:
+    """A place for a call that is one request, and that call with the time that is left."""
+    place, began = place_for(provider.name, request.model), time.monotonic()
+    if place.take(request, request.timeout_s):
+        left_s = max(0.001, request.timeout_s - (time.monotonic() - began))
+        request = request.model_copy(update={"timeout_s": left_s})
+    try:
+        yield place, request
+    except ProviderError as failure:
+        wait_s = getattr(failure, "retry_after_s", None)
+        if failure.kind == "rate_limited" and wait_s:
+            place.stopped(wait_s)
+        raise
+    finally:
+        place.settle()

@@ -1,0 +1,74 @@
+-- The places of one model in its window. `rule` holds what was learned of the service, `sum` of the tokens of all places, and
+-- the tokens of each place and waiter as `t:ID`. Uses the names of the script.
+-- @include lib/now
+-- @include lib/fields
+local KEEP_MS, LEARNED_MS, LATE_MS, CLOCK_ROOM_MS = 90000000, 3600000, 10000, 1000
+
+-- Redis' clock may step back: what counts until later, or is expected later, is brought as much nearer.
+local function mend_clock(seen, stopped_until)
+  local back_ms = tonumber(seen or 0) - now
+  if back_ms <= CLOCK_ROOM_MS then return stopped_until end
+  for _, key in ipairs({places, due}) do
+    for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZINCRBY', key, -back_ms, id) end
+  end
+  stopped_until = stopped_until - back_ms
+  redis.call('HSET', rule, 'stopped_until', stopped_until, 'seen', now)
+  return stopped_until
+end
+
+local function tokens_of(ids)
+  local names, total = {}, 0
+  for i, id in ipairs(ids) do names[i] = 't:' .. id end
+  local found = #names > 0 and redis.call('HMGET', rule, unpack(names)) or {}
+  for i, tokens in ipairs(found) do
+    found[i] = tonumber(tokens or 0) or 0
+    total = total + found[i]
+  end
+  return total, found, names
+end
+
+-- Places whose window is over count no more. Returns the tokens of those that are left.
+local function forget_over(sum)
+  while true do
+    local over = redis.call('ZRANGEBYSCORE', places, '-inf', now, 'LIMIT', 0, 500)
+    if #over == 0 then return sum end
+    local tokens, _, names = tokens_of(over)
+    sum = math.max(0, sum - tokens)
+    redis.call('ZREM', places, unpack(over))
+    redis.call('HDEL', rule, unpack(names))
+    redis.call('HSET', rule, 'sum', sum)
+  end
+end
+
+local function leave_line(ticket)
+  if redis.call('ZREM', line, ticket) == 1 then
+    redis.call('ZREM', due, ticket)
+    redis.call('HDEL', rule, 't:' .. ticket)
+  end
+end
+
+-- First in line and long overdue: its turn was cancelled, or its process died. It holds nobody up.
+local function forget_absent(ticket)
+  while true do
+    local first = redis.call('ZRANGE', line, 0, 0)[1]
+    if not first or first == ticket then return end
+    local at = redis.call('ZSCORE', due, first)
+    if at and tonumber(at) + LATE_MS >= now then return end
+    leave_line(first)
+  end
+end
+
+-- The place with which so many tokens are over, oldest first; nil, and how many are left, when all are not enough.
+local function place_that_frees(tokens)
+  local from = 0
+  while true do
+    local part = redis.call('ZRANGE', places, from, from + 199)
+    if #part == 0 then return nil, tokens end
+    local _, counts = tokens_of(part)
+    for i, count in ipairs(counts) do
+      tokens = tokens - count
+      if tokens <= 0 then return from + i - 1 end
+    end
+    from = from + 200
+  end
+end

@@ -1,0 +1,38 @@
+--[[
+What came of a request: how many tokens it really used, `answered_ms` ago its answer began (its place counts a window from
+there), and what the service said of its limits: `requests` and `tokens` a minute, and to wait `stop_ms`. All processes
+hear of a limit that is new. `mark` is new for each request: what it said counts once.
+
+KEYS   places rule limited
+ARGV   place model mark used:n? answered_ms:n? window_ms:n requests:n? tokens:n? stop_ms:n
+REPLY  OK | LEARNED
+]]
+-- @include lib/rates
+local counts_until = tonumber(redis.call('ZSCORE', places, place) or '')
+if counts_until and used ~= '' then
+  local had = tonumber(redis.call('HGET', rule, 't:' .. place) or 0)
+  redis.call('HINCRBY', rule, 'sum', used - had)
+  redis.call('HSET', rule, 't:' .. place, used)
+end
+if counts_until and answered_ms ~= '' and now - answered_ms + window_ms < counts_until then
+  redis.call('ZADD', places, now - answered_ms + window_ms, place)
+end
+if requests == '' and tokens == '' and stop_ms == 0 then return {'OK'} end
+local r = read(rule, {'said', 'requests', 'tokens', 'learned_until', 'stopped_until'})
+if r.said == mark then return {'OK'} end
+
+local is_new = now >= tonumber(r.learned_until or 0)
+if requests ~= '' then is_new = is_new or tonumber(r.requests or 0) ~= requests end
+if tokens ~= '' then is_new = is_new or tonumber(r.tokens or 0) ~= tokens end
+if is_new then redis.call('HDEL', rule, 'requests', 'tokens') end
+redis.call('HSET', rule, 'said', mark, 'learned_until', now + LEARNED_MS, 'seen', now)
+if requests ~= '' then redis.call('HSET', rule, 'requests', requests) end
+if tokens ~= '' then redis.call('HSET', rule, 'tokens', tokens) end
+if stop_ms > 0 and now + stop_ms > tonumber(r.stopped_until or 0) then
+  redis.call('HSET', rule, 'stopped_until', now + stop_ms)
+end
+redis.call('PEXPIRE', rule, KEEP_MS)
+redis.call('ZADD', limited, now + LEARNED_MS, model)
+redis.call('PEXPIRE', limited, KEEP_MS)
+if is_new or stop_ms > 0 then redis.call('PUBLISH', limited, model) end
+return {'LEARNED'}

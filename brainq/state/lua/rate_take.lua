@@ -1,0 +1,74 @@
+--[[
+Take a place among the requests of one window to one model, or stand in line for one. A place counts until the window is over
+after its answer began (rate_settle says when), else after `slack_ms`, within which a request arrives: no window of the
+service's own holds more than `requests_most`, and the place of a request whose process died counts on. First come, first
+served: `ticket` is who waits, `place` the request, new for each. LATE: the wait would be longer than `most_wait_ms`.
+
+KEYS   places line due rule limited
+ARGV   model place ticket tokens:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n
+REPLY  GO | WAIT wait_ms:n what:requests/tokens/stop most:n | LATE wait_ms:n what:requests/tokens/stop most:n
+]]
+-- @include lib/rates
+if redis.call('ZSCORE', places, place) then return {'GO'} end
+local r = read(rule, {'requests', 'tokens', 'learned_until', 'stopped_until', 'sum', 'seen'})
+local stopped_until = mend_clock(r.seen, tonumber(r.stopped_until or 0))
+local sum = forget_over(tonumber(r.sum or 0))
+forget_absent(ticket)
+
+local function least(given, learned)
+  given, learned = tonumber(given), now < tonumber(r.learned_until or 0) and tonumber(learned or '') or nil
+  return given and learned and math.min(given, learned) or given or learned
+end
+local most, most_tokens = least(requests_most, r.requests), least(tokens_most, r.tokens)
+local taken = redis.call('ZCARD', places)
+local ahead = redis.call('ZRANK', line, ticket) or redis.call('ZCARD', line)
+local at, what, limit = now, 'stop', 0
+local function not_before(when, why, number)
+  if when > at then at, what, limit = when, why, number end
+end
+local function score_at(i) return tonumber(redis.call('ZRANGE', places, i, i, 'WITHSCORES')[2]) end
+-- Behind all that counts, and all that is expected: so many rounds of a window.
+local function rounds_later(rounds)
+  local last = taken > 0 and score_at(-1) or tonumber(redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or now)
+  return last + window_ms * (1 + math.floor(rounds))
+end
+
+if stopped_until > now then
+  -- Those who wait come back one by one.
+  not_before(stopped_until + ahead * math.ceil(most and window_ms / most or 50), 'stop', 0)
+end
+if most and taken + ahead >= most then
+  -- As many must be over first as stand between us and a place; of those that have none yet a window later.
+  local over = taken + ahead - most
+  local when = over < taken and score_at(over) or rounds_later((over - taken) / most)
+  not_before(when, 'requests', most)
+end
+if most_tokens then
+  -- One that is greater than the limit itself goes when it is alone.
+  local before = ahead > 0 and tokens_of(redis.call('ZRANGE', line, 0, math.min(ahead, 1000) - 1)) or 0
+  local excess = sum + before + math.min(tokens, most_tokens) - most_tokens
+  if excess > 0 then
+    local last, left = place_that_frees(excess)
+    not_before(last and score_at(last) or rounds_later(left / most_tokens), 'tokens', most_tokens)
+  end
+end
+
+local wait_ms = at - now
+if wait_ms > most_wait_ms then
+  leave_line(ticket)
+  return {'LATE', wait_ms, what, limit}
+end
+if wait_ms <= 0 then
+  leave_line(ticket)
+  redis.call('ZADD', places, now + window_ms + slack_ms, place)
+  redis.call('HSET', rule, 'sum', sum + tokens, 't:' .. place, tokens, 'seen', now)
+else
+  if not redis.call('ZSCORE', line, ticket) then
+    redis.call('ZADD', line, redis.call('HINCRBY', rule, 'joined', 1), ticket)
+  end
+  redis.call('ZADD', due, at, ticket)
+  redis.call('HSET', rule, 't:' .. ticket, tokens)
+end
+redis.call('ZADD', limited, 'NX', 0, model)
+for _, key in ipairs({places, line, due, rule, limited}) do redis.call('PEXPIRE', key, KEEP_MS) end
+return wait_ms <= 0 and {'GO'} or {'WAIT', wait_ms, what, limit}

@@ -1,0 +1,187 @@
+"""The limits of models' services in Redis: one count for the whole fleet."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from brainq.contracts.fleet import FleetModel
+from brainq.contracts.rate import NO_RATE, SAID_NOTHING, Rate, Rates, RateSaid, RateWait
+from brainq.state.connection import Client, Command
+from brainq.state.keys import Keys
+from brainq.state.typed_scripts import RateTakeLate, RateTakeWait, Scripts
+
+WINDOW_S = 60.0
+SLACK_SHARE = 1 / 12  # of the window: 5 s, within which a request that has got its place arrives
+LEARNED_S = 3600.0
+TOLD_AGAIN_S = 300.0  # what every answer repeats is written no more often
+LONGEST_WAIT_S = 86_400.0
+
+
+class RedisRates:
+    """Fits `ports.rates.RateLimits`.
+
+    A process asks Redis only about models that are limited: by what is set, or by what some process has learned of
+    their service, which all hear (`heard`, `catch_up`).
+
+    listen   begins to hear of it; called before the first model is asked
+    """
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        keys: Keys,
+        rates: Rates,
+        listen: Callable[[], None] = lambda: None,
+        *,
+        window_s: float = WINDOW_S,
+    ) -> None:
+        self._run = scripts
+        self._keys = keys
+        self._rates = rates
+        self._listen = listen
+        self._window_ms = int(window_s * 1000)
+        self._slack_ms = int(window_s * SLACK_SHARE * 1000)
+        self._lock = threading.Lock()
+        self._learned: dict[str, float] = {}  # until when, by time.monotonic()
+        self._told: dict[str, tuple[RateSaid, float]] = {}
+
+    def holds(self, name: str) -> bool:
+        """Whether anything limits the model. No round trip."""
+        self._listen()
+        rate = self._rates.of(_model(name))
+        if rate is None:
+            return False
+        return rate != "unknown" or time.monotonic() < self._learned.get(name, 0.0)
+
+    def heard(self, name: str) -> None:
+        """Some process has learned a limit of this model's service."""
+        with self._lock:
+            self._learned[name] = time.monotonic() + LEARNED_S
+
+    def catch_up(self) -> None:
+        """Read what was learned while nobody here listened."""
+        seconds, _ = self._run.client.time()
+        for name, until_ms in learned(self._run.client, self._keys, seconds * 1000):
+            with self._lock:
+                self._learned[name] = time.monotonic() + until_ms / 1000 - seconds
+
+    def take(self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float) -> RateWait | None:
+        """Take a place for one request: None; or wait, and ask again with the same ticket."""
+        rate = self._rate(name)
+        while True:
+            asked_at = time.monotonic()
+            reply = self._run.rate_take(
+                **self._of(name, "places", "line", "due", "rule"),
+                model=name,
+                place=place,
+                ticket=ticket,
+                tokens=tokens,
+                requests_most=rate.requests,
+                tokens_most=rate.tokens,
+                window_ms=self._window_ms,
+                slack_ms=self._slack_ms,
+                most_wait_ms=int(min(most_wait_s, LONGEST_WAIT_S) * 1000),
+            )
+            match reply:
+                case RateTakeWait() | RateTakeLate():
+                    is_late = isinstance(reply, RateTakeLate)
+                    return RateWait(reply.wait_ms / 1000, reply.what, reply.most, is_late)
+                case "GO":
+                    if (time.monotonic() - asked_at) * 2000 < self._slack_ms:
+                        return None
+                    # Redis, or this process, was slow: the request could arrive after its place counts no more.
+                    place += "+"
+
+    def settle(
+        self, name: str, place: str, used: int | None, answered_s: float | None, said: RateSaid
+    ) -> bool:
+        """What came of a request; nothing is written where nothing limits the model, and nothing is new. False: what
+        its service says is not kept to."""
+        if self._rates.of(_model(name)) is None:
+            return False
+        said = self._new_of(name, said)
+        if said == SAID_NOTHING and not self.holds(name):
+            return True
+        self._run.rate_settle(
+            **self._of(name, "places", "rule"),
+            place=place,
+            model=name,
+            mark=place,
+            used=used,
+            answered_ms=None if answered_s is None else int(answered_s * 1000),
+            window_ms=self._window_ms,
+            requests=said.requests,
+            tokens=said.tokens,
+            stop_ms=int(said.stop_s * 1000),
+        )
+        if said != SAID_NOTHING:
+            self.heard(name)
+        return True
+
+    def models(self) -> tuple[FleetModel, ...]:
+        """All that are limited and were asked, or learned of, within a day."""
+        client = self._run.client
+        clock, names = client.many([("TIME",), ("ZRANGE", self._keys.limited, 0, -1)])
+        now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
+        reads: list[Command] = []
+        for name in names:
+            keys = self._of(name, "places", "line", "rule")
+            reads += [
+                ("ZCOUNT", keys["places"], f"({now_ms}", "+inf"),
+                ("ZCARD", keys["line"]),
+                ("HMGET", keys["rule"], "requests", "tokens", "learned_until", "stopped_until"),
+            ]
+        found = client.many(reads) if reads else []
+        return tuple(
+            self._model(name, *found[3 * i : 3 * i + 3], now_ms=now_ms) for i, name in enumerate(names)
+        )
+
+    def _model(
+        self, name: str, taken: int, waiting: int, rule: Sequence[str | None], *, now_ms: int
+    ) -> FleetModel:
+        requests, tokens, learned_until, stopped_until = (int(value or 0) for value in rule)
+        given, is_fresh = self._rate(name), now_ms < learned_until
+        return FleetModel(
+            name=_model(name),
+            account=name.partition(" #")[2],
+            requests=_least(given.requests, requests if is_fresh else 0),
+            tokens=_least(given.tokens, tokens if is_fresh else 0),
+            taken=taken,
+            waiting=waiting,
+            stopped_s=max(0.0, (stopped_until - now_ms) / 1000),
+        )
+
+    def _new_of(self, name: str, said: RateSaid) -> RateSaid:
+        """What was not told a moment ago."""
+        limits = RateSaid(said.requests, said.tokens)
+        before, at = self._told.get(name, (SAID_NOTHING, 0.0))
+        if said.stop_s <= 0 and limits == before and time.monotonic() - at < TOLD_AGAIN_S:
+            return SAID_NOTHING
+        if limits != SAID_NOTHING:
+            self._told[name] = (limits, time.monotonic())
+        return said
+
+    def _rate(self, name: str) -> Rate:
+        rate = self._rates.of(_model(name))
+        return rate if isinstance(rate, Rate) else NO_RATE
+
+    def _of(self, name: str, *parts: str) -> dict[str, Any]:
+        return {part: self._keys.rate(name, part) for part in parts}
+
+
+def learned(client: Client, keys: Keys, now_ms: int) -> Sequence[tuple[str, float]]:
+    """Names of models whose service's limits are known, and until when they are held to them (ms)."""
+    found = client.zrangebyscore(keys.limited, f"({now_ms}", "+inf", withscores=True)
+    return cast("list[tuple[str, float]]", found)
+
+
+def _least(given: int | None, learned: int) -> int | None:
+    limits = [limit for limit in (given, learned) if limit]
+    return min(limits) if limits else None
+
+
+def _model(name: str) -> str:
+    return name.partition(" #")[0]

@@ -1,0 +1,72 @@
+"""turn_wait.lua: a turn waits for its model's limit with nobody's thread."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from brainq.broker.names import TURNS_QUEUE
+from tests.lua.rig import Rig
+
+WAIT: dict[str, Any] = {"after_ms": 11_000, "wait_ms": 12_000, "why": "m:m: 60 requests a minute"}
+
+
+def test_the_turn_is_let_go_and_rung_when_its_time_comes(rig: Rig) -> None:
+    rig.owned()
+    rig.bells(TURNS_QUEUE)
+    rig.run("step_begin")
+    assert rig.run("turn_wait", **WAIT) == ["WAITS"]
+    assert rig.turn()["owner"] == ""
+    rig.pass_ms(6_000)
+    assert rig.run("turn_sweep")[0] == "LOOK"
+    assert (rig.bells(TURNS_QUEUE), rig.look_in_ms()) == ([], 5_000)
+    rig.pass_ms(5_000)
+    rig.run("turn_sweep")
+    assert [bell[2] for bell in rig.bells(TURNS_QUEUE)] == [1]
+    assert rig.run("turn_claim", owner="w2", fence=1)[0] == "GO"
+    assert "waits_for" not in rig.turn()
+
+
+def test_nothing_is_charged_for_it_and_readers_are_told(rig: Rig) -> None:
+    rig.owned()
+    rig.run("step_begin", estimate=500)
+    rig.run("turn_wait", **WAIT)
+    rig.run("turn_claim", owner="w2", fence=1)
+    assert rig.client.lrange(rig.names("t01")["spends"], 0, -1) == []
+    assert rig.client.hget(rig.names("t01")["budget"], "steps_used") == "1"
+    told = [event for _, event in rig.client.xrange(rig.names("t01")["events"]) if event["kind"] == "notice"]
+    assert [json.loads(event["data"]) for event in told] == [{"waits_for": WAIT["why"], "wait_ms": 12_000}]
+
+
+def test_a_call_beside_the_steps_is_begun_again_and_paid_once(rig: Rig) -> None:
+    rig.owned()
+    assert rig.run("aux_begin", kind="reflection", mark="1") == ["GO"]
+    rig.run("turn_wait", **WAIT)
+    rig.run("turn_claim", owner="w2", fence=1)
+    assert rig.run("aux_begin", owner="w2", fence=2, kind="reflection", mark="1") == ["GO"]
+    assert rig.client.hget(rig.names("t01")["budget"], "reflections_used") == "1"
+
+
+def test_only_the_owner_lets_it_go(rig: Rig) -> None:
+    rig.owned()
+    assert rig.run("turn_wait", owner="w2", **WAIT) == ["LOST"]
+    assert rig.run("turn_wait", fence=2, **WAIT) == ["LOST"]
+
+
+def test_a_cancel_does_not_wait(rig: Rig) -> None:
+    rig.owned()
+    rig.run("turn_wait", **WAIT)
+    rig.bells(TURNS_QUEUE)
+    assert rig.run("turn_cancel") == ["REQUESTED"]
+    assert rig.bells(TURNS_QUEUE) != []
+
+
+def test_a_clock_that_stepped_back_makes_nobody_wait_longer(rig: Rig) -> None:
+    rig.owned()
+    rig.run("turn_wait", **WAIT)
+    rig.bells(TURNS_QUEUE)
+    rig.pass_ms(-3_600_000)
+    rig.run("turn_sweep")
+    rig.pass_ms(11_000)
+    rig.run("turn_sweep")
+    assert len(rig.bells(TURNS_QUEUE)) == 1

@@ -1,0 +1,8 @@
+"""A brain that asks a model over OpenAI's wire, at OPENAI_BASE_URL, and calls nothing."""
+
+from __future__ import annotations
+
+from brainq import Brain
+from brainq.contracts.limits import Limits
+
+brain = Brain("limited", model="openai:m", limits=Limits(timeout_s=600))

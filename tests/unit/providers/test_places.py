@@ -1,0 +1,148 @@
+"""Places: how a call waits for its model's limit, and what it says afterwards."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+from brainq import ScriptedProvider
+from brainq.contracts.rate import RateSaid, RateWait
+from brainq.errors import ProviderError
+from brainq.providers.failures import ServiceError
+from brainq.providers.fallback import Fallback
+from brainq.providers.places import PlaceLater, Taking, account_word, chunks_of, place_for, reply_of
+from brainq.providers.retry import Deadline, RetryPolicy, call_with_retry
+from brainq.providers.scripted import says
+from tests.unit.providers.requests import request
+
+Settled = tuple[str, int | None, bool, RateSaid]
+
+
+@dataclass
+class Limits:
+    """Answers with `waits`, one after another, then lets everybody go."""
+
+    waits: list[RateWait | Exception] = field(default_factory=list[RateWait | Exception])
+    limited: bool = True
+    taken: list[tuple[str, str, int, float]] = field(default_factory=list[tuple[str, str, int, float]])
+    settled: list[Settled] = field(default_factory=list[Settled])
+
+    def holds(self, name: str) -> bool:
+        return self.limited
+
+    def take(self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float) -> RateWait | None:
+        self.taken.append((name, ticket, tokens, most_wait_s))
+        if not self.waits:
+            return None
+        wait = self.waits.pop(0)
+        if isinstance(wait, Exception):
+            raise wait
+        return wait
+
+    def settle(
+        self, name: str, place: str, used: int | None, answered_s: float | None, said: RateSaid
+    ) -> bool:
+        self.settled.append((name, used, answered_s is not None, said))
+        return True
+
+
+def taking(limits: Limits, hold_s: float = 2.0) -> tuple[Taking, list[float]]:
+    slept: list[float] = []
+    return Taking(limits, hold_s, slept.append), slept
+
+
+def test_without_limits_nothing_is_asked_and_nobody_waits() -> None:
+    limits = Limits(limited=False)
+    with taking(limits)[0].here():
+        assert reply_of(ScriptedProvider([says("hi")]), request()).text == "hi"
+    assert limits.taken == []
+
+
+def test_a_short_wait_is_slept_and_a_place_is_settled_with_what_was_used() -> None:
+    limits = Limits([RateWait(1.5, "requests", 60)])
+    taker, slept = taking(limits)
+    with taker.here():
+        reply = reply_of(ScriptedProvider([says("hi")]), request())
+        *_, last = chunks_of(ScriptedProvider([says("hi")]), request())
+    assert last.reply is not None
+    assert slept == [1.5]
+    assert [used for _, used, answered, _ in limits.settled if answered] == [reply.usage.total] * 2
+
+
+def test_a_long_wait_is_not_slept() -> None:
+    taker, slept = taking(Limits([RateWait(12.0, "requests", 60)]))
+    with taker.here(), pytest.raises(PlaceLater) as later:
+        reply_of(ScriptedProvider([says("hi")]), request())
+    assert (slept, later.value.wait_s, later.value.kind) == ([], 12.0, "limited")
+    assert later.value.why == "scripted:m: 60 requests a minute"
+
+
+def test_a_wait_past_the_deadline_is_told_at_once() -> None:
+    taker, _ = taking(Limits([RateWait(90.0, "requests", 60, is_late=True)]))
+    with taker.here(), pytest.raises(ProviderError, match="comes in 90 s, past the deadline") as failure:
+        reply_of(ScriptedProvider([says("hi")]), request())
+    assert failure.value.kind == "rate_limited"
+
+
+def test_a_count_that_cannot_be_reached_is_no_failure_of_the_model() -> None:
+    taker, _ = taking(Limits([ConnectionError("away")]), hold_s=float("inf"))
+    with taker.here(), pytest.raises(PlaceLater, match="cannot be reached"):
+        reply_of(ScriptedProvider([says("hi")]), request())
+
+
+def test_one_that_waits_has_the_same_ticket_when_it_comes_again() -> None:
+    limits = Limits([RateWait(12.0, "stop")])
+    taker, _ = taking(limits)
+    asked = request(turn_id="t1", step=1, estimate=100, max_output_tokens=50)
+    with taker.here():
+        for provider in (ScriptedProvider([says("hi")]), ScriptedProvider([says("hi")])):
+            try:
+                reply_of(provider, asked)
+            except PlaceLater:
+                continue
+    assert [taken[:3] for taken in limits.taken] == [("scripted:m", "t1 1 step", 150)] * 2
+
+
+def test_a_fallback_asks_the_next_model_rather_than_wait_and_stands_in_line_for_the_last() -> None:
+    limits = Limits([RateWait(12.0, "requests", 60, is_late=True)])
+    models = Fallback([ScriptedProvider([says(name)], name=name) for name in ("one", "two")])
+    with taking(limits)[0].here():
+        assert reply_of(models, request()).text == "two"
+        assert [(name, most_s <= 2.0) for name, _, _, most_s in limits.taken] == [
+            ("one:one", True),
+            ("two:two", False),
+        ]
+        limits.waits = [RateWait(12.0, "requests", 60, is_late=True), RateWait(9.0, "requests", 60)]
+        with pytest.raises(PlaceLater, match="two:two"):
+            reply_of(models, request())
+        limits.waits = []
+        assert reply_of(models, request()).text == "one"  # it never rested
+
+
+def test_what_failed_keeps_its_place_and_its_estimate() -> None:
+    limits = Limits()
+    place = place_for("p", "m", account_word("http://a", "k"))
+    with taking(limits)[0].here():
+        place = place_for("p", "m", account_word("http://a", "k"))
+    place.take(request(), 5)
+    place.settle()
+    assert limits.settled == [(f"p:m #{account_word('http://a', 'k')}", None, False, RateSaid())]
+    assert account_word("http://a", "k") != account_word("http://a", "l")
+
+
+def test_a_429_is_waited_for_once_in_line_and_not_here() -> None:
+    """The retry loop asks again at once: its next attempt waits for a place, as all do."""
+    slept: list[float] = []
+    shared = ServiceError("no", kind="rate_limited", retryable=True, retry_after_s=20.0)
+    shared.is_shared = True
+    attempts: list[ProviderError] = [shared, PlaceLater("p:m", RateWait(20.0, "stop"))]
+
+    def attempt() -> str:
+        raise attempts.pop(0)
+
+    policy = RetryPolicy(clock=time.monotonic, sleep=slept.append)
+    with pytest.raises(PlaceLater):
+        call_with_retry(attempt, Deadline(60), policy)
+    assert slept == [0.0]
