@@ -11,6 +11,8 @@ from pydantic import ValidationError
 from brainq.by_brain import ByBrain
 from brainq.contracts.brought import check_history
 from brainq.contracts.client_tool import check_client_tools
+from brainq.contracts.file import NO_LIMITS, File, FileLimits
+from brainq.contracts.file_fields import parted_files
 from brainq.contracts.hold import readiness_id
 from brainq.contracts.ids import DERIVED, new_turn_id
 from brainq.contracts.kept import NOTHING_KEPT, Kept
@@ -25,11 +27,28 @@ from brainq.ports.turn_rows import TurnRows
 from brainq.ports.turns import Turns
 from brainq.tools.output import checked_schema
 
+MOST_FOREIGN_BYTES = 1_000_000  # of files in one message of the broker, which is Redis
 HAD_WRITTEN = "Redis lost this turn after it had begun to write; see its calls for what was started"
 
 
 def read_request(fields: dict[str, Any]) -> TurnRequest:
-    """A TurnRequest from what a producer sent. Raises InvalidInput naming the first wrong field."""
+    """A TurnRequest without files. Raises InvalidInput naming the first wrong field."""
+    request, files = read_submit(fields)
+    if files:
+        raise InvalidInput("attachments", "a child turn takes no files; name to it where they are")
+    return request
+
+
+def read_submit(
+    fields: dict[str, Any], limits: FileLimits = NO_LIMITS
+) -> tuple[TurnRequest, tuple[File, ...]]:
+    """A TurnRequest from what a producer sent, and the files that it refers to. Raises InvalidInput naming the first
+    wrong field."""
+    referring, files = parted_files(fields, limits)
+    return _request(referring), files
+
+
+def _request(fields: dict[str, Any]) -> TurnRequest:
     given = {"turn_id": new_turn_id(), **{name: value for name, value in fields.items() if value is not None}}
     if "output_schema" in given:
         given["output_schema"] = checked_schema("output_schema", given["output_schema"])
@@ -53,8 +72,12 @@ def read_request(fields: dict[str, Any]) -> TurnRequest:
     return request
 
 
-def read_foreign(args: tuple[Any, ...], fields: dict[str, Any]) -> TurnRequest:
-    """A TurnRequest from what a producer without brainq sent: keywords, or one object as the only argument.
+def read_foreign(
+    args: tuple[Any, ...], fields: dict[str, Any], limits: FileLimits = NO_LIMITS
+) -> tuple[TurnRequest, tuple[File, ...]]:
+    """As `read_submit`, from what a producer without brainq sent: keywords, or one object as the only argument.
+
+    Its files come through the broker, and are small: 1 MB together.
 
     Such a producer speaks for itself alone: it starts no child turn of a call, and takes no id that brainq makes for
     a child turn or for input that becomes a turn. Raises InvalidInput naming the first wrong field.
@@ -65,14 +88,14 @@ def read_foreign(args: tuple[Any, ...], fields: dict[str, Any]) -> TurnRequest:
         raise InvalidInput("parent", "a call starts child turns, and no producer does; leave it out")
     if not fields.get("turn_id") and not fields.get("request_key"):
         raise InvalidInput("turn_id", "choose a turn_id or a request_key, so that sending again is harmless")
-    request = read_request(fields)
+    request, files = read_submit(fields, limits.at_most(MOST_FOREIGN_BYTES))
     for field in ("turn_id", "request_key"):
         if getattr(request, field).startswith(DERIVED):
             raise InvalidInput(
                 field,
                 f"it begins like the ids that brainq makes ({', '.join(DERIVED)}); choose another",
             )
-    return request
+    return request, files
 
 
 @dataclass(eq=False)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brainq.calls.ended import Ended, plain_child
-from brainq.calls.files import parted
 from brainq.calls.raised import outcome_of_raise
 from brainq.calls.values import jsonable, one_line
 from brainq.contracts.child_turn import ChildTurn
@@ -21,6 +20,7 @@ from brainq.tools.context import RunContext
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.partial import Partial
 from brainq.tools.pending import Pending
+from brainq.tools.with_files import parted
 
 OnCut = Callable[[ToolTimeout], object]
 OnLate = Callable[[ToolOutcome], object]

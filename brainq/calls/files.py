@@ -4,36 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
 from brainq.contracts.claim import CallClaim
-from brainq.contracts.file import MOST_FILE_BYTES, File, FileLimits
+from brainq.contracts.file import File, FileLimits
 from brainq.contracts.outcome import ToolSuccess
 from brainq.observe.logs import logger
 from brainq.ports.blobs import Blobs
-from brainq.tools.with_files import WithFiles
 
 log = logger("brainq.calls")
-
-
-def parted(returned: Any) -> tuple[Any, tuple[File, ...]]:
-    """The value that a function returned, and the files beside it. Raises ValueError."""
-    match returned:
-        case File():
-            value, files = returned.attachment.label, (returned,)
-        case WithFiles():
-            value, files = returned.value, tuple(cast("Sequence[object]", returned.files))
-        case _:
-            return returned, ()
-    kept = tuple(file for file in files if isinstance(file, File))
-    if len(kept) < len(files):
-        raise ValueError("it returned, but WithFiles takes a list of File; make each with File.of or File")
-    size = sum(len(file.data) for file in kept)
-    if size > MOST_FILE_BYTES:
-        raise ValueError(
-            f"it returned, but its files have {size:,} bytes; return at most {MOST_FILE_BYTES:,}"
-        )
-    return value, kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from brainq.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from brainq.contracts.file import File
 
 
 def text_of(given: str, field: str) -> str:
@@ -40,3 +43,13 @@ def object_of(given: str, field: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidInput(field, 'must be a JSON object, such as \'{"path": "a.md"}\'')
     return cast("dict[str, Any]", found)
+
+
+def files_of(paths: list[str]) -> list[File]:
+    """The files that `--attach` names. Raises InvalidInput."""
+    from brainq.contracts.file import File
+
+    try:
+        return [File.of(path) for path in paths]
+    except InvalidInput as refused:
+        raise InvalidInput("--attach", refused.problem) from None

@@ -67,6 +67,10 @@ def submit(
         str | None,
         typer.Option("--output-schema", metavar="JSON|@FILE", help="The JSON schema of the answer."),
     ] = None,
+    attach: Annotated[
+        list[str] | None,
+        typer.Option("--attach", metavar="FILE", help="An image or a file of the message; repeatable."),
+    ] = None,
     metadata: Annotated[
         str | None,
         typer.Option("--metadata", metavar="JSON|@FILE", help="An object of yours; callbacks get it back."),
@@ -125,10 +129,11 @@ def submit(
       brainq submit s1 "What is in stock?" --option temperature=0 --option tool_choice=required
       brainq submit s1 "No, the blue one" --on-busy steer
       brainq submit s1 "Sum up March" --output-schema @sum.json --metadata '{"month": 3}'
+      brainq submit s1 "What is on it?" --attach plan.png
       brainq submit s1 "Look at it again" --kind review
       brainq submit s1 - < question.txt
     """
-    from brainq.cli.given import object_of, text_of
+    from brainq.cli.given import files_of, object_of, text_of
     from brainq.cli.submitting import submit_and_wait
 
     fields = {
@@ -149,6 +154,7 @@ def submit(
         "kind": kind,
         "seed": seed,
         "readiness": ready,
+        "attachments": files_of(attach or []),
     }
 
     code = submit_and_wait(

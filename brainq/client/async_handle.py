@@ -55,7 +55,7 @@ class AsyncTurnHandle:
     """A TurnHandle on an event loop. Make it with `await client.submit(...)` or `await client.handle(turn_id)`.
 
     The verbs are TurnHandle's, awaited: `result`, `events`, `events_so_far`, `snapshot`, `explain`, `transcript`,
-    `calls`, `give_result`, `give_error`, `cancel`, `steer`, `receipt`, `hold`, `holds`, `release`, `approvals`.
+    `calls`, `file`, `give_result`, `give_error`, `cancel`, `steer`, `receipt`, `hold`, `holds`, `release`, `approvals`.
     `result` and `events` take no thread, however many wait.
     """
 
@@ -123,6 +123,7 @@ class AsyncTurnHandle:
     give_result = awaited(TurnHandle.give_result)
     give_error = awaited(TurnHandle.give_error)
     cancel = awaited(TurnHandle.cancel)
+    file = looked_up(TurnHandle.file)
     steer = awaited(TurnHandle.steer)
     receipt = looked_up(TurnHandle.receipt)
 

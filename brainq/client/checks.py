@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import get_args
 
 from brainq.contracts.approval import ApprovalState
+from brainq.contracts.file import File
 from brainq.contracts.hold import HoldPolicy, HoldSpec
 from brainq.contracts.ids import (
     check_id,
@@ -26,13 +28,16 @@ MAX_NAME_CHARS = 200
 MAX_LISTED = 10_000
 
 
-def turn_input(text: object, client_message_id: str | None, readiness: object) -> TurnInput:
-    """Follow-up input. Raises InvalidInput for a text that is empty, unless it says something of readiness."""
+def turn_input(
+    text: object, client_message_id: str | None, readiness: object, files: Sequence[File] = ()
+) -> TurnInput:
+    """Follow-up input. Raises InvalidInput for a text that is empty, unless it has files, or says something of
+    readiness."""
     if readiness is not None and not isinstance(readiness, bool):
         raise InvalidInput("readiness", f"{readiness!r} is none of True, False and None")
     if not isinstance(text, str):
         raise InvalidInput("text", f"must be a str, got {type(text).__name__}")
-    if not text.strip() and (text or readiness is None):
+    if not text.strip() and (text or readiness is None) and not files:
         raise InvalidInput("text", "it is empty; say something, or leave it '' and give readiness")
     if len(text) > MAX_MESSAGE_CHARS:
         raise InvalidInput(
@@ -46,7 +51,12 @@ def turn_input(text: object, client_message_id: str | None, readiness: object) -
         if client_message_id is None
         else check_id("client_message_id", client_message_id)
     )
-    return TurnInput(client_message_id=message_id, text=text, readiness=readiness)
+    return TurnInput(
+        client_message_id=message_id,
+        text=text,
+        readiness=readiness,
+        attachments=tuple(file.attachment for file in files),
+    )
 
 
 def hold(kind: str, reason: object, timeout_s: object, on_timeout: object) -> HoldSpec:

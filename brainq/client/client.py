@@ -8,7 +8,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self, cast
 
-from brainq.admission import read_request
+from brainq.admission import read_submit
 from brainq.brain_loading import load_brains
 from brainq.brains import GivenBrains, read_brains
 from brainq.client import checks
@@ -23,6 +23,7 @@ from brainq.client.session import Session
 from brainq.client.turn_list import checked_filter, turn_list_of
 from brainq.contracts.approval import Approval
 from brainq.contracts.client_tool import ClientTool
+from brainq.contracts.file import File
 from brainq.contracts.fleet import Fleet
 from brainq.contracts.ids import check_id, new_turn_id
 from brainq.contracts.limits import Limits
@@ -90,6 +91,7 @@ class Client:
         kind: TurnKind = "chat",
         seed: Literal["session", "empty"] = "session",
         readiness: bool | None = None,
+        attachments: Sequence[File | Mapping[str, Any]] = (),
         greeting: str | None = None,
         history: Sequence[Message | Mapping[str, Any]] = (),
         client_tools: Sequence[ClientTool | Mapping[str, Any]] = (),
@@ -114,10 +116,13 @@ class Client:
         readiness     False: no call that changes something starts before `handle.steer(..., readiness=True)`, or
                       the hold is released; True: the turn is ready, whatever flags the session has. In a turn
                       that the message goes into it lifts or sets that turn's readiness hold
+        attachments   images and files of the message, which may be empty then: `[File.of("plan.png")]`. They are kept
+                      in SQL, under their hash; see docs/providers.md for what models are shown of them
         greeting      what the assistant said before the user did, such as a chat page's first line; only the first
                       turn of a session takes it
         history       a conversation that was had elsewhere, before this message: messages of user, assistant (with the
-                      `calls` it made) and tool, up to 1,000; only the first turn of a session takes it
+                      `calls` it made) and tool, up to 1,000; only the first turn of a session takes it. As dicts they
+                      may have `attachments`, too
         client_tools  tools that you run yourself, beside the brain's: a call of one waits, and holds no worker, until
                       `handle.give_result(call_id, ...)`
         brain         the name of the brain that is to have the turn; by default the first. A message that goes into
@@ -128,7 +133,7 @@ class Client:
         request_key or turn_id was used with other content; SessionBusy; MailboxFull where it is input; Unreachable,
         whose `request_key` makes a second try the same turn.
         """
-        request = read_request(
+        request, files = read_submit(
             {
                 "turn_id": turn_id,
                 "session_id": session_id,
@@ -152,13 +157,15 @@ class Client:
                 "seed": seed,
                 "readiness": readiness,
                 "greeting": greeting,
+                "attachments": attachments,
                 "history": history,
                 "client_tools": client_tools,
                 "brain": brain,
-            }
+            },
+            self.wiring.settings.file_limits,
         )
         with told_as_ours(request_key=request.key), submitting(request) as request:
-            submitted = self.wiring.people.intake.submit(request)
+            submitted = self.wiring.people.intake.submit(request, files)
         return TurnHandle(
             self, submitted.session_id, submitted.turn_id, created=submitted.created, joined=submitted.receipt
         )
@@ -315,7 +322,8 @@ class Client:
         )
 
     def complete_call(self, token: str, result: Any, *, partial: bool = False) -> Taken:
-        """Give a call that returned `Pending(token)` its result: JSON, once, from any process.
+        """Give a call that returned `Pending(token)` its result, once, from any process: JSON, a File, or
+        `WithFiles(JSON, [File, ...])`.
 
         Returns `settled`; `early`, when the tool has not returned yet; or `late`, when nobody waits any more.
         Raises TokenRefused for a token no call waits for, or that was used before; InvalidInput.

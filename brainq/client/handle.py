@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from brainq.client import checks
 from brainq.client.ended import has_ended, kept_result
@@ -17,6 +17,8 @@ from brainq.client.timelines import timeline_of
 from brainq.contracts.approval import Approval
 from brainq.contracts.claim import CallRef
 from brainq.contracts.event import TurnEvent
+from brainq.contracts.file import File
+from brainq.contracts.file_fields import checked_files
 from brainq.contracts.history import TurnCall
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
 from brainq.contracts.ids import check_id
@@ -169,6 +171,18 @@ class TurnHandle:
             self.session_id, self.turn_id, checks.limit(limit), checks.after_count(after)
         )
 
+    def file(self, sha256: str) -> File:
+        """The bytes of an attachment of one of the turn's messages, by the hash in `Message.attachments`.
+
+        Raises TurnNotFound for one that the turn does not have, or no more (pruned, or kept out by `redact_logs`).
+        """
+        found = self._client.wiring.store.blobs.of_turn(self.turn_id, sha256)
+        if found is None:
+            raise TurnNotFound(
+                f"turn {self.turn_id!r} has no file {sha256!r}, or no more; see its transcript"
+            )
+        return found
+
     def calls(self, limit: int = checks.MAX_LISTED, after: str | None = None) -> tuple[TurnCall, ...]:
         """Every call of the turn in the model's order, with its arguments, its result and how it stands.
 
@@ -184,7 +198,8 @@ class TurnHandle:
         )
 
     def give_result(self, call_id: str, result: object, *, partial: bool = False) -> Taken:
-        """Give a call of one of your `client_tools` its result, once: JSON, of at most 256,000 characters.
+        """Give a call of one of your `client_tools` its result, once: JSON, of at most 256,000 characters, a
+        File, or `WithFiles(JSON, [File, ...])`.
 
         call_id   as `calls()` and the event `call.parked` have it; the full one is taken, too
         partial   it is not the whole result; the model is told so
@@ -221,6 +236,7 @@ class TurnHandle:
         client_message_id: str | None = None,
         readiness: bool | None = None,
         expected_turn_id: str | None = None,
+        attachments: Sequence[File | Mapping[str, Any]] = (),
     ) -> Receipt:
         """Send follow-up input into the turn; the model reads it at its next step, and its task still stands.
 
@@ -228,17 +244,20 @@ class TurnHandle:
         readiness           True lifts the turn's readiness hold, False sets one, None leaves it; with it the text
                             may be empty
         expected_turn_id    send it only if this is the session's live turn
+        attachments         images and files, as of `Client.submit`; with them the text may be empty
 
         The receipt says `accepted`; later `receipt(...)` says `consumed`, and by which step, or `bounced`: the turn
         ended first, and the input became the turn it names. Raises InvalidInput, StaleTurn, MailboxFull, and
         SubmitConflict when the id was used for other input; Unreachable, whose `client_message_id` makes a second try
         the same input.
         """
-        item = checks.turn_input(text, client_message_id, readiness)
+        wiring = self._client.wiring
+        files = checked_files("attachments", attachments, wiring.settings.file_limits)
+        item = checks.turn_input(text, client_message_id, readiness, files)
         expected = checks.expected_turn(expected_turn_id)
         with told_as_ours(client_message_id=item.client_message_id):
-            return self._client.wiring.people.inputs.send(
-                self.session_id, self.turn_id, item, expected_turn_id=expected
+            return wiring.people.inputs.send(
+                self.session_id, self.turn_id, item, files, expected_turn_id=expected
             )
 
     def receipt(self, client_message_id: str) -> Receipt:

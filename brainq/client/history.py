@@ -129,6 +129,7 @@ def _turn(turn: WholeTurn, is_first: bool, seen: tuple[str, str] | None) -> Hist
         stop_reason=row.stop_reason,
         greeting=request.greeting or "" if is_first else "",
         user_message=request.user_message if is_kept else "",
+        attachments=request.attachments,
         text=text if is_kept else "",
         is_kept=is_kept,
         accepted_at=row.accepted_at,
@@ -160,6 +161,7 @@ def _call(
         **{name: getattr(entry, name) for name in _OF_THE_TRACE},
         arguments=asked.arguments if asked is not None and is_kept else None,
         result=told.content if told is not None and is_kept else None,
+        attachments=told.attachments if told is not None and is_kept else (),
         is_error=told is not None and told.is_error and is_kept,
         is_kept=is_kept,
     )

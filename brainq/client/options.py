@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from brainq.contracts.client_tool import ClientTool
+from brainq.contracts.file import File
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
 from brainq.contracts.options import ModelOptions, OptionsFields
@@ -39,6 +40,7 @@ class SubmitOptions(TypedDict, total=False):
     kind: TurnKind
     seed: Literal["session", "empty"]
     readiness: bool | None
+    attachments: Sequence[File | Mapping[str, Any]]
     greeting: str | None
     history: Sequence[Message | Mapping[str, Any]]
     client_tools: Sequence[ClientTool | Mapping[str, Any]]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from brainq.contracts.event import FIELDS, TurnEvent
+from brainq.contracts.file import MAX_NAME_CHARS
 from brainq.contracts.ids import DERIVED, ID_PATTERN, TURN_ID_PATTERN
 from brainq.contracts.turn import TurnRequest, TurnResult
 
@@ -30,6 +31,7 @@ def _submit() -> dict[str, Any]:
     fields["request_key"] |= {"pattern": f"^$|{ID_PATTERN}", **ours}
     fields["session_id"] |= {"pattern": ID_PATTERN}
     fields["user_message"] |= {"pattern": r"\S"}
+    schema["$defs"]["Attachment"] = _FILE
     schema["required"] = ["session_id", "user_message"]
     # One of them makes it harmless to send again.
     schema["anyOf"] = [
@@ -55,6 +57,17 @@ def _result() -> dict[str, Any]:
     return TurnResult.model_json_schema(mode="serialization")
 
 
+_FILE: Mapping[str, Any] = {
+    "description": "An image or a file: its bytes as base64 text, or as a data: URL.",
+    "type": "object",
+    "properties": {
+        "data": {"type": "string", "minLength": 1},
+        "media_type": {"type": "string", "default": ""},
+        "name": {"type": "string", "maxLength": MAX_NAME_CHARS, "default": ""},
+    },
+    "required": ["data"],
+    "additionalProperties": False,
+}
 SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {"submit": _submit, "event": _event, "result": _result}
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brainq.client import checks
 from brainq.client.handle import TurnHandle
 from brainq.client.history import history_of
 from brainq.client.hold import Flag
 from brainq.client.reach import says_what_is_away, told_as_ours
+from brainq.contracts.file import File
+from brainq.contracts.file_fields import checked_files
 from brainq.contracts.history import HistoryTurn
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy
 from brainq.contracts.ids import check_id, check_turn_id
@@ -126,16 +129,18 @@ class Session:
         client_message_id: str | None = None,
         readiness: bool | None = None,
         expected_turn_id: str | None = None,
+        attachments: Sequence[File | Mapping[str, Any]] = (),
     ) -> Receipt:
         """Send input into whatever turn is live; see `TurnHandle.steer`.
 
         When none is live it becomes a turn of its own, with the settings of the newest that ended: the receipt is
         `bounced`, and names it.
         """
-        item = checks.turn_input(text, client_message_id, readiness)
+        files = checked_files("attachments", attachments, self._client.wiring.settings.file_limits)
+        item = checks.turn_input(text, client_message_id, readiness, files)
         expected = checks.expected_turn(expected_turn_id)
         with told_as_ours(client_message_id=item.client_message_id):
-            return self._send(item, expected)
+            return self._send(item, files, expected)
 
     def interrupt(self, reason: str = "") -> str | None:
         """Cancel the live turn; the next one begins. Returns its id, or None when none was live."""
@@ -151,19 +156,19 @@ class Session:
         """
         return self._client.submit(self.session_id, "compact", kind="compact", request_key=request_key)
 
-    def _send(self, item: TurnInput, expected: str | None) -> Receipt:
+    def _send(self, item: TurnInput, files: Sequence[File], expected: str | None) -> Receipt:
         desk, live = self._client.wiring.people.inputs, self.live()
         known = desk.find(self.session_id, item.client_message_id)
         if known is not None:
-            return desk.send(self.session_id, known.turn_id, item, expected_turn_id=expected)
+            return desk.send(self.session_id, known.turn_id, item, files, expected_turn_id=expected)
         if expected is not None and live != expected:
             raise StaleTurn(expected, live or "")
         # After `live` was read: a turn that this very input became is there by now if it is the live one.
         first = self._client.wiring.store.turns.get(bounced_turn_id(self.session_id, item.client_message_id))
         target = None if first is not None else live or self._newest_begun()
         if target is not None:
-            return desk.send(self.session_id, target, item, expected_turn_id=expected)
-        return self._as_first_turn(item)
+            return desk.send(self.session_id, target, item, files, expected_turn_id=expected)
+        return self._as_first_turn(item, files)
 
     def _newest_begun(self) -> str | None:
         """The turn whose settings an input that becomes a turn takes over."""
@@ -176,13 +181,15 @@ class Session:
         begun = [row.turn_id for row in rows if row.turn_id not in waiting]
         return next(iter([*begun, *(row.turn_id for row in rows)]), None)
 
-    def _as_first_turn(self, item: TurnInput) -> Receipt:
-        if not item.text:
+    def _as_first_turn(self, item: TurnInput, files: Sequence[File]) -> Receipt:
+        if not item.text and not files:
             raise InvalidInput(
                 "text", "it is empty, and the session has no turn that could be ready; submit one"
             )
         turn_id = bounced_turn_id(self.session_id, item.client_message_id)
-        self._client.submit(self.session_id, item.text, turn_id=turn_id, readiness=item.readiness)
+        self._client.submit(
+            self.session_id, item.text, turn_id=turn_id, readiness=item.readiness, attachments=files
+        )
         return Receipt(
             client_message_id=item.client_message_id,
             session_id=self.session_id,

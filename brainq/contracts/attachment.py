@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from brainq.contracts.base import Wire
@@ -35,3 +37,10 @@ class Attachment(Wire):
         return (
             f"{self.name} ({what})" if self.name else f"{'an image' if self.is_image else 'a file'} ({what})"
         )
+
+
+def in_text(text: str, attachments: Sequence[Attachment]) -> str:
+    """A message in words, with its files by name: for people, and for models that are asked about a conversation."""
+    if not attachments:
+        return text
+    return f"{text} [with {', '.join(one.label for one in attachments)}]".lstrip()

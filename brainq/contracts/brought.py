@@ -97,7 +97,9 @@ def _check_shape(field: str, message: Message) -> None:
         raise InvalidInput(field, f"a message of the role {message.role} makes no calls; leave calls out")
     if message.role == "tool" and not message.call_id:
         raise InvalidInput(field, "a result names its call; give call_id")
-    if message.role != "tool" and not message.content.strip() and not message.calls:
+    if message.attachments and message.role == "assistant":
+        raise InvalidInput(field, "a message of the assistant has no attachments; leave them out")
+    if message.role != "tool" and not (message.content.strip() or message.calls or message.attachments):
         raise InvalidInput(field, "it is empty; leave the message out")
     for name in _OURS:
         if getattr(message, name) != Message.model_fields[name].default:

@@ -107,6 +107,10 @@ class FileLimits:
     one: int = 10_000_000
     message: int = 30_000_000
 
+    def at_most(self, size: int) -> FileLimits:
+        """The same, and no more than `size` bytes together."""
+        return FileLimits(min(self.one, size), min(self.message, size))
+
     def why_not(self, files: Sequence[File]) -> str:
         """Why these cannot come with one message; empty where they can."""
         if len(files) > MAX_FILES:
@@ -122,6 +126,9 @@ class FileLimits:
                 "(BRAINQ_MAX_MESSAGE_FILE_BYTES)"
             )
         return ""
+
+
+NO_LIMITS = FileLimits(MOST_FILE_BYTES, MOST_FILE_BYTES)
 
 
 def read_files(field: str, given: object) -> tuple[File, ...]:

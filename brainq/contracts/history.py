@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from brainq.contracts.attachment import Attachment
 from brainq.contracts.base import Wire
 from brainq.contracts.effect import Effect
 from brainq.contracts.status import StopReason, TraceStatus
@@ -19,6 +20,7 @@ class HistoryTurn(Wire):
     brain         the one that the turn names; None in a deployment of one
     greeting      what the assistant said before the user did, where this is the session's first turn
     user_message  what the user said
+    attachments   images and files of the user's message
     text          the answer; of a live turn what the model said last
     is_kept       False: the brain keeps content out of SQL (`redact_logs`), and both texts are empty
     """
@@ -30,6 +32,7 @@ class HistoryTurn(Wire):
     stop_reason: StopReason | None = None
     greeting: str = ""
     user_message: str = ""
+    attachments: tuple[Attachment, ...] = ()
     text: str = ""
     is_kept: bool = True
     accepted_at: datetime
@@ -45,6 +48,7 @@ class TurnCall(Wire):
     attempt    how often it was asked for, after workers that were lost
     arguments  as the model gave them: an object, or text that is none; None where they are not kept
     result     the text that the model reads; None while there is none, or where it is not kept
+    attachments   images and files of the result
     is_error   what the model is told of it
     repairs    mends of the arguments that were tried
     detail     why it ended so, in a word or two
@@ -64,6 +68,7 @@ class TurnCall(Wire):
     attempt: int = 1
     arguments: dict[str, Any] | str | None = None
     result: str | None = None
+    attachments: tuple[Attachment, ...] = ()
     is_error: bool = False
     is_kept: bool = True
     dispatched_at_ms: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from brainq.contracts.attachment import Attachment
 from brainq.contracts.base import Wire
 
 PutWord = Literal["ACCEPTED", "ALREADY", "SEALED", "FULL", "GONE"]
@@ -17,6 +18,7 @@ class TurnInput(Wire):
 
     client_message_id   unique in its session: the same one twice is one message
     readiness           True lifts the turn's readiness hold, False sets one, None leaves it as it is
+    attachments         images and files; their bytes are in SQL
     merged              it belongs to the question itself, because it came before the turn began
     """
 
@@ -24,6 +26,7 @@ class TurnInput(Wire):
     text: str
     readiness: bool | None = None
     merged: bool = False
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Receipt(Wire):

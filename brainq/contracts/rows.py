@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from brainq.contracts.approval import Approval
+from brainq.contracts.attachment import Attachment
 from brainq.contracts.effect import Effect
 from brainq.contracts.judgement import JudgeMethod
 from brainq.contracts.mailbox import Receipt, ReceiptState, TurnInput
@@ -190,7 +191,7 @@ class JudgementRow:
 class InputRow:
     """One mid-turn input. `turn_id` is the turn it was sent to first; `settled_at`: when it was no longer open.
 
-    With `redact_logs` its text is empty once it is settled.
+    With `redact_logs` its text is empty once it is settled, and it has no attachments.
     """
 
     row: int
@@ -206,6 +207,7 @@ class InputRow:
     bounced_turn_id: str | None
     accepted_at: datetime
     settled_at: datetime | None
+    attachments: tuple[Attachment, ...] = ()
 
     @property
     def item(self) -> TurnInput:
@@ -214,6 +216,7 @@ class InputRow:
             text=self.text,
             readiness=self.readiness,
             merged=self.merged,
+            attachments=self.attachments,
         )
 
     @property

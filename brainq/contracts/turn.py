@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
-from pydantic import BaseModel, Field, JsonValue, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
+from brainq.contracts.attachment import Attachment, in_text
 from brainq.contracts.base import Wire
 from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.ids import check_id, check_turn_id
@@ -101,6 +102,7 @@ class TurnRequest(Wire):
     readiness      False: a readiness hold stands on the turn from its beginning; True: it is ready, and takes no flag
                    of its session; None: it takes the oldest flag. As input of another turn: see `TurnInput`
     greeting       what the assistant said before the user did; only the first turn of a session takes it
+    attachments    images and files of the user's message, which may be empty then; their bytes are in SQL
     history        a conversation that was had elsewhere, before the user's message; as the greeting, and in its place
     client_tools   tools that the caller runs itself, beside the brain's
     brain          the name of the brain that has the turn; None: the only one, or the default
@@ -131,17 +133,23 @@ class TurnRequest(Wire):
     parent: ParentCall | None = None
     readiness: bool | None = None
     greeting: str | None = Field(default=None, min_length=1, max_length=MAX_MESSAGE_CHARS)
+    attachments: tuple[Attachment, ...] = ()
     history: tuple[Message, ...] = ()
     client_tools: tuple[ClientTool, ...] = ()
     brain: str | None = None
     traceparent: str | None = None
 
-    @field_validator("user_message", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _says_something(cls, value: object) -> object:
-        if isinstance(value, str) and not value.strip():
-            raise InvalidInput("user_message", "it is empty, and a turn answers what was said; send a text")
-        return value
+    def _says_something(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            fields = cast("dict[str, object]", given)
+            said = fields.get("user_message")
+            if isinstance(said, str) and not said.strip() and not fields.get("attachments"):
+                raise InvalidInput(
+                    "user_message", "it is empty, and a turn answers what was said; send a text"
+                )
+        return given
 
     @field_validator("output_schema", "metadata", mode="before")
     @classmethod
@@ -186,6 +194,11 @@ class TurnRequest(Wire):
     @property
     def key(self) -> str:
         return self.request_key or self.turn_id
+
+    @property
+    def said(self) -> str:
+        """The user's message for people, with its files by name."""
+        return in_text(self.user_message, self.attachments)
 
 
 class Citation(Wire):

@@ -18,6 +18,7 @@ from brainq.http.bodies import (
     OutsideError,
     OutsideResult,
     TakenAnswer,
+    result_of,
 )
 from brainq.http.gateway import CALL_ID, ID, Asker, By, Here
 from brainq.http.paging import LISTED, Limit
@@ -91,7 +92,7 @@ async def outside(
     if not by.may(None if ref is None else ref.session_id):
         raise TokenRefused("no call of yours waits for this token")
     if isinstance(body, OutsideResult):
-        taken = await here.client.complete_call(token, body.result, partial=body.partial)
+        taken = await here.client.complete_call(token, result_of(body), partial=body.partial)
     else:
         taken = await here.client.fail_call(token, body.error)
     return TakenAnswer(taken=taken)

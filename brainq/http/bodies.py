@@ -19,6 +19,7 @@ from brainq.contracts.client_tool import (
     MAX_CLIENT_TOOLS,
     MAX_DESCRIPTION_CHARS,
 )
+from brainq.contracts.file import MAX_FILES, MAX_NAME_CHARS, read_files
 from brainq.contracts.history import HistoryTurn, TurnCall
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
 from brainq.contracts.listing import ListedSession, ListedTurn
@@ -29,6 +30,7 @@ from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.turn import MAX_EXTRA_CHARS, MAX_MESSAGE_CHARS, LimitsOverride, OnBusy, TurnKind
 from brainq.contracts.webhook import DeliveryState
 from brainq.http.gateway import ID, TURN_ID
+from brainq.tools.with_files import WithFiles
 
 MAX_BY_CHARS = 90  # with the caller's name before it
 
@@ -65,6 +67,14 @@ class BroughtCall(Body):
     arguments: dict[str, JsonValue]
 
 
+class FileBody(Body):
+    """An image or a file: its bytes as base64 text, or as a `data:` URL. Without a type it is found from the bytes."""
+
+    data: str = Field(min_length=1)
+    media_type: str = Field(default="", max_length=200)
+    name: str = Field(default="", max_length=MAX_NAME_CHARS)
+
+
 class BroughtMessage(Body):
     """A message of a conversation that was had elsewhere. `calls` are the assistant's; a `tool` message names one."""
 
@@ -74,6 +84,7 @@ class BroughtMessage(Body):
     call_id: str = Field(default="", max_length=200)
     name: str = Field(default="", max_length=200)
     is_error: bool = False
+    attachments: list[FileBody] = Field(default=[], max_length=MAX_FILES)
 
 
 class ClientToolBody(Body):
@@ -107,6 +118,7 @@ class SubmitBody(Body):
     kind: TurnKind = "chat"
     seed: Literal["session", "empty"] = "session"
     readiness: bool | None = None
+    attachments: list[FileBody] = Field(default=[], max_length=MAX_FILES)
     greeting: str | None = Field(default=None, min_length=1, max_length=MAX_MESSAGE_CHARS)
     history: list[BroughtMessage] = Field(default=[], max_length=MAX_BROUGHT)
     client_tools: list[ClientToolBody] = Field(default=[], max_length=MAX_CLIENT_TOOLS)
@@ -178,12 +190,13 @@ class Health(Answer):
 
 
 class InputBody(Body):
-    """Follow-up input. With `readiness` the text may be empty."""
+    """Follow-up input. With `readiness` or `attachments` the text may be empty."""
 
     text: str = Field(default="", max_length=MAX_MESSAGE_CHARS)
     client_message_id: str | None = Field(default=None, pattern=ID)
     readiness: bool | None = None
     expected_turn_id: str | None = Field(default=None, pattern=TURN_ID)
+    attachments: list[FileBody] = Field(default=[], max_length=MAX_FILES)
 
 
 class ReasonBody(Body):
@@ -221,9 +234,10 @@ class EditBody(Body):
 
 
 class OutsideResult(Body):
-    """The result that a call waits for; `partial`: a part of what was asked for."""
+    """The result that a call waits for, and files beside it; `partial`: a part of what was asked for."""
 
     result: JsonValue
+    files: list[FileBody] = Field(default=[], max_length=MAX_FILES)
     partial: bool = False
 
 
@@ -359,3 +373,10 @@ class Deliveries(Answer):
 
     deliveries: tuple[Delivery, ...]
     next: int | None
+
+
+def result_of(body: OutsideResult) -> object:
+    """As the client takes it. Raises InvalidInput for what is no file."""
+    if not body.files:
+        return body.result
+    return WithFiles(body.result, read_files("files", [file.model_dump() for file in body.files]))

@@ -78,6 +78,7 @@ async def steer(own: Own, by: By, body: InputBody) -> Receipt:
         client_message_id=body.client_message_id,
         readiness=body.readiness,
         expected_turn_id=body.expected_turn_id,
+        attachments=[file.model_dump() for file in body.attachments],
     )
 
 

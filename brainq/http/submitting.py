@@ -36,7 +36,7 @@ def _options(body: SubmitBody) -> SubmitOptions:
         given["limits"] = body.limits.model_dump(exclude_unset=True)
     if body.options is not None:
         given["options"] = body.options.said()
-    for name in ("history", "client_tools"):
+    for name in ("attachments", "history", "client_tools"):
         if name in given:
             given[name] = [item.model_dump(exclude_unset=True) for item in given[name]]
     return given

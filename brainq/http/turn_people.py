@@ -24,6 +24,7 @@ from brainq.http.bodies import (
     RetryAnswer,
     RetryBody,
     TakenAnswer,
+    result_of,
 )
 from brainq.http.gateway import ID, By, Gateway, Here, Turn
 from brainq.http.problems import documented
@@ -53,6 +54,7 @@ async def steer(handle: Turn, by: By, body: InputBody) -> Receipt:
         client_message_id=body.client_message_id,
         readiness=body.readiness,
         expected_turn_id=body.expected_turn_id,
+        attachments=[file.model_dump() for file in body.attachments],
     )
 
 
@@ -66,7 +68,7 @@ async def receipt(handle: Turn, client_message_id: Id) -> Receipt:
 async def call_result(handle: Turn, call_id: OwnCall, body: OutsideResult | OutsideError) -> TakenAnswer:
     """Give a call of one of the turn's `client_tools` its result, or say that there is none. It is taken once."""
     if isinstance(body, OutsideResult):
-        return TakenAnswer(taken=await handle.give_result(call_id, body.result, partial=body.partial))
+        return TakenAnswer(taken=await handle.give_result(call_id, result_of(body), partial=body.partial))
     return TakenAnswer(taken=await handle.give_error(call_id, body.error))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
@@ -13,6 +13,7 @@ from brainq.contracts.turn import TurnResult
 from brainq.errors import TurnRejected, Unreachable
 from brainq.http.bodies import Calls, Explained, SubmitBody, Submitted, Transcript, TurnSeen
 from brainq.http.event_stream import begin, stream
+from brainq.http.file_answer import file_answer
 from brainq.http.gateway import CALL_ID, Asker, By, Gateway, Here, Turn
 from brainq.http.paging import PAGE, Limit
 from brainq.http.problems import Refused, documented
@@ -38,6 +39,7 @@ SUBMITTED: dict[int | str, dict[str, Any]] = {
     202: {**LATER[202], "model": Submitted, "description": "The turn is accepted."},
     200: {"model": TurnResult, "description": "Its result, where `Prefer: wait=n` asked for it."},
 }
+SOME_BYTES = {"type": "string", "format": "binary"}
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: each with `id`, the event's number, and `data`, a TurnEvent as JSON. "
@@ -136,6 +138,16 @@ async def transcript(
     """The turn's messages: the user's, the model's with the calls it made, and the results of those."""
     messages = await handle.transcript(limit, after)
     return Transcript(turn_id=handle.turn_id, session_id=handle.session_id, messages=messages)
+
+
+@router.get(
+    "/v1/turns/{turn_id}/files/{sha256}",
+    response_class=Response,
+    responses={200: {"description": "Its bytes.", "content": {"*/*": {"schema": SOME_BYTES}}}},
+)
+async def file(handle: Turn, sha256: Annotated[str, Path(pattern="^[0-9a-f]{64}$")]) -> Response:
+    """The bytes of an attachment of one of the turn's messages, by its hash there."""
+    return file_answer(await handle.file(sha256))
 
 
 @router.get("/v1/turns/{turn_id}/calls")

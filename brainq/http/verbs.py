@@ -35,6 +35,7 @@ VERBS: dict[str, Verb] = {
     "GET /v1/turns/{turn_id}/result": Verb.READ,
     "GET /v1/turns/{turn_id}/timeline": Verb.READ,
     "GET /v1/turns/{turn_id}/transcript": Verb.READ,
+    "GET /v1/turns/{turn_id}/files/{sha256}": Verb.READ,
     "GET /v1/turns/{turn_id}/calls": Verb.READ,
     "GET /v1/turns/{turn_id}/events": Verb.READ,
     "POST /v1/turns/{turn_id}/input": Verb.STEER,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from brainq.admission import Admission
+from brainq.contracts.file import File
 from brainq.contracts.healed import HealedPage
 from brainq.contracts.ids import BOUNCED
 from brainq.contracts.mailbox import Receipt, ReceiptState, TurnInput
@@ -16,6 +17,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.errors import MailboxFull, StaleTurn, TurnNotFound
 from brainq.observe.logs import logger
 from brainq.people.brakes import BrakeDesk
+from brainq.ports.blobs import Blobs
 from brainq.ports.holds import Holds
 from brainq.ports.input_rows import InputRows
 from brainq.ports.mailbox import Mailbox
@@ -42,6 +44,7 @@ def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
             "turn_id",
             "request_key",
             "user_message",
+            "attachments",
             "parent",
             "on_busy",
             "kind",
@@ -53,7 +56,12 @@ def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
         }
     )
     turn_id = bounced_turn_id(sent_to.session_id, item.client_message_id)
-    own = {"turn_id": turn_id, "user_message": item.text, "readiness": item.readiness}
+    own: dict[str, Any] = {
+        "turn_id": turn_id,
+        "user_message": item.text,
+        "attachments": item.attachments,
+        "readiness": item.readiness,
+    }
     return TurnRequest.model_validate({**kept, **own})
 
 
@@ -72,9 +80,16 @@ class InputDesk:
     holds: Holds
     brakes: BrakeDesk
     redact: Callable[[str], bool]
+    blobs: Blobs
 
     def send(
-        self, session_id: str, turn_id: str, item: TurnInput, *, expected_turn_id: str | None = None
+        self,
+        session_id: str,
+        turn_id: str,
+        item: TurnInput,
+        files: Sequence[File] = (),
+        *,
+        expected_turn_id: str | None = None,
     ) -> Receipt:
         """Put input into a turn's mailbox, or, where that is sealed, make a turn of it.
 
@@ -84,6 +99,8 @@ class InputDesk:
         known = self.inputs.get(session_id, item.client_message_id)
         if expected_turn_id is not None and known is None:
             self._expect(session_id, expected_turn_id)
+        if known is None:
+            self.blobs.keep(session_id, turn_id, files)
         row = self.inputs.accept(session_id, turn_id, item)
         try:
             return self._deliver(row, expected_turn_id)
@@ -174,11 +191,12 @@ class InputDesk:
 
     def _bounce(self, row: InputRow) -> Receipt:
         request = self.requests.request(row.turn_id)
-        if request is None or not row.text.strip():
+        if request is None or not (row.text.strip() or row.attachments):
             # A word about readiness alone, or input of a turn that was pruned meanwhile: no turn can be made of it.
             self.inputs.refused(row.session_id, row.client_message_id, redact=self.redact(row.turn_id))
             return self.receipt(row.session_id, row.client_message_id)
         bounced = bounced_request(request, row.item)
+        self.blobs.lend(row.session_id, bounced.turn_id, row.attachments)
         self.admission.admit(bounced)
         self.inputs.bounced(
             row.session_id, row.client_message_id, bounced.turn_id, redact=self.redact(row.turn_id)

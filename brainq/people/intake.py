@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from brainq.admission import Admission
+from brainq.contracts.file import File
 from brainq.contracts.mailbox import Receipt, TurnInput
 from brainq.contracts.turn import TurnRequest
 from brainq.people.inputs import InputDesk
+from brainq.ports.blobs import Blobs
 from brainq.ports.sessions import Sessions
 from brainq.ports.turn_rows import TurnRows
 
@@ -35,19 +37,26 @@ class Intake:
     keys: TurnRows
     desk: InputDesk
     sessions: Sessions
+    blobs: Blobs
 
-    def submit(self, said: TurnRequest) -> Submitted:
-        """Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`."""
+    def submit(self, said: TurnRequest, files: Sequence[File] = ()) -> Submitted:
+        """Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`.
+
+        files   those that the request refers to: kept before it is accepted
+        """
         request = self.named(said)
         if request.on_busy in ("steer", "merge"):
-            receipt = self._as_input(request)
+            receipt = self._as_input(request, files)
             if receipt is not None:
                 turn_id = receipt.bounced_turn_id or receipt.turn_id
                 return Submitted(turn_id, request.session_id, created=False, receipt=receipt)
+        # Sent again, it is the turn of its first time, which has them.
+        if files and self.keys.by_key(request.key) is None:
+            self.blobs.keep(request.session_id, request.turn_id, files)
         accepted = self.admission.admit(request, said)
         return Submitted(accepted.turn_id, accepted.session_id, accepted.created)
 
-    def _as_input(self, request: TurnRequest) -> Receipt | None:
+    def _as_input(self, request: TurnRequest, files: Sequence[File]) -> Receipt | None:
         """Put it into the live turn, or the newest that waits; None when it is to be a turn of its own."""
         known = self.desk.find(request.session_id, request.key)
         if known is None and self.keys.by_key(request.key) is not None:
@@ -61,8 +70,9 @@ class Intake:
             text=request.user_message,
             readiness=request.readiness,
             merged=merged,
+            attachments=request.attachments,
         )
-        return self.desk.send(request.session_id, target, item)
+        return self.desk.send(request.session_id, target, item, files)
 
     def _target(self, request: TurnRequest) -> str:
         if request.on_busy == "steer":

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from brainq.contracts.claim import CallRef, SettleWord
 from brainq.contracts.effect import Effect
+from brainq.contracts.file import File, FileLimits
+from brainq.contracts.file_fields import checked_files
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Message
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolUnknown
+from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolUnknown, attachments_of
 from brainq.contracts.outside_token import client_token, ref_of_token
 from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import TraceStatus
@@ -18,6 +21,7 @@ from brainq.errors import InvalidInput, ResultRefused, TokenRefused, TurnNotFoun
 from brainq.observe.logs import logger
 from brainq.people.posthook import Hook, no_hook
 from brainq.ports.approvals import Approvals
+from brainq.ports.blobs import Blobs
 from brainq.ports.call_rows import CallRows
 from brainq.ports.calls import Calls
 from brainq.ports.outside import Outside
@@ -25,6 +29,7 @@ from brainq.text.shorten import beginning
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.outcome_text import doubt_of, edited_note, outcome_text
 from brainq.tools.pending import MAX_TOKEN_CHARS
+from brainq.tools.with_files import parted
 
 log = logger("brainq.people")
 
@@ -74,16 +79,19 @@ class OutsideDesk:
     calls: Calls
     asks: Approvals
     intents: CallRows
+    blobs: Blobs
+    limits: FileLimits
     hook: Hook = no_hook
 
     def complete(self, token: str, result: object, *, partial: bool = False) -> Taken:
-        """Give the call its result: JSON, of at most 256,000 characters.
+        """Give the call its result: JSON, of at most 256,000 characters; a File, or WithFiles.
 
         partial   it is not the whole result; the model is told so
 
         Raises InvalidInput, and TokenRefused.
         """
-        return self._end(token, ToolSuccess(value=_plain_result(result), partial=partial))
+        outcome, files = self._success(result, partial=partial)
+        return self._end(token, outcome, files)
 
     def fail(self, token: str, error: str | ToolError | OutcomeUnknown) -> Taken:
         """Tell the call that there will be no result. Raises as `complete`.
@@ -94,13 +102,26 @@ class OutsideDesk:
 
     def give_result(self, ref: CallRef, result: object, *, partial: bool = False) -> Taken:
         """As `complete`, for a call of the client's own tool. Raises InvalidInput, TurnNotFound, ResultRefused."""
-        return self._give(ref, ToolSuccess(value=_plain_result(result), partial=partial))
+        outcome, files = self._success(result, partial=partial)
+        return self._give(ref, outcome, files)
 
     def give_error(self, ref: CallRef, error: str | ToolError | OutcomeUnknown) -> Taken:
         """As `fail`, for a call of the client's own tool. Raises as `give_result`."""
         return self._give(ref, _failure(error))
 
-    def _give(self, ref: CallRef, outcome: ToolSuccess | ToolFailure | ToolUnknown) -> Taken:
+    def _success(self, result: object, *, partial: bool) -> tuple[ToolSuccess, tuple[File, ...]]:
+        """Raises InvalidInput."""
+        try:
+            value, given = parted(result)
+        except ValueError as wrong:
+            raise InvalidInput("files", str(wrong)) from None
+        files = checked_files("files", given, self.limits)
+        references = tuple(file.attachment for file in files)
+        return ToolSuccess(value=_plain_result(value), partial=partial, attachments=references), files
+
+    def _give(
+        self, ref: CallRef, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File] = ()
+    ) -> Taken:
         facts = self.calls.facts(ref)
         name = full_call_id(ref.turn_id, ref.call_id)
         if facts is None:
@@ -110,14 +131,18 @@ class OutsideDesk:
         call = _Waiting(
             ref, facts.tool, facts.effect, facts.attempt, facts.step, arguments=facts.client_arguments
         )
+        self.blobs.keep(ref.session_id, ref.turn_id, files)
         word = self._complete(client_token(ref.call_id), call, outcome)
         if word not in _TAKEN:
             why = _NOT_GIVEN.get(word, word.lower())
             raise ResultRefused(f"call {name!r} takes no result: {why}", was_given=word == "USED")
         return cast("Taken", word.lower())
 
-    def _end(self, token: str, outcome: ToolSuccess | ToolFailure | ToolUnknown) -> Taken:
+    def _end(
+        self, token: str, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File] = ()
+    ) -> Taken:
         call = self._waiting(token)
+        self.blobs.keep(call.ref.session_id, call.ref.turn_id, files)
         word = self._complete(token, call, outcome)
         if word not in _TAKEN:
             raise TokenRefused(f"this token is refused: {_REFUSALS.get(word, word.lower())}")
@@ -144,6 +169,7 @@ class OutsideDesk:
                 is_error=is_error,
                 turn=call.ref.turn_id,
                 step=call.step,
+                attachments=attachments_of(outcome),
             ),
             detail=_detail(outcome),
             retryable=outcome.retryable,

@@ -105,7 +105,12 @@ class Beginner:
         if request.kind == "review":
             # Its history is its own: what it begins with is copied into it.
             before = [*view.history.messages, *before] if request.seed == "session" else []
-        asked = Message(role="user", content=request.user_message, turn=claim.turn_id)
+        asked = Message(
+            role="user",
+            content=request.user_message,
+            turn=claim.turn_id,
+            attachments=request.attachments,
+        )
         return TurnStart((*before, asked), render_hash(setting.system_prompt), setting.earlier)
 
     def _say_ready(self, turn_id: str) -> None:

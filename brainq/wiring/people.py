@@ -12,6 +12,7 @@ from brainq.brain import Brain
 from brainq.brains import Brains, brain_named, naming_its_brain
 from brainq.contracts.approval import EditedCall
 from brainq.contracts.claim import CallRef
+from brainq.contracts.file import FileLimits
 from brainq.contracts.turn import TurnRequest
 from brainq.people.approval_healer import ApprovalHealer
 from brainq.people.approvals import ApprovalDesk
@@ -44,7 +45,9 @@ class People:
     outside: OutsideDesk
 
 
-def make_people(brains: Brains, turn_brains: TurnBrains, state: State, store: Store) -> People:
+def make_people(
+    brains: Brains, turn_brains: TurnBrains, state: State, store: Store, limits: FileLimits
+) -> People:
     brakes = BrakeDesk(store.brakes, state.holds, state.turns)
     admission = Admission(
         store.turns,
@@ -64,6 +67,7 @@ def make_people(brains: Brains, turn_brains: TurnBrains, state: State, store: St
         holds=state.holds,
         brakes=brakes,
         redact=turn_brains.redacts,
+        blobs=store.blobs,
     )
     hook = PostHook(_hooked(brains, turn_brains), state.calls).ready
     named = partial(_named, brains)
@@ -77,6 +81,7 @@ def make_people(brains: Brains, turn_brains: TurnBrains, state: State, store: St
             keys=store.turns,
             desk=inputs,
             sessions=state.sessions,
+            blobs=store.blobs,
         ),
         children=ChildDesk(
             limits=brains.each(lambda brain: brain.children),
@@ -103,6 +108,8 @@ def make_people(brains: Brains, turn_brains: TurnBrains, state: State, store: St
             calls=state.calls,
             asks=state.approvals,
             intents=store.calls,
+            blobs=store.blobs,
+            limits=limits,
             hook=hook,
         ),
     )

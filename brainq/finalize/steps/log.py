@@ -37,7 +37,7 @@ def logged(request: TurnRequest, text: str, *, begun: bool) -> tuple[str, str]:
     nothing."""
     match request.kind:
         case "chat":
-            return "" if begun else request.user_message, text
+            return "" if begun else request.said, text
         case "review":
             return REVIEW, text
         case "compact":

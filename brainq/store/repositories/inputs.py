@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 
+from pydantic import TypeAdapter
 from sqlalchemy import (
     ColumnElement,
     Float,
@@ -16,19 +17,22 @@ from sqlalchemy import (
     bindparam,
     func,
     literal_column,
+    null,
     or_,
     select,
     update,
 )
 
+from brainq.contracts.attachment import Attachment
 from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.rows import InputRow
 from brainq.errors import SubmitConflict
-from brainq.store.database import Database, Transaction
+from brainq.store.database import Database, Record, Transaction
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import inputs
 from brainq.store.tables.types import utc_after, utc_now
 
+_ATTACHMENTS: TypeAdapter[tuple[Attachment, ...]] = TypeAdapter(tuple[Attachment, ...])
 _I = inputs.c
 _ACCEPTED = _I.state == literal_column("'accepted'")  # a literal: only so the partial index is used
 _INSERT = insert_or_ignore(inputs)
@@ -38,6 +42,7 @@ _WHOLE = select(
     _I.client_message_id,
     _I.turn_id,
     _I.text,
+    _I.attachments_json,
     _I.readiness,
     _I.merged,
     _I.content_hash,
@@ -63,7 +68,11 @@ _MOVE = update(inputs).where(_HERE, _ACCEPTED).values(settled_at=utc_now())
 _READ_OR_OPEN = select(_I.client_message_id, _I.step).where(
     _I.turn_id == bindparam("turn"), _I.state.in_(("accepted", "consumed"))
 )
-_FORGET = update(inputs).where(_I.turn_id == bindparam("turn"), _I.state != "accepted").values(text="")
+_FORGET = (
+    update(inputs)
+    .where(_I.turn_id == bindparam("turn"), _I.state != "accepted")
+    .values(text="", attachments_json=null())
+)
 
 
 def _consume(where: ColumnElement[bool]) -> Update:
@@ -99,7 +108,10 @@ class Inputs:
         """
         digest = _content_hash(item)
         values = {
-            **item.model_dump(),
+            **item.model_dump(exclude={"attachments"}),
+            "attachments_json": _ATTACHMENTS.dump_json(item.attachments).decode()
+            if item.attachments
+            else None,
             "session_id": session_id,
             "turn_id": turn_id,
             "content_hash": digest,
@@ -115,15 +127,15 @@ class Inputs:
                 f"client_message_id {item.client_message_id!r} was used before in session {session_id!r}, with "
                 "another text or readiness; send other input under a new client_message_id"
             )
-        return InputRow(**found)
+        return _row(found)
 
     def get(self, session_id: str, client_message_id: str) -> InputRow | None:
         found = self._db.first(_GET, {"session": session_id, "message": client_message_id})
-        return None if found is None else InputRow(**found)
+        return None if found is None else _row(found)
 
     def of(self, turn_id: str) -> list[InputRow]:
         """What was sent to this turn, in the order of acceptance; bounced and refused inputs, too."""
-        return [InputRow(**found) for found in self._db.all(_OF, {"turn": turn_id})]
+        return [_row(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
     def open(self, after_row: int, limit: int, older_than_s: float) -> list[InputRow]:
         """Inputs that nothing became of yet, accepted at least this long ago, in row order.
@@ -131,7 +143,7 @@ class Inputs:
         On Postgres a row may become visible after a higher one, for as long as its transaction lasts.
         """
         values = {"after": after_row, "most": limit, "seconds": -older_than_s}
-        return [InputRow(**found) for found in self._db.all(_OPEN, values)]
+        return [_row(found) for found in self._db.all(_OPEN, values)]
 
     def consumed(self, session_id: str, ids_to_steps: Mapping[str, int]) -> int:
         """These inputs (client_message_id -> step) were read by the model; how many rows this changed.
@@ -189,7 +201,15 @@ class Inputs:
         self, session_id: str, client_message_id: str, values: Mapping[str, object], redact: bool
     ) -> bool:
         values = {"session": session_id, "message": client_message_id, **values}
-        return self._db.write(_MOVE, {**values, "text": ""} if redact else values) == 1
+        return (
+            self._db.write(_MOVE, {**values, "text": "", "attachments_json": None} if redact else values) == 1
+        )
+
+
+def _row(found: Record) -> InputRow:
+    values = dict(found)
+    said = values.pop("attachments_json")
+    return InputRow(**values, attachments=() if said is None else _ATTACHMENTS.validate_json(said))
 
 
 def _by_step(ids_to_steps: Mapping[str, int]) -> dict[int, list[str]]:
@@ -202,4 +222,5 @@ def _by_step(ids_to_steps: Mapping[str, int]) -> dict[int, list[str]]:
 
 def _content_hash(item: TurnInput) -> str:
     """sha256 over what makes two inputs the same."""
-    return hashlib.sha256(json.dumps([item.text, item.readiness]).encode()).hexdigest()
+    content = [item.text, item.readiness, *(one.sha256 for one in item.attachments)]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()

@@ -27,7 +27,7 @@ class Messages:
 
     def log_user(self, request: TurnRequest, redact: bool) -> int:
         """Log the turn's user message (redacted: that there was one); its row, the same when logged again."""
-        values = _values(request.session_id, request.turn_id, "user", request.user_message, redact)
+        values = _values(request.session_id, request.turn_id, "user", request.said, redact)
         while True:
             found = self._db.write_returning(self._insert_returning, values) or self._db.first(
                 _ROW, {"turn": request.turn_id, "said_by": "user", "at": 0}

@@ -132,7 +132,7 @@ class Turns:
             "request_json": sql_json(request),
             "kind": request.kind,
             "brain": request.brain,
-            "message": line_of(request.user_message),
+            "message": line_of(request.said),
         }
         if self._db.write(self._insert, values):
             return Accepted(request.turn_id, request.session_id, created=True)

@@ -23,6 +23,7 @@ inputs = Table(
     Column("accepted_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     Column("settled_at", UtcTimestamp),
     Column("text", SafeText, nullable=False),
+    Column("attachments_json", SafeText),
     UniqueConstraint("session_id", "client_message_id"),
 )
 

@@ -51,10 +51,17 @@ def messages_of(drain: TurnDrain, turn_id: str, step: int) -> tuple[Message, ...
     `extra["input"]` is its `client_message_id`; `extra["merged"]` marks one that belongs to the question.
     """
     return tuple(
-        Message(role="user", content=item.text, turn=turn_id, step=step, extra=_mark(item))
+        Message(
+            role="user",
+            content=item.text,
+            turn=turn_id,
+            step=step,
+            extra=_mark(item),
+            attachments=item.attachments,
+        )
         for item in drain.inputs
         # Providers refuse a message that is nothing but space.
-        if item.text.strip()
+        if item.text.strip() or item.attachments
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from brainq.contracts.attachment import in_text
 from brainq.contracts.message import Message, ToolCall
 from brainq.text.shorten import shortened
 
@@ -53,8 +54,7 @@ def _label(message: Message) -> str:
 
 def _text(message: Message, max_chars: int, max_result_chars: int) -> str:
     text = shortened(message.content, max_result_chars if message.role == "tool" else max_chars)
-    if message.attachments:
-        text = f"{text} [with {', '.join(one.label for one in message.attachments)}]".lstrip()
+    text = in_text(text, message.attachments)
     if not message.calls:
         return text
     wanted = ", ".join(f"{call.id}: {call_text(call)}" for call in message.calls)

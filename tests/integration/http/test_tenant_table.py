@@ -6,6 +6,7 @@ but for the id itself, and the gateway asks SQL and Redis the same for both.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -19,6 +20,7 @@ from fastapi import FastAPI
 from starlette.routing import Mount, Route
 
 from brainq.access import Tokens, Verb
+from brainq.contracts.file import File
 from brainq.contracts.webhook import NewDelivery
 from brainq.http.app import make_app
 from brainq.http.page.assets import assets
@@ -27,6 +29,7 @@ from brainq.store.database import Transaction
 from tests.integration.http.conftest import given
 from tests.integration.http.test_door import token
 from tests.integration.http.test_tenants import rows_about
+from tests.support.blobs import png
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 
@@ -124,6 +127,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/turns/{turn_id}/timeline": IT,
     "GET /v1/turns/{turn_id}/result": IT,
     "GET /v1/turns/{turn_id}/transcript": IT,
+    "GET /v1/turns/{turn_id}/files/{sha256}": IT,
     "GET /v1/turns/{turn_id}/calls": (*IT, Asked("?after={turn_id}-c1-0")),
     "GET /v1/turns/{turn_id}/events": IT,
     "POST /v1/turns/{turn_id}/input": (*TEXT, Asked(body={"text": "x", "expected_turn_id": "{turn_id}"})),
@@ -276,7 +280,9 @@ def lived_in(gateway: GatewayThread, pump: Pump, mine: Any) -> dict[str, str]:
     def submit(session: str, said: str, **more: Any) -> str:
         return ask("POST", "/v1/turns", {"session_id": session, "user_message": said, **more})["turn_id"]
 
-    turn_id = submit("acme:1", "save")
+    picture = File(png())
+    sent = {"data": base64.b64encode(picture.data).decode()}
+    turn_id = submit("acme:1", "save", attachments=[sent])
     submit("acme:1", "look")
     submit("acme:2", "order")
     ringing = submit("acme:3", "ring", client_tools=[{"name": "ring"}])
@@ -286,6 +292,7 @@ def lived_in(gateway: GatewayThread, pump: Pump, mine: Any) -> dict[str, str]:
         "turn_id": turn_id,
         "ringing": ringing,
         "session_id": "acme:1",
+        "sha256": picture.attachment.sha256,
         "approval_id": f"{turn_id}-c1-0",
         "token": given[0],
         "client_message_id": "m1",
@@ -321,6 +328,7 @@ def nobodys(ids: Ids) -> dict[str, str]:
         "turn_id": turn_id,
         "ringing": turn_id,
         "session_id": "acme:9",
+        "sha256": "0" * 64,
         "response_id": f"resp_{turn_id}",
         "approval_id": f"{turn_id}-c1-0",
         "token": ids["token"][:-8] + "AAAAAAAA",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from brainq.contracts.attachment import Attachment
 from brainq.contracts.mailbox import TurnInput
 
 
@@ -20,6 +21,7 @@ class InputRow:
     state: str = "accepted"
     step: int | None = None
     bounced_turn_id: str | None = None
+    attachments: tuple[Attachment, ...] = ()
 
     @property
     def item(self) -> TurnInput:
@@ -28,6 +30,7 @@ class InputRow:
             text=self.text,
             readiness=self.readiness,
             merged=self.merged,
+            attachments=self.attachments,
         )
 
 

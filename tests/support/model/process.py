@@ -171,6 +171,7 @@ class Process:
             holds=state.holds,
             brakes=brakes,
             redact=lambda turn_id: True,
+            blobs=BlobsInMemory(),
         )
         children: Any = NoChildren()
         ender = Ender(
@@ -233,6 +234,8 @@ class Process:
             calls=state.calls,
             asks=state.approvals,
             intents=intents,
+            blobs=BlobsInMemory(),
+            limits=FileLimits(),
         )
         self.finalizer = TurnFinalizer(
             owner=owner,

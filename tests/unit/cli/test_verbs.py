@@ -55,6 +55,7 @@ VERBS: dict[str, str] = {
     "TurnHandle.explain": "show",
     "TurnHandle.transcript": "show",
     "TurnHandle.calls": "show",
+    "TurnHandle.file": "show",
     "TurnHandle.give_result": NONE + "whoever runs tools of its own is a program, and has a client or HTTP",
     "TurnHandle.give_error": NONE + "as give_result",
     "TurnHandle.cancel": "cancel",

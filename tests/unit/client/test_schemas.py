@@ -41,6 +41,8 @@ def test_each_is_a_schema(name: str) -> None:
             "metadata": {"a": [1, None]},
         },
         {**SENT, "history": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]},
+        {**SENT, "attachments": [{"data": "aGk=", "name": "a.txt"}]},
+        {**SENT, "history": [{"role": "user", "attachments": [{"data": "aGk="}]}]},
         {**SENT, "client_tools": [{"name": "look", "parameters": {"type": "object", "properties": {}}}]},
         {
             **SENT,
@@ -54,7 +56,7 @@ def test_each_is_a_schema(name: str) -> None:
 )
 def test_what_fits_submit_is_taken(given: dict[str, Any]) -> None:
     assert fits("submit", given)
-    assert read_foreign((), given).session_id == given["session_id"]
+    assert read_foreign((), given)[0].session_id == given["session_id"]
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,7 @@ def test_what_fits_submit_is_taken(given: dict[str, Any]) -> None:
         {**SENT, "colour": "red"},
         {**SENT, "limits": {"max_steps": 0}},
         {**SENT, "on_busy": "wait"},
+        {**SENT, "attachments": [{"sha256": "0" * 64, "media_type": "image/png", "size": 1}]},
     ],
 )
 def test_what_is_refused_does_not_fit_submit(given: dict[str, Any]) -> None:

@@ -8,12 +8,15 @@ import pytest
 
 from brainq.contracts.claim import CallRef
 from brainq.contracts.effect import Effect
+from brainq.contracts.file import File, FileLimits
 from brainq.contracts.outcome import ToolFailure, ToolSuccess
 from brainq.contracts.outside_token import new_outside_token
 from brainq.contracts.status import TraceStatus
 from brainq.errors import InvalidInput, TokenRefused
 from brainq.people.outside import MAX_RESULT_CHARS, OutsideDesk
 from brainq.tools.errors import OutcomeUnknown, ToolError
+from brainq.tools.with_files import WithFiles
+from tests.support.blobs import BlobsInMemory, png
 from tests.support.stand_in import stand_in
 from tests.unit.people.fakes import CALL, SESSION, TURN, Asks, Facts, Intent, Intents, Outside, asked
 
@@ -27,7 +30,10 @@ class Desk:
         self.outside = Outside(word=given.get("word", "SETTLED"), known={"job-7": REF})
         self.facts = given.get("facts", Facts())
         self.intents = given.get("intents", Intents())
+        self.blobs = BlobsInMemory()
         self.desk = OutsideDesk(
+            blobs=self.blobs,
+            limits=FileLimits(),
             outside=stand_in(self.outside),
             calls=stand_in(self.facts),
             asks=Asks(given.get("asked", {})),
@@ -45,6 +51,18 @@ def test_a_result_is_the_message_a_worker_would_have_written() -> None:
     assert made.outside.statuses == [TraceStatus.COMPLETED]
     (recorded,) = made.intents.recorded
     assert recorded == (2, ToolSuccess(value={"total": 3, "of": ["a", "b"]}), False)
+
+
+def test_files_of_a_result_are_kept_and_its_message_refers_to_them() -> None:
+    made = Desk()
+    picture = File(png(), name="plan.png")
+    made.desk.complete("job-7", WithFiles("here", [picture]))
+    assert made.outside.messages[0].attachments == (picture.attachment,)
+    assert made.blobs.kept == {(SESSION, picture.attachment.sha256): png()}
+    text: Any = ["plan.png"]
+    for wrong in (WithFiles("x", text), WithFiles("x", [picture] * 21)):
+        with pytest.raises(InvalidInput, match="files"):
+            made.desk.complete("job-7", wrong)
 
 
 def test_a_partial_result_says_so() -> None:
