@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, cast
 
+from brainq.observe.log_ids import stamp
+
 # Whose records are rewritten. An application's own loggers say what the application wants.
 _OURS = frozenset(
     {
@@ -51,7 +53,8 @@ def _frames(trace: TracebackType | None) -> list[str]:
 
 
 def keep_content_out() -> None:
-    """Have every record of ours, of Celery's and of the drivers' show of an exception what `stack` does."""
+    """Have every record of ours, of Celery's and of the drivers' show of an exception what `stack` does, and every
+    record know the turn that it was made for."""
     for name in _TALKATIVE:
         if logging.getLogger(name).level == logging.NOTSET:
             logging.getLogger(name).setLevel(logging.INFO)
@@ -61,6 +64,7 @@ def keep_content_out() -> None:
 
     def made(*args: Any, **given: Any) -> logging.LogRecord:
         record = make(*args, **given)
+        stamp(record)
         if (record.name or "").partition(".")[0] in _OURS:  # a copy of a record is made without one
             _rewrite(record)
         return record

@@ -7,6 +7,7 @@ import traceback
 from typing import Any
 
 from brainq.observe.failures import keep_content_out, stack
+from brainq.observe.log_ids import stamped
 from brainq.observe.raises import tell_raise
 
 
@@ -53,11 +54,9 @@ def logger(name: str) -> EventLogger:
     return EventLogger(name)
 
 
-def configure_logs(level: str = "warning", *, json_lines: bool = False) -> None:
-    """Render brainq's lines on stderr with structlog, for the processes brainq starts itself."""
+def _formatter(*, json_lines: bool) -> logging.Formatter:
     import structlog
 
-    keep_content_out()
     renderer: Any = (
         structlog.processors.JSONRenderer()
         if json_lines
@@ -71,20 +70,57 @@ def configure_logs(level: str = "warning", *, json_lines: bool = False) -> None:
             row = {**row, "stack": stacked}
         fields = getattr(record, "brainq", None)
         # Our lines say their fields in the text for plain handlers; here they are fields of their own.
-        return row if fields is None else {**row, **fields}
+        return {**row, **({} if record is None else stamped(record)), **(fields or {})}
 
-    handler = logging.StreamHandler()
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            processors=[
-                unfold,
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.stdlib.add_log_level,
-                structlog.processors.TimeStamper(fmt="iso", utc=True),
-                renderer,
-            ]
-        )
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[_with_exception],
+        processors=[
+            unfold,
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.stdlib.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            renderer,
+        ],
     )
+
+
+def _with_exception(_: Any, __: str, row: Any) -> Any:
+    """structlog drops that of a record it did not make. What ours show of one is in `stacked` already."""
+    record: logging.LogRecord = row["_record"]
+    if record.exc_info:
+        row["exception"] = logging.Formatter().formatException(record.exc_info)
+    return row
+
+
+class WithIds(logging.Formatter):
+    """Another formatter's lines; one that was logged while a turn was worked on ends with the ids."""
+
+    def __init__(self, other: logging.Formatter) -> None:
+        super().__init__()
+        self._other = other
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and after it ` turn_id=... session_id=...`."""
+        line = self._other.format(record)
+        said = " ".join(f"{name}={value}" for name, value in stamped(record).items())
+        return f"{line} {said}" if said else line
+
+
+def configure_library_logs(handlers: list[logging.Handler], *, json_lines: bool) -> None:
+    """Have what Celery and the libraries log in a worker carry the ids, too; with `json_lines`, as JSON like ours."""
+    for handler in handlers:
+        handler.setFormatter(
+            _formatter(json_lines=True)
+            if json_lines
+            else WithIds(handler.formatter or logging.Formatter("%(message)s"))
+        )
+
+
+def configure_logs(level: str = "warning", *, json_lines: bool = False) -> None:
+    """Render brainq's lines on stderr with structlog, for the processes brainq starts itself."""
+    keep_content_out()
+    handler = logging.StreamHandler()
+    handler.setFormatter(_formatter(json_lines=json_lines))
     root = logging.getLogger("brainq")
     root.handlers = [handler]
     root.setLevel(level.upper())

@@ -131,9 +131,14 @@ def tracer() -> Tracer | None:
     return _installed
 
 
+def place_here() -> TraceContext | None:
+    """The place of the span that is open in this context; None where nothing is recorded."""
+    return None if _installed is None else _installed.current()
+
+
 def traceparent_here() -> str | None:
-    """That of the span that is open in this context; None where nothing is recorded."""
-    place = None if _installed is None else _installed.current()
+    """Its traceparent."""
+    place = place_here()
     return None if place is None else place.traceparent
 
 

@@ -11,7 +11,13 @@ from typing import Any
 
 from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
-from celery.signals import task_failure, worker_ready, worker_shutdown
+from celery.signals import (
+    after_setup_logger,
+    after_setup_task_logger,
+    task_failure,
+    worker_ready,
+    worker_shutdown,
+)
 
 from brainq.brain_loading import load_brains
 from brainq.broker.app import make_app
@@ -19,7 +25,7 @@ from brainq.broker.names import served_by
 from brainq.broker.steps import thread_step
 from brainq.devserver.owner import follow_owner, tell_ready
 from brainq.environment import mistyped
-from brainq.observe.logs import configure_logs, logger
+from brainq.observe.logs import configure_library_logs, configure_logs, logger
 from brainq.observe.otel_setup import start_traces
 from brainq.providers.resolve import warm_up_vendors
 from brainq.settings import load_settings
@@ -56,7 +62,14 @@ def pool_app(
     brains = load_brains(settings.app)
     for brain in brains:
         require_ranking(brain.selection, brain.tools.specs)
-    configure_logs(settings.log_level, json_lines=settings.log_format == "json")
+    json_lines = settings.log_format == "json"
+    configure_logs(settings.log_level, json_lines=json_lines)
+
+    def libraries(logger: Any = None, **_: object) -> None:
+        configure_library_logs(logger.handlers, json_lines=json_lines)
+
+    for set_up in (after_setup_logger, after_setup_task_logger):
+        set_up.connect(libraries, weak=False)
     app = make_app(
         settings,
         queues,

@@ -17,6 +17,7 @@ from brainq.broker.steps import thread_step
 from brainq.contracts.did import Did, Failed
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput
+from brainq.observe.log_ids import working_on
 from brainq.observe.logs import logger
 from brainq.observe.submits import came_with, submitting
 from brainq.tasks.abandon import current_task
@@ -41,7 +42,8 @@ def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
 
     @app.task(name=names.TURN_ADVANCE, **_OPTIONS)
     def advance(session_id: str, turn_id: str, fence: int) -> None:
-        show(wiring().coordinator.advance(session_id, turn_id, fence))
+        with working_on(session_id, turn_id):
+            show(wiring().coordinator.advance(session_id, turn_id, fence))
 
     @app.task(name=names.TURN_SUBMIT, Request=HiddenRequest, bind=True, reads_request=True, **_OPTIONS)
     def submit(task: Any, *args: Any, **fields: Any) -> None:
@@ -61,7 +63,8 @@ def call_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
 
     @app.task(name=names.CALL_RUN, **_OPTIONS)
     def run(session_id: str, turn_id: str, call_id: str, attempt: int) -> None:
-        show(wiring().runner.run(session_id, turn_id, call_id, attempt, current_task()))
+        with working_on(session_id, turn_id, call_id):
+            show(wiring().runner.run(session_id, turn_id, call_id, attempt, current_task()))
 
     return lambda: wiring().runner
 
@@ -78,11 +81,13 @@ def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
 
     @app.task(name=names.FINALIZE_STEP, **_OPTIONS)
     def step(session_id: str, turn_id: str, step_name: str) -> None:
-        show(wiring().finalizer.run(session_id, turn_id, step_name, events[0] if events else None))
+        with working_on(session_id, turn_id):
+            show(wiring().finalizer.run(session_id, turn_id, step_name, events[0] if events else None))
 
     @app.task(name=names.JUDGE_RUN, **_OPTIONS)
     def judge(session_id: str, turn_id: str, judge_name: str) -> None:
-        show(wiring().judge_runner.run(session_id, turn_id, judge_name))
+        with working_on(session_id, turn_id):
+            show(wiring().judge_runner.run(session_id, turn_id, judge_name))
 
     def tell_webhooks(stopping: threading.Event, _worker: Any) -> None:
         wiring().webhook_sender.run(stopping)

@@ -11,6 +11,7 @@ from brainq.brain_loading import load_brains
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame
 from brainq.contracts.claim import StepClaim
 from brainq.finalize.finalizer import TurnFinalizer
+from brainq.observe.log_ids import working_on
 from brainq.observe.logs import configure_logs, logger
 from brainq.observe.otel_setup import start_traces
 from brainq.settings import load_settings
@@ -55,17 +56,20 @@ def main(descriptor: int) -> None:
 
 def _advance(coordinator: Coordinator, doorbell: list[object]) -> dict[str, str]:
     session_id, turn_id, fence = doorbell
-    try:
-        return {"did": coordinator.advance(str(session_id), str(turn_id), int(str(fence)))}
-    except Exception as failure:
-        log.error("advance failed", failure=failure, turn_id=turn_id)
-        return {"did": "failed"}
+    with working_on(str(session_id), str(turn_id)):
+        try:
+            return {"did": coordinator.advance(str(session_id), str(turn_id), int(str(fence)))}
+        except Exception as failure:
+            log.error("advance failed", failure=failure, turn_id=turn_id)
+            return {"did": "failed"}
 
 
 def _run(finalizer: TurnFinalizer, claimed: dict[str, Any]) -> dict[str, str]:
     """The worker holds the claim, beats for it, and settles it."""
+    claim = StepClaim(**claimed)
     try:
-        finalizer.run_claimed(StepClaim(**claimed))
+        with working_on(claim.session_id, claim.turn_id):
+            finalizer.run_claimed(claim)
     except Exception as failure:
         return {"failed": type(failure).__name__, "text": str(failure)}
     return {}
