@@ -12,6 +12,7 @@ from brainq.contracts.claim import CallClaim, CallRef, StepClaim, TurnClaim
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import EndedTurn, TurnView
+from brainq.contracts.webhook import Claimed
 from brainq.observe import telemetry_names as names
 from brainq.observe.trace_context import TraceContext, call_span_id, read_traceparent
 from brainq.observe.tracing import OFF, Attributes, Span, tracer
@@ -144,6 +145,27 @@ def judge_span(session_id: str, turn_id: str, traceparent: str | None, judge: st
         return OFF
     attributes = {**_of_turn(session_id, turn_id), names.JUDGE_NAME: judge, names.TRIES: tries}
     return recorder.start(f"{names.JUDGE} {judge}", attributes, parent=recorder.turn(turn_id, traceparent))
+
+
+def webhook_span(delivery: Claimed, request: TurnRequest | None, host: str) -> Span:
+    """One try of a delivery. `host` alone is told of the url: its path may hold a secret."""
+    recorder = tracer()
+    if recorder is None:
+        return OFF
+    about = {} if request is None else _of_turn(request.session_id, request.turn_id)
+    return recorder.start(
+        names.WEBHOOK,
+        {
+            names.TURN: delivery.turn_id,
+            **about,
+            names.WEBHOOK_KIND: delivery.event,
+            names.TRIES: delivery.tries,
+            names.HTTP_METHOD: "POST",
+            names.SERVER_ADDRESS: host,
+        },
+        parent=recorder.turn(delivery.turn_id, request.traceparent if request else None),
+        kind="client",
+    )
 
 
 def record_turn(turn: EndedTurn, brain: str) -> None:

@@ -45,6 +45,11 @@ class AnthropicProvider(VendorProvider):
             raise SetupError("no API key for Anthropic; set ANTHROPIC_API_KEY")
         return self._api_key
 
+    @property
+    def server_url(self) -> str:
+        """Where its requests go."""
+        return self._base_url or "https://api.anthropic.com"
+
     def _make_client(self, sdk: Any) -> Any:
         return sdk.Anthropic(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
 

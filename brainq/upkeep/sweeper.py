@@ -11,6 +11,7 @@ from functools import partial
 from brainq.contracts.claim import CallRef
 from brainq.contracts.healed import HealedPage
 from brainq.contracts.sweep import Look, TurnKey
+from brainq.observe.log_ids import working_on
 from brainq.observe.logs import logger
 from brainq.observe.outage import Outage
 from brainq.ports.auxiliary import Auxiliary
@@ -152,7 +153,8 @@ class Sweeper:
         for (session_id, turn_id), look in seen:
             for action in look.actions:
                 try:
-                    self._act(session_id, turn_id, look.fence, action)
+                    with working_on(session_id, turn_id):
+                        self._act(session_id, turn_id, look.fence, action)
                 except Exception as failure:
                     # One turn that cannot be healed now must not keep the others from being healed.
                     log.error("action failed", failure=failure, turn_id=turn_id, action=action[0])

@@ -9,9 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from brainq.contracts.turn import TurnRequest
 from brainq.contracts.webhook import Claimed, Webhook
 from brainq.observe.logs import logger
 from brainq.observe.outage import Outage
+from brainq.observe.tracing import tracer
+from brainq.observe.turn_spans import webhook_span
 from brainq.ports.delivery_rows import DeliveryRows
 from brainq.webhooks.backoff import MAX_TRIES, again_after_s
 from brainq.webhooks.message import body_of, headers_of
@@ -34,6 +37,7 @@ class WebhookSender:
     every_s   how often it looks for what is due
     lease_s   how long nobody else gets what one has taken
     places    deliveries to one webhook at a time, in this process
+    request_of   a turn's request, for its trace; None for one that SQL no longer has
     """
 
     webhooks: Sequence[Webhook]
@@ -44,6 +48,7 @@ class WebhookSender:
     places: int = PLACES
     max_tries: int = MAX_TRIES
     grace_s: float = GRACE_S
+    request_of: Callable[[str], TurnRequest | None] = lambda turn_id: None
 
     def run(self, stopping: threading.Event) -> None:
         """Send until told to stop; then what is on its way has `grace_s` to end, and else is left to its lease."""
@@ -71,7 +76,7 @@ class WebhookSender:
             self._give_up(webhook, delivery, died)
             return True
         body = body_of(delivery)
-        why = self.post(webhook.url, body, headers_of(delivery, body, webhook.secret))
+        why = self._post(webhook, delivery, body)
         if not why:
             self.rows.done(delivery.row)
         elif delivery.tries >= self.max_tries:
@@ -81,6 +86,20 @@ class WebhookSender:
                 delivery.row, delivery.tries, why, again_after_s(delivery.tries, random.random()), dead=False
             )
         return True
+
+    def _post(self, webhook: Webhook, delivery: Claimed, body: bytes) -> str:
+        """As `post`. Where telemetry is on, who is told may go on in the turn's trace."""
+        headers = headers_of(delivery, body, webhook.secret)
+        if tracer() is None:
+            return self.post(webhook.url, body, headers)
+        request = self.request_of(delivery.turn_id)
+        with webhook_span(delivery, request, host_of(webhook.url)) as span:
+            if span.traceparent is not None:
+                headers["traceparent"] = span.traceparent
+            why = self.post(webhook.url, body, headers)
+            if why:
+                span.fail("delivery_failed")
+        return why
 
     def _serve(self, webhook: Webhook, stopping: threading.Event, outage: Outage) -> None:
         stopping.wait(random.random() * self.every_s)  # places take turns at looking

@@ -9,4 +9,6 @@ from brainq.wiring.webhooks import webhooks_of
 
 
 def make_sender(settings: Settings, store: Store) -> WebhookSender:
-    return WebhookSender(webhooks=webhooks_of(settings), rows=store.deliveries)
+    return WebhookSender(
+        webhooks=webhooks_of(settings), rows=store.deliveries, request_of=store.turns.request
+    )

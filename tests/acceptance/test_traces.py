@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 
@@ -38,6 +40,8 @@ def traced_world(tmp_path_factory: pytest.TempPathFactory, collector: Collector)
             "BRAINQ_APP": "tests.support.brains.people:brain",
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
             "OTEL_BSP_SCHEDULE_DELAY": "100",
+            "BRAINQ_LOG_LEVEL": "info",
+            "BRAINQ_LOG_FORMAT": "json",
         },
     )
     try:
@@ -86,6 +90,14 @@ def tree(world: World, collector: Collector, producer: Recorder, turn: TurnHandl
     return spans
 
 
+def logged(world: World) -> list[dict[str, Any]]:
+    """The lines of all workers, Celery's among them, from when their logs were set up."""
+    lines = [
+        line for path in (world.directory / "workers").glob("*.log") for line in path.read_text().splitlines()
+    ]
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
 def test_all_four_pools_are_in_one_trace(traced: World, collector: Collector, producer: Recorder) -> None:
     calls = [("read", {"name": "a"}), ("write", {"name": "b"}), ("read", {"name": "c", "fail": True})]
     turn = traced.client.submit("acme:all", script(calls, [("send_off", {"name": "d"})], final="done"))
@@ -113,6 +125,11 @@ def test_a_killed_reader_leaves_one_trace(traced: World, collector: Collector, p
     (rescue,) = [span for span in spans.named("brainq.rescue") if span.attributes["brainq.did"] == "again"]
     assert rescue.events == ("brainq.lease.lapsed",)
     assert rescue.links == (call_span_id(turn.turn_id, "c1-0", 1),)
+    said = [
+        line for line in logged(traced) if line["event"] == "call rescued" and line["turn_id"] == turn.turn_id
+    ]
+    assert [line["trace_id"] for line in said] == [f"{rescue.trace_id:032x}"]
+    assert [line["span_id"] for line in said] == [f"{rescue.span_id:016x}"]
 
 
 def test_a_killed_writer_is_unknown_in_the_trace(

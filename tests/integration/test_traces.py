@@ -11,6 +11,7 @@ from opentelemetry import trace
 
 from brainq.brain import Brain
 from brainq.contracts.child_turn import ChildTurn
+from brainq.contracts.claim import CallClaim, CallRef, StepClaim
 from brainq.contracts.effect import Effect
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending
@@ -23,6 +24,7 @@ from brainq.tools.pending import Pending
 from tests.support.people import Pumps, swept_until
 from tests.support.pump import Pump
 from tests.support.spans import Recorder, recording
+from tests.support.wait import wait_until
 
 SECRET = "hunter2"
 PRODUCER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -277,8 +279,6 @@ def test_a_lost_worker_is_seen_in_the_trace(pumps: Pumps, recorder: Recorder) ->
     bell = pump.take()
     assert bell is not None
     session_id, turn_id, call_id, attempt = bell.args
-    from brainq.contracts.claim import CallClaim, CallRef
-
     claim = pump.wiring.state.calls.claim(CallRef(session_id, turn_id, call_id), attempt, "dead")
     assert isinstance(claim, CallClaim)
     swept_until(pump, lambda: recorder.spans.named("brainq.rescue"), "the rescue")
@@ -292,6 +292,29 @@ def test_a_lost_worker_is_seen_in_the_trace(pumps: Pumps, recorder: Recorder) ->
     assert spans.one("execute_tool").attributes["brainq.attempt"] == 2
     assert spans.orphans() == []
     assert len(spans.traces()) == 1
+
+
+def test_a_lost_finalizer_is_seen_and_the_turn_is_recorded_once(pumps: Pumps, recorder: Recorder) -> None:
+    pump = pumps(Everything().brain)
+    pump.ring_each_step()
+    handle = pump.submit("s1", "read")
+    pump.drain("brainq.turns", "brainq.tools.read_only")
+    bell = pump.take("brainq.finalize")
+    assert bell is not None
+    session_id, turn_id, step = bell.args
+    assert isinstance(pump.wiring.state.finals.claim(session_id, turn_id, step, "dead"), StepClaim)
+
+    def healed() -> bool:
+        pump.sweep()
+        pump.drain()
+        return bool(recorder.spans.named("brainq.finalize decision"))
+
+    wait_until(healed, "the chain went on")
+    spans = recorder.spans
+    (lost,) = [span for span in spans.named("brainq.finalize") if span.events]
+    assert (lost.attributes["brainq.finalize.step"], lost.events) == (step, ("brainq.lease.lapsed",))
+    assert spans.one("invoke_agent").attributes["brainq.turn.id"] == handle.turn_id
+    assert spans.orphans() == []
 
 
 def test_what_a_producer_samples_out_is_not_recorded(pumps: Pumps, recorder: Recorder) -> None:

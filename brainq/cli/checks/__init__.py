@@ -10,6 +10,7 @@ from brainq.cli.checks.libraries import check_libraries
 from brainq.cli.checks.redis import check_redis
 from brainq.cli.checks.sql import check_sql
 from brainq.cli.checks.sweeper import check_sweeper
+from brainq.cli.checks.telemetry import check_traces
 from brainq.cli.checks.webhooks import check_webhooks
 from brainq.devserver.resolve import known_redis
 from brainq.errors import SetupError
@@ -29,6 +30,7 @@ def run_checks() -> Iterator[Check]:
         yield fail("settings", "; ".join(str(error).splitlines()), "correct these environment variables")
         return
     yield from check_brains(settings)
+    yield check_traces()
     if (yield from check_sql(settings)):
         yield from check_webhooks(settings)
     try:

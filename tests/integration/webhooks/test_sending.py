@@ -22,6 +22,7 @@ from brainq.webhooks.post import post
 from brainq.webhooks.sender import WebhookSender
 from tests.support.pump import sqlite_url
 from tests.support.receiver import Receiver
+from tests.support.spans import recording
 from tests.support.wait import wait_until
 
 
@@ -69,6 +70,21 @@ def test_a_delivery_is_signed_and_done(store: Store) -> None:
     )
     assert abs(int(got.headers["webhook-timestamp"]) - time.time()) < 60
     assert (only(store).state, only(store).tries, only(store).error) == ("done", 1, None)
+
+
+def test_a_delivery_is_in_its_turns_trace_and_hands_it_on(store: Store) -> None:
+    with recording() as recorder, Receiver(lambda n: 500 if n < 2 else 200) as receiver:
+        plan(store, receiver.url, "t1")
+        made, webhook = sender(store, receiver)
+        made.send_one(webhook)
+        lapse(store)
+        made.send_one(webhook)
+        refused, taken = recorder.spans.named("brainq.webhook")
+    turn = recorder.tracer.turn(taken.attributes["brainq.turn.id"], None)
+    assert (taken.trace_id, taken.parent_id) == (turn.trace_id, turn.span_id)
+    assert [refused.is_error, taken.is_error] == [True, False]
+    assert receiver.received[-1].headers["traceparent"] == f"00-{taken.trace_id:032x}-{taken.span_id:016x}-01"
+    assert "/hook" not in recorder.text()
 
 
 def test_what_is_refused_is_sent_again_under_its_id(store: Store) -> None:
