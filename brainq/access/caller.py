@@ -29,6 +29,8 @@ class Verb(StrEnum):
     """Answer for a call: approve, deny, edit, give or fail an outside result."""
     OPERATE = "operate"
     """Mend and run: finalizer steps again, pools; what is of no one session needs `*` beside it."""
+    METRICS = "metrics"
+    """Read the metrics of the whole fleet, which needs `*` beside it, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, Tool
 from brainq.contracts.status import TraceStatus
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
+from brainq.observe.metrics import catalogue as m
+from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.tracing import OFF, Span
 from brainq.observe.turn_spans import end_call
 from brainq.ports.calls import Calls
@@ -84,7 +86,7 @@ class CallSettler:
         """Record it in Redis, with what the function left in `context`."""
         outputs = context.outputs() if context is not None else None
         asked_block = isinstance(outcome, ToolSuccess | ToolFailure) and outcome.block_tool
-        return self.calls.settle(
+        reply = self.calls.settle(
             claim,
             status=report.status,
             message=report.message,
@@ -97,6 +99,9 @@ class CallSettler:
             changes=changes_of(outputs) if outputs and outputs.changes else (),
             still_runs=still_runs,
         )
+        if reply.word == "LATE":
+            COUNTERS.add(m.LATE, claim.effect.value)
+        return reply
 
     def _tell(self, claim: CallClaim, tool: Tool, outcome: ToolOutcome) -> None:
         hook = self.brain.callbacks.on_post_tool_use

@@ -25,8 +25,8 @@ class AsyncClient:
             print(event.seq, event.kind)
 
     It takes what Client takes, and has its verbs, awaited: `submit`, `handle`, `find`, `turns`, `sessions`,
-    `fleet`, `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`, `cancel`, `ping`,
-    `close`. `session` and `brains` ask nothing, and are not awaited.
+    `fleet`, `metrics`, `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`, `cancel`,
+    `ping`, `close`. `session` and `brains` ask nothing, and are not awaited.
 
     Turns are followed (`handle.events`, `handle.result`) without threads: one task with one blocking read reads them
     all. The other verbs are one quick round trip to SQL and Redis each, and SQL's drivers block: a verb takes a thread
@@ -37,6 +37,7 @@ class AsyncClient:
         self, settings: Settings | None = None, brain: GivenBrains | None = None, *, redis_url: str = ""
     ) -> None:
         self._sync = Client(settings, brain, redis_url=redis_url)
+        self.wiring = self._sync.wiring
         self._threads = Threads()
 
     @property
@@ -68,6 +69,7 @@ class AsyncClient:
     turns = looked_up(Client.turns)
     sessions = looked_up(Client.sessions)
     fleet = looked_up(Client.fleet)
+    metrics = looked_up(Client.metrics)
     approvals = looked_up(Client.approvals)
     approval = looked_up(Client.approval)
     approve = awaited(Client.approve)

@@ -16,6 +16,7 @@ from brainq.client.deliveries import list_deliveries
 from brainq.client.finding import find_turn
 from brainq.client.fleet import fleet_of
 from brainq.client.handle import TurnHandle
+from brainq.client.metrics import metrics_of
 from brainq.client.options import Cancelled
 from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.client.runtime_state import TurnRuntimeState
@@ -262,6 +263,15 @@ class Client:
         """What runs turns, at this moment: workers of each pool, queues, lanes, turns by state, the sweeper, what was
         given up, and Redis. Asks no worker; docs/operations.md says of each fact where it is from."""
         return fleet_of(self.wiring)
+
+    def metrics(self) -> str:
+        """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL tell now.
+
+        What is away is left out, and `brainq_up` says so. docs/metrics.md has all of them.
+        """
+        from brainq.observe.metrics.exposition import text_of
+
+        return text_of(metrics_of(self.wiring))
 
     def approvals(
         self,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
+
 from brainq.broker import names
-from brainq.contracts.fleet import Fleet, FleetQueue, FleetTurns, GivenUp, Pool
-from brainq.state.fleet import rung_at_s
+from brainq.contracts.fleet import Fleet, FleetQueue, FleetTurns, FleetWorker, GivenUp, Pool
+from brainq.state.fleet import FleetFacts, rung_at_s
 from brainq.store.repositories.given_up import count_given_up
 from brainq.wiring import Wiring
 
@@ -17,16 +20,24 @@ POOLS = {
 }
 
 
-def fleet_of(wiring: Wiring) -> Fleet:
-    """See `Client.fleet`."""
-    settings, state, store = wiring.settings, wiring.state, wiring.store
+@dataclass(frozen=True, slots=True)
+class SeenInRedis:
+    """What Redis alone tells. `queues` and `quarantined` are told where broker and state are one Redis."""
+
+    facts: FleetFacts
+    queues: tuple[FleetQueue, ...]
+    workers: tuple[FleetWorker, ...]
+    quarantined: int
+
+
+def seen_in_redis(wiring: Wiring) -> SeenInRedis:
+    settings, state = wiring.settings, wiring.state
     is_here = settings.broker_url is None
     lists = (
         [key for queue in names.ALL_QUEUES for key in names.queue_keys(settings, queue)] if is_here else []
     )
     poison = [names.queue_key(settings, names.POISON_LIST)] if is_here else []
     facts = state.fleet.look([*lists, *poison])
-    workers = state.workers.alive()
     lengths = dict(zip(lists, facts.queues, strict=False))
     queues = [
         _queue(pool, queue, [lengths[key] for key in names.queue_keys(settings, queue)], facts.now_ms)
@@ -34,18 +45,27 @@ def fleet_of(wiring: Wiring) -> Fleet:
         for queue in served
         if is_here
     ]
+    quarantined = facts.queues[-1][0] if poison else 0
+    return SeenInRedis(facts, tuple(queues), state.workers.alive(), quarantined)
+
+
+def fleet_of(wiring: Wiring) -> Fleet:
+    """See `Client.fleet`."""
+    state, store = wiring.state, wiring.store
+    seen = seen_in_redis(wiring)
     unended = store.turns.list(None, "accepted", MOST_TURNS + 1)
     counts = count_given_up(store.database)
-    states = state.fleet.states([(turn.session_id, turn.turn_id) for turn in unended[:MOST_TURNS]])
+    turns = [(turn.session_id, turn.turn_id) for turn in unended[:MOST_TURNS]]
+    states = Counter(state for state, _ in state.fleet.standing(turns))
     return Fleet(
-        at_ms=facts.now_ms,
+        at_ms=seen.facts.now_ms,
         pools=tuple(
-            Pool(name=name, queues=served, workers=tuple(each for each in workers if each.pool == name))
+            Pool(name=name, queues=served, workers=tuple(each for each in seen.workers if each.pool == name))
             for name, served in POOLS.items()
         ),
-        queues=tuple(queues),
-        lanes=facts.lanes,
-        room=facts.room,
+        queues=seen.queues,
+        lanes=seen.facts.lanes,
+        room=seen.facts.room,
         turns=FleetTurns(
             accepted=states["accepted"],
             queued=states["queued"],
@@ -55,15 +75,15 @@ def fleet_of(wiring: Wiring) -> Fleet:
             is_whole=len(unended) <= MOST_TURNS,
             approvals=counts.approvals,
         ),
-        sweeper=facts.sweeper,
+        sweeper=seen.facts.sweeper,
         given_up=GivenUp(
             finalizer_steps=counts.finalizer_steps,
             judgements=counts.judgements,
             deliveries=counts.deliveries,
-            quarantined=facts.queues[-1][0] if poison else 0,
+            quarantined=seen.quarantined,
         ),
         models=state.rates.models(),
-        redis=facts.redis,
+        redis=seen.facts.redis,
     )
 
 

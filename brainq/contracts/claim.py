@@ -26,6 +26,7 @@ class TurnClaim:
     """The ownership of a turn for one advance. Every write carries `owner` and `fence`.
 
     seen   what was read of the turn with the claim; `Turns.look` makes the view of it
+    lost   whether its owner before had stopped beating
     """
 
     session_id: str
@@ -34,6 +35,7 @@ class TurnClaim:
     fence: int
     now_ms: int
     seen: object = field(default=None, compare=False, repr=False)
+    lost: bool = False
 
 
 TurnDropped = Dropped[TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain"]]

@@ -9,10 +9,12 @@ TurnKey = tuple[str, str]  # session, turn
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at a turn found that is to be done beyond Redis; `fence` is the turn's."""
+    """What one look at a turn found that is to be done beyond Redis; `fence` is the turn's. `lost`: its owner had
+    stopped beating, and others were rung."""
 
     fence: int = 0
     actions: tuple[tuple[str, ...], ...] = ()
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from brainq.contracts.status import TraceStatus
 class ToolTraceEntry(Wire):
     """One call's trace. Instants are Redis time in ms; 0 means not yet.
 
+    lane_wait_ms   how long it waited for its lanes, the last time that it did
     repairs     mends of the arguments that were tried, also of a call that was denied
     retryable   its tool, or how it ended, says that it may be tried again
     park   what a parked call waits for: approval, hold, outside, child or client; empty for any other
@@ -28,6 +29,7 @@ class ToolTraceEntry(Wire):
     started_at_ms: int = 0
     ended_at_ms: int = 0
     latency_ms: int = 0
+    lane_wait_ms: int = 0
     owner: str = ""
     repairs: int = 0
     retryable: bool = False

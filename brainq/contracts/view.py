@@ -100,6 +100,7 @@ class EndedTurn:
     opening_failed   what was to be read before the first step and was not: tool -> how its call ended
     notes      warnings that its result went out with before
     problems   what was wrong with replies on which the turn could not act -> how many those were
+    wait_ms    how long it was queued before it became active, or was ended
     context_full   how much of the context a step filled at most, in per cent, where that is worth a warning; else 0
     created_at_ms, ended_at_ms   Redis time in ms
     """
@@ -132,6 +133,7 @@ class EndedTurn:
     parked_ms: int = 0
     created_at_ms: int = 0
     ended_at_ms: int = 0
+    wait_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

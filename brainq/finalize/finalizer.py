@@ -22,6 +22,8 @@ from brainq.finalize.result import result_of
 from brainq.finalize.step import FinalStep, StepContext
 from brainq.observe.content import keeping_out
 from brainq.observe.logs import logger
+from brainq.observe.metrics import catalogue as m
+from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.missing_brain import MissingBrain
 from brainq.observe.tracing import OFF, Span, tracer
 from brainq.observe.turn_spans import final_span, record_turn
@@ -96,6 +98,8 @@ class TurnFinalizer:
                 self._left.say("step", turn_id, self._brains.names)
             log.debug("doorbell dropped", turn_id=turn_id, step=step_name, why=claim.why)
             return f"dropped: {claim.why}"
+        if claim.lost:
+            COUNTERS.add(m.LAPSED, "finalizer_step")
         until = time.monotonic() + self._visit_s
         did, following = self._answer(claim, until)
         while following is not None:
@@ -210,6 +214,7 @@ class TurnFinalizer:
             log.warning(
                 "failure not recorded", turn_id=claim.turn_id, step=claim.step, why=type(worse).__name__
             )
+        COUNTERS.add(m.STEP_FAILURES, claim.step, "dead" if dead else "again")
         seen = Failed.STEP_FAILED, error_type
         if dead:
             did, following = self._go_on(claim, until)

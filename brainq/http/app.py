@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 from brainq import __version__
 from brainq.errors import BrainqError, InvalidInput, SetupError
-from brainq.http import approvals, brains, deliveries, health, lists, sessions, turn_people, turns
+from brainq.http import approvals, brains, deliveries, health, lists, metrics, sessions, turn_people, turns
 from brainq.http.ag_ui import routes as ag_ui
 from brainq.http.ai_sdk import routes as ai_sdk
 from brainq.http.body_limit import BodyLimit
@@ -40,6 +40,7 @@ ROUTERS = (
     sessions.router,
     lists.router,
     deliveries.router,
+    metrics.router,
     ai_sdk.router,
     ag_ui.router,
 )

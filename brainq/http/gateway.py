@@ -15,9 +15,9 @@ from brainq.client.async_client import AsyncClient
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import ID_PATTERN, TURN_ID_PATTERN
 from brainq.errors import TurnNotFound
+from brainq.http.kept import Kept
 from brainq.http.problems import Refused
 from brainq.http.rate import Rate
-from brainq.http.readiness import Readiness
 from brainq.http.streams import Streams
 from brainq.http.verbs import A2A_VERBS, CONFIGURES, MCP_VERBS, VERBS
 from brainq.http.who import Who
@@ -33,6 +33,7 @@ class Gateway:
     """One gateway.
 
     callers, strangers   how often each caller may ask, and each address that nobody is known of
+    metrics              the fleet's, as text
     long_work            threads for what takes long, which keep nothing else waiting
     """
 
@@ -43,7 +44,8 @@ class Gateway:
     callers: Rate
     strangers: Rate
     streams: Streams
-    readiness: Readiness
+    readiness: Kept[None]
+    metrics: Kept[str]
     long_work: Executor
 
 

@@ -20,5 +20,5 @@ async def healthz() -> Health:
 async def readyz(here: Here) -> Health:
     """Redis and SQL answer, too, and there is a token; 503 when not, or the gateway stops. Looked up once a second."""
     here.streams.require_running()
-    await here.readiness.require()
+    await here.readiness.get()
     return Health()

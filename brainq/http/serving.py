@@ -13,14 +13,17 @@ import uvicorn
 from brainq.access import Tokens
 from brainq.brains import GivenBrains, read_brains
 from brainq.client.async_client import AsyncClient
+from brainq.client.metrics import readings_of
 from brainq.http.app import make_app
 from brainq.http.connection import connection_of
 from brainq.http.gateway import Gateway
+from brainq.http.kept import Kept
 from brainq.http.rate import Rate
 from brainq.http.readiness import readiness_of
 from brainq.http.streams import Streams
 from brainq.http.who import Who, who_asks
 from brainq.http_settings import listed
+from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
 from brainq.settings import Settings
 from brainq.store.store import Store
@@ -36,7 +39,11 @@ def serve(settings: Settings, brains: GivenBrains, ready: Callable[[Who], None])
         with Store.open(settings.sql_url.get_secret_value()) as store:
             who = who_asks(settings, Tokens(store))
             gateway = make_gateway(settings, brains, who)
-            Server(gateway, lambda: ready(who)).run()
+            stop_metrics = start_metrics("gateway", lambda: readings_of(gateway.client))
+            try:
+                Server(gateway, lambda: ready(who)).run()
+            finally:
+                stop_metrics()
     finally:
         stop_traces()
 
@@ -53,6 +60,7 @@ def make_gateway(settings: Settings, brains: GivenBrains, who: Who) -> Gateway:
         strangers=Rate(settings.http_requests_s),
         streams=Streams(settings.http_streams, settings.http_streams_a_caller),
         readiness=readiness_of(client, who),
+        metrics=Kept(client.metrics),
         long_work=ThreadPoolExecutor(LONG_AT_ONCE, "brainq-long"),
     )
 

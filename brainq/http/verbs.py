@@ -30,6 +30,7 @@ VERBS: dict[str, Verb] = {
     "GET /v1/turns": Verb.READ,
     "GET /v1/sessions": Verb.READ,
     "GET /v1/fleet": Verb.OPERATE,
+    "GET /metrics": Verb.METRICS,
     "GET /v1/turns/{turn_id}": Verb.READ,
     "GET /v1/turns/{turn_id}/explain": Verb.READ,
     "GET /v1/turns/{turn_id}/result": Verb.READ,

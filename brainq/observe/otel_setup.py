@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
 from brainq.observe.otel_context import host_tracer
-from brainq.observe.otel_settings import TracesWanted, captures_content, traces_wanted
+from brainq.observe.otel_settings import Wanted, captures_content, traces_wanted
 from brainq.observe.tracing import install, tracer
 from brainq.observe.urls import without_password
 
@@ -59,7 +59,7 @@ def is_installed() -> bool:
         return False
 
 
-def _start(wanted: TracesWanted, role: str) -> Callable[[], None]:
+def _start(wanted: Wanted, role: str) -> Callable[[], None]:
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter

@@ -1,4 +1,5 @@
-"""Every name that telemetry has: of spans, attributes, events and metrics. No other file writes one.
+"""Every name that telemetry has: of spans, attributes, events, and the conventions' metrics. No other file writes one;
+brainq's own metrics are in `metrics/catalogue.py`.
 
 `gen_ai.*`, `error.type`, `server.*`, `http.*` and `url.*` are those of the OpenTelemetry semantic conventions v1.41.0,
 the last version that has GenAI beside the others:
@@ -12,6 +13,7 @@ SCOPE = "brainq"
 
 # Resource attributes.
 SERVICE = "service.name"
+INSTANCE = "service.instance.id"
 ROLE = "brainq.role"
 
 # Spans. Those of the conventions are followed by what they are of: `chat gpt-5`.
@@ -24,6 +26,11 @@ FINALIZE = "brainq.finalize"
 JUDGE = "brainq.judge"
 RESCUE = "brainq.rescue"
 WEBHOOK = "brainq.webhook"
+
+# Metrics of the conventions, and what they alone have.
+OPERATION_DURATION = "gen_ai.client.operation.duration"
+TOKEN_USAGE = "gen_ai.client.token.usage"
+TOKEN_TYPE = "gen_ai.token.type"
 
 # Events of spans.
 LEASE_LAPSED = "brainq.lease.lapsed"

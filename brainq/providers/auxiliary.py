@@ -10,12 +10,14 @@ from json_repair import repair_json
 
 from brainq.contracts.finish import Finish
 from brainq.contracts.message import Message
-from brainq.contracts.model import ModelReply, ModelRequest, Purpose
+from brainq.contracts.model import AnsweredBy, ModelReply, ModelRequest, Purpose
 from brainq.errors import ProviderError
+from brainq.observe.metrics.models import asking
 from brainq.observe.model_spans import chat_span
 from brainq.providers.base import Provider
 from brainq.providers.metering import Asked, note
 from brainq.providers.places import Taking, reply_of
+from brainq.providers.pricing import cost_usd
 from brainq.providers.within import within
 
 SPARE_S = 1.0  # for a provider that raises at its deadline itself
@@ -58,7 +60,8 @@ class AuxiliaryModel:
             purpose=purpose,
         )
         chat = chat_span(self.provider, request)
-        with chat.span, self.taking.here() if self.taking is not None else nullcontext():
+        places = self.taking.here() if self.taking is not None else nullcontext()
+        with chat.span, places, asking(self.provider.name, self.model, purpose) as asked:
             try:
                 # A provider of the user's own may not look at the time it has.
                 reply = within(
@@ -75,6 +78,8 @@ class AuxiliaryModel:
                 raise
             note(Asked(self.provider, self.model, system + text, reply))
             chat.reply(reply)
+            by = reply.answered_by or AnsweredBy(provider=self.provider.name, model=self.model)
+            asked.answered(reply, cost_usd(by.provider, by.model, reply.usage))
         if reply.finish is not Finish.WHOLE:
             raise ProviderError(
                 f"the model's reply is not whole: {reply.finish_reason}", kind="malformed", retryable=False

@@ -146,6 +146,18 @@ def check_choice(own: str | Provider, model: str | None, provider: str | None) -
             )
 
 
+def provider_name(own: str | Provider, model: str | None, provider: str | None) -> str:
+    """The name of the provider that a turn with this choice asks, whose brain's model is `own`; "" where it is not
+    known here."""
+    asked = model or own
+    if not isinstance(asked, str):
+        return asked.name
+    try:
+        return split_model(asked, provider)[0]
+    except InvalidInput:
+        return ""
+
+
 def _with_a_name(model: str) -> str:
     if not model:
         raise InvalidInput("model", "the model's name is empty; write provider:model, such as openai:gpt-4.1")

@@ -48,7 +48,8 @@ def ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], TurnReque
         if f"{call}:started_at" in trace and not call.startswith(OPENING_CALLS)
     ]
     brought = opening_of(opening)
-    started = int(turn.get("active_at") or turn["created_at"])
+    created = int(turn["created_at"])
+    started = int(turn.get("active_at") or created)
     return EndedTurn(
         request=complete(TurnRequest.model_validate_json(spec)),
         ending=Ending(turn["ending"]),
@@ -85,4 +86,5 @@ def ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], TurnReque
         parked_ms=int(turn.get("parked_ms") or 0),
         created_at_ms=int(turn["created_at"]),
         ended_at_ms=int(turn["closing_at"]),
+        wait_ms=int(turn.get("active_at") or turn["closing_at"]) - created,
     )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,8 @@ from brainq.contracts.fleet import FleetLanes, FleetRedis, FleetRoom, FleetSweep
 from brainq.contracts.sweep import TurnKey
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
+
+_SINCE = {"queued": "created_at", "active": "active_at", "parked": "parked_at", "closing": "closing_at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,13 @@ class RedisFleet:
             queues=tuple(zip(map(int, found[::2]), found[1::2], strict=True)),
         )
 
-    def states(self, turns: Sequence[TurnKey]) -> Counter[str]:
-        """How many of these turns are in each state; `accepted` of those that Redis does not know."""
-        reads: list[Command] = [("HGET", self.keys.turn(*turn), "state") for turn in turns]
-        return Counter(state or "accepted" for state in (self.client.many(reads) if reads else []))
+    def standing(self, turns: Sequence[TurnKey]) -> list[tuple[str, int | None]]:
+        """The state of each of these turns, and since when (Redis time in ms) it is in it; `accepted`, and None, of one
+        that Redis does not know."""
+        fields = ("state", *_SINCE.values())
+        reads: list[Command] = [("HMGET", self.keys.turn(*turn), *fields) for turn in turns]
+        found = [dict(zip(fields, row, strict=True)) for row in (self.client.many(reads) if reads else [])]
+        return [(row["state"] or "accepted", _since(row)) for row in found]
 
 
 def rung_at_s(bell: str | None) -> int | None:
@@ -97,6 +101,11 @@ def _scores(found: Sequence[Any]) -> list[float]:
     if found and isinstance(found[0], list):
         return [float(score) for _, score in found]
     return [float(score) for score in found[1::2]]
+
+
+def _since(row: Mapping[str, str | None]) -> int | None:
+    at = row.get(_SINCE.get(row["state"] or "", ""))
+    return int(at) if at else None
 
 
 def _redis(server: dict[str, str], memory: dict[str, str], disk: dict[str, str]) -> FleetRedis:

@@ -105,7 +105,7 @@ class RedisIndex:
             longest_lease_ms=self._longest_lease_ms,
         )
         if isinstance(reply, TurnSweepLook):
-            return Look(reply.fence, reply.actions)
+            return Look(reply.fence, reply.actions, reply.lost)
         return Look(actions=(("readmit",),) if reply == "GONE" else ())
 
 

@@ -49,6 +49,8 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     epoch                     string  new when Redis was emptied                            1 day
     workers                   set     names of workers that said they are alive             1 day
     worker:NAME               string  what a worker said of itself, as JSON                 seconds
+    metrics                   hash    cell -> what all processes counted, see state/metrics.py  30 days
+    flushed:PROCESS           string  the number of the last batch that this process added      1 day
     brainq.*                  list    the broker's queues                                   the broker's
 
 "Turn lifetime": none while the turn lives; `keep_turn_s` from the end of its finalizer. "Session lifetime":
@@ -74,7 +76,14 @@ OF_TURN = {
 } | {"own_history": "history"}
 """The keys of a turn: as scripts call them, and how they end."""
 
-GLOBAL = {"leases": "lane_leases", "index": "index", "swept": "swept", "room": "room", "limited": "limited"}
+GLOBAL = {
+    "leases": "lane_leases",
+    "index": "index",
+    "swept": "swept",
+    "room": "room",
+    "limited": "limited",
+    "metrics": "metrics",
+}
 """The keys of neither: as scripts call them, and in `Keys`."""
 
 DERIVED = {
@@ -185,6 +194,13 @@ class Keys:
 
     def worker(self, name: str) -> str:
         return f"{self.prefix}worker:{name}"
+
+    @property
+    def metrics(self) -> str:
+        return f"{self.prefix}metrics"
+
+    def flushed(self, process: str) -> str:
+        return f"{self.prefix}flushed:{process}"
 
     @property
     def index(self) -> str:

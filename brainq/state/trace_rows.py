@@ -44,12 +44,18 @@ def _entry(call: str, row: Mapping[str, str]) -> ToolTraceEntry:
         started_at_ms=int(row.get("started_at", 0)),
         ended_at_ms=int(row.get("ended_at", 0)),
         latency_ms=int(row.get("latency", 0)),
+        lane_wait_ms=_lane_wait_ms(row),
         owner=row.get("owner", ""),
         repairs=int(row.get("repairs", 0)),
         retryable=row.get("retryable") == "1",
         detail=row.get("detail", ""),
         park=row.get("park", "") if row["status"] == TraceStatus.PARKED else "",
     )
+
+
+def _lane_wait_ms(row: Mapping[str, str]) -> int:
+    since, until = row.get("waits_at"), row.get("dispatched_at")
+    return max(0, int(until) - int(since)) if since and until else 0
 
 
 def outside_of(fields: Mapping[str, str]) -> dict[str, str]:

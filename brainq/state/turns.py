@@ -133,7 +133,7 @@ class RedisTurns(TurnSteps):
         )
         if isinstance(reply, TurnClaimDrop):
             return Dropped(reply.why)
-        return TurnClaim(session_id, turn_id, owner, reply.fence, reply.now, Seen(known, replies))
+        return TurnClaim(session_id, turn_id, owner, reply.fence, reply.now, Seen(known, replies), reply.lost)
 
     def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]:
         return self._run.turn_beat(

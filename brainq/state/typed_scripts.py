@@ -56,6 +56,7 @@ HEADERS = {
     "lane_check": "90de2cd4a3",
     "lane_lapsed": "05e29ccab0",
     "mailbox_put": "458ccdb049",
+    "metrics_flush": "6e99ce71c2",
     "opening_skip": "9d5035c61c",
     "park_expire": "686b86890c",
     "rate_settle": "a88ca60fa2",
@@ -72,13 +73,13 @@ HEADERS = {
     "turn_begin": "3fd49bcee1",
     "turn_blame": "2f6c6e4706",
     "turn_cancel": "011479cf20",
-    "turn_claim": "8d5b01a8be",
+    "turn_claim": "3d6bf0e07b",
     "turn_end": "7256097ca6",
     "turn_open": "97f7c55730",
     "turn_release": "38a02c25dd",
     "turn_said": "88286312f8",
     "turn_submit": "8a125aae7a",
-    "turn_sweep": "0cb8ec79a3",
+    "turn_sweep": "a9680832cf",
     "turn_wait": "d39460e770",
     "turn_waited": "ddf24a4bdf",
 }
@@ -307,6 +308,7 @@ class TurnCancelEnded:
 class TurnClaimGo:
     fence: int
     now: int
+    lost: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +350,7 @@ class TurnSubmitBusy:
 class TurnSweepLook:
     fence: int
     actions: tuple[tuple[str, ...], ...]
+    lost: bool
 
 
 class Scripts(LoadedScripts):
@@ -1139,6 +1142,25 @@ class Scripts(LoadedScripts):
             return MailboxPutSealed(state=TurnState(reply[1]))
         return reply[0]
 
+    def metrics_flush(
+        self,
+        *,
+        flushed: str,
+        number: int,
+        dropped: str,
+        keep_ms: int,
+        remember_ms: int,
+        most: int,
+        deltas: Sequence[str],
+    ) -> Literal["ADDED", "ALREADY"]:
+        """Add what a process has counted to what all have."""
+        reply = self.run(
+            "metrics_flush",
+            [self.keys.metrics, flushed],
+            [number, dropped, keep_ms, remember_ms, most, *deltas],
+        )
+        return reply[0]
+
     def opening_skip(self, session_id: str, turn_id: str) -> Literal["SKIPPED", "ALREADY", "EARLY"]:
         """Go on without what memory and the context pack have not brought in time: their calls time
         out, and a result that comes later is late like any other."""
@@ -1528,7 +1550,7 @@ class Scripts(LoadedScripts):
             [owner, fence, lease_ms, grace_ms, most_lost, " ".join(brains)],
         )
         if reply[0] == "GO":
-            return TurnClaimGo(fence=int(reply[1]), now=int(reply[2]))
+            return TurnClaimGo(fence=int(reply[1]), now=int(reply[2]), lost=reply[3] == "1")
         return TurnClaimDrop(
             why=reply[1]
             if reply[1] in ("gone", "stale", "held", "grace", "suspect", "awaits", "no_brain")
@@ -1761,7 +1783,9 @@ class Scripts(LoadedScripts):
         )
         if reply[0] == "LOOK":
             return TurnSweepLook(
-                fence=int(reply[1]), actions=tuple(tuple(row.split()) for row in reply[2].split(",") if row)
+                fence=int(reply[1]),
+                actions=tuple(tuple(row.split()) for row in reply[2].split(",") if row),
+                lost=reply[3] == "1",
             )
         return reply[0]
 

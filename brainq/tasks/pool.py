@@ -26,6 +26,8 @@ from brainq.broker.steps import thread_step
 from brainq.devserver.owner import follow_owner, tell_ready
 from brainq.environment import mistyped
 from brainq.observe.logs import configure_library_logs, configure_logs, logger
+from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
 from brainq.providers.resolve import warm_up_vendors
 from brainq.settings import load_settings
@@ -76,7 +78,7 @@ def pool_app(
         concurrency=concurrency or getattr(settings.concurrency, pool),
         name=f"brainq-{pool}",
     )
-    stop_traces: list[Callable[[], None]] = []
+    stop_telemetry: list[Callable[[], None]] = []
     lock = threading.Lock()
     built: list[Wiring] = []
 
@@ -90,7 +92,7 @@ def pool_app(
     build = register(app, wiring)
 
     def prepare() -> None:
-        stop_traces.append(start_traces(pool))
+        stop_telemetry.extend((start_traces(pool), start_metrics(pool)))
         wiring().warm_up()
         if pool == "coordinator":  # the finalizer may ask models, too, but nobody waits for it
             from brainq.wiring.coordinator import warm_up_models
@@ -100,7 +102,12 @@ def pool_app(
 
     fitness = Fitness(prepare, lambda: wiring().look(sql=pool in NEED_SQL))
 
-    presence = Presence(pool, lambda: wiring().owner, lambda: wiring().state.workers)
+    presence = Presence(
+        pool,
+        lambda: wiring().owner,
+        lambda: wiring().state.workers,
+        lambda: wiring().state.metrics.flush(COUNTERS),
+    )
 
     def ready(**_: object) -> None:
         if pool == "coordinator":  # a turn may name another provider than its brain's
@@ -116,7 +123,8 @@ def pool_app(
 
     def stopped(sender: Any = None, **_: object) -> None:
         if getattr(sender, "app", None) is app:
-            for stop in stop_traces:
+            presence.flush()  # what its last tasks counted
+            for stop in stop_telemetry:
                 stop()
 
     worker_shutdown.connect(stopped, weak=False)

@@ -17,9 +17,19 @@ BELIEVED_S = 10.0  # as long as a lease: of a worker that was killed it is known
 
 
 class Presence:
-    """One a worker. `workers` gives where it is said, once the worker is ready."""
+    """One a worker. `workers` gives where it is said, once the worker is ready.
 
-    def __init__(self, pool: str, owner: Callable[[], str], workers: Callable[[], RedisWorkers]) -> None:
+    flush   adds what the process counted to what all have, as often
+    """
+
+    def __init__(
+        self,
+        pool: str,
+        owner: Callable[[], str],
+        workers: Callable[[], RedisWorkers],
+        flush: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._flush = flush
         self._pool = pool
         self._owner = owner
         self._workers = workers
@@ -45,8 +55,16 @@ class Presence:
                 busy=int(getattr(pool, "busy", 0)),  # Celery's own `-P threads` does not say
             )
             self._say(lambda told, seen=seen: told.announce(seen, BELIEVED_S))
+            self.flush()
             stopping.wait(EVERY_S)
         self._say(lambda told: told.withdraw(name))
+
+    def flush(self) -> None:
+        """What could not be added is added the next time."""
+        try:
+            self._flush()
+        except Exception as away:
+            log.debug("metrics were not flushed", why=type(away).__name__)
 
     def _say(self, what: Callable[[RedisWorkers], None]) -> None:
         try:

@@ -14,6 +14,8 @@ from brainq.contracts.view import TurnView
 from brainq.observe import telemetry_names as names
 from brainq.observe.content import keeping_out
 from brainq.observe.logs import logger
+from brainq.observe.metrics import catalogue as m
+from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.missing_brain import MissingBrain, not_served
 from brainq.observe.tracing import OFF, Span, tracer
 from brainq.observe.turn_spans import advance_span
@@ -110,6 +112,8 @@ class Coordinator:
                 self._missing.say("turn", turn_id, self._brains.names)
             log.debug("doorbell dropped", turn_id=turn_id, why=claim.why)
             return f"dropped: {claim.why}"
+        if claim.lost:
+            COUNTERS.add(m.LAPSED, "turn")
         did = "lost"
         try:
             did = self._claimed(claim, ownership)

@@ -16,6 +16,7 @@ from brainq.contracts.usage import Price, Spend, TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.errors import ProviderError
 from brainq.observe.logs import logger
+from brainq.observe.metrics.models import asking as counted
 from brainq.ports.turns import Turns
 from brainq.providers.places import PlaceLater
 from brainq.providers.spent import MAYBE_BILLED, spend_of
@@ -95,7 +96,10 @@ class Attempts:
             tell_retry = self._retry_teller(claim, number, attempt)
             on_chunk = self._chunk_callback(claim, number, attempt)
             try:
-                reply = stream_reply(provider, request, tail, tell_retry, lost, on_chunk)
+                with counted(provider.name, model, "step") as asked:
+                    reply = stream_reply(provider, request, tail, tell_retry, lost, on_chunk)
+                    spend = spend_of("step", number, provider, model, reply, self._price)
+                    asked.answered(reply, spend.cost_usd)
             except TurnLost:
                 return None
             except PlaceLater:
@@ -111,7 +115,6 @@ class Attempts:
                     begin = begin.again
                     continue
                 return _after_failure(failure, asking, number)
-            spend = spend_of("step", number, provider, model, reply, self._price)
             return self._replies.act(claim, view, number, reply, spend, tail.rest(trying), trying)
         raise AssertionError("the last attempt returns")
 

@@ -23,6 +23,8 @@ from brainq.contracts.outcome import (
 from brainq.contracts.status import TraceStatus
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
+from brainq.observe.metrics import catalogue as m
+from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.tracing import OFF, Span, tracer
 from brainq.observe.turn_spans import end_call, rescue_span
 from brainq.ports.call_rows import CallRows
@@ -122,6 +124,8 @@ class Rescuer:
             end_call(span, _status(judged.outcome))
             did = self._give_up(ref, attempt, tool, step, judged.outcome)
         span.note({names.DID: did})
+        if did in REACHED:
+            COUNTERS.add(m.LAPSED, "call")
         if watchers is not None and did in REACHED:
             watchers.call(ref, attempt, tool, did, rung_again_ms)
         return did

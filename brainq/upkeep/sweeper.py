@@ -13,6 +13,8 @@ from brainq.contracts.healed import HealedPage
 from brainq.contracts.sweep import Look, TurnKey
 from brainq.observe.log_ids import working_on
 from brainq.observe.logs import logger
+from brainq.observe.metrics import catalogue as m
+from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.outage import Outage
 from brainq.ports.auxiliary import Auxiliary
 from brainq.ports.brakes import Brakes
@@ -135,7 +137,8 @@ class Sweeper:
         mark, lapsed = self.lanes.lapsed(LANES_AT_ONCE)
         for ref in lapsed:
             try:
-                self.lanes.check(ref, mark)
+                if self.lanes.check(ref, mark) == "LEFT":
+                    COUNTERS.add(m.LAPSED, "lane")
             except Exception as failure:
                 log.error("lane not checked", failure=failure, turn_id=ref.turn_id, call_id=ref.call_id)
 
@@ -151,6 +154,8 @@ class Sweeper:
             else:
                 seen.append((turn, look))
         for (session_id, turn_id), look in seen:
+            if look.lost:
+                COUNTERS.add(m.LAPSED, "turn")
             for action in look.actions:
                 try:
                     with working_on(session_id, turn_id):

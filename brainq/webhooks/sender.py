@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.webhook import Claimed, Webhook
 from brainq.observe.logs import logger
+from brainq.observe.metrics import catalogue as m
+from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.outage import Outage
 from brainq.observe.tracing import tracer
 from brainq.observe.turn_spans import webhook_span
@@ -79,12 +81,14 @@ class WebhookSender:
         why = self._post(webhook, delivery, body)
         if not why:
             self.rows.done(delivery.row)
+            COUNTERS.add(m.DELIVERIES, host_of(webhook.url), "done")
         elif delivery.tries >= self.max_tries:
             self._give_up(webhook, delivery, why)
         else:
             self.rows.fail(
                 delivery.row, delivery.tries, why, again_after_s(delivery.tries, random.random()), dead=False
             )
+            COUNTERS.add(m.DELIVERIES, host_of(webhook.url), "again")
         return True
 
     def _post(self, webhook: Webhook, delivery: Claimed, body: bytes) -> str:
@@ -122,6 +126,7 @@ class WebhookSender:
             host=host_of(webhook.url),
         )
         self.rows.fail(delivery.row, delivery.tries, why, 0.0, dead=True)
+        COUNTERS.add(m.DELIVERIES, host_of(webhook.url), "dead")
 
 
 def host_of(url: str) -> str:

@@ -13,6 +13,7 @@ from brainq.contracts.claim import StepClaim
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.observe.log_ids import working_on
 from brainq.observe.logs import configure_logs, logger
+from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.otel_setup import start_traces
 from brainq.settings import load_settings
 from brainq.turn.advance import Coordinator
@@ -48,10 +49,19 @@ def main(descriptor: int) -> None:
         while True:
             asked = receive_frame(sock)
             said = _advance(coordinator, asked["turn"]) if "turn" in asked else _run(finalizer, asked["step"])
+            _flush(wiring)
             send_frame(sock, said)
     except (FrameLostError, OSError):
         stop_traces()
         os._exit(0)
+
+
+def _flush(wiring: Wiring) -> None:
+    """This process may be ended at any time from when it has answered."""
+    try:
+        wiring.state.metrics.flush(COUNTERS)
+    except Exception as away:
+        log.debug("metrics were not flushed", why=type(away).__name__)
 
 
 def _advance(coordinator: Coordinator, doorbell: list[object]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from brainq.state.keys import Keys
 from brainq.state.lanes import RedisLanes
 from brainq.state.live_turns import RedisLiveTurns
 from brainq.state.mailbox import RedisMailbox
+from brainq.state.metrics import RedisMetrics
 from brainq.state.outbox import NoOutbox, Outbox, PublishingOutbox
 from brainq.state.outside import RedisOutside
 from brainq.state.rates import RedisRates
@@ -71,6 +72,7 @@ class State:
     stops: RedisStops
     workers: RedisWorkers
     fleet: RedisFleet
+    metrics: RedisMetrics
     request_keys: RedisRequestKeys
     rates: RedisRates
 
@@ -157,6 +159,7 @@ def make_state(
         stops=stops,
         workers=RedisWorkers(client, keys),
         fleet=RedisFleet(client, keys),
+        metrics=RedisMetrics(client, scripts, keys),
         request_keys=RedisRequestKeys(client, keys),
         rates=rates,
     )

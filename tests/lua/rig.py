@@ -238,6 +238,7 @@ class Rig:
             "index": self.keys.index,
             "swept": self.keys.swept,
             "room": self.keys.room,
+            "metrics": self.keys.metrics,
         }
         return names | {"leases": self.keys.lane_leases}
 
@@ -283,7 +284,7 @@ class Rig:
     def owned(self, **given: Any) -> None:
         """Owned by w1 under fence 1."""
         self.active(**given)
-        assert self.run("turn_claim", tid=given.get("tid", TID), fence=0) == ["GO", 1, self.now_ms]
+        assert self.run("turn_claim", tid=given.get("tid", TID), fence=0) == ["GO", 1, self.now_ms, "0"]
 
     def committed(self, *calls: dict[str, Any], **given: Any) -> list[Any]:
         """With the calls of step 1, all in the wave they name."""

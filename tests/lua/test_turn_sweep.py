@@ -142,7 +142,7 @@ def test_a_turn_that_waits_is_looked_at_seldom(rig: Rig) -> None:
     looks_ms: set[Any] = set()
     for _ in range(10):
         rig.pass_ms(123)
-        assert rig.run("turn_sweep", tid="t02") == ["LOOK", 0, ""]
+        assert rig.run("turn_sweep", tid="t02") == ["LOOK", 0, "", "0"]
         looks_ms.add(rig.look_in_ms("t02"))
     assert 900_000 <= min(looks_ms) <= max(looks_ms) <= 1_800_000
     assert len(looks_ms) > 5, "all that wait would be looked at at one time"

@@ -52,7 +52,10 @@ COMMANDS = dict(commands())
 def test_every_pool_and_flower_is_run_by_both_files_and_each_pool_stands_in_the_readme() -> None:
     assert {where for where in COMMANDS if where.startswith("README")} == {f"README {pool}" for pool in POOLS}
     assert set(procfile()) == POOLS | {"flower", "gateway"}
-    assert set(compose()["services"]) == POOLS | {"flower", "gateway", "redis", "postgres"}
+    watching = {"prometheus", "grafana"}
+    services = compose()["services"]
+    assert set(services) == POOLS | {"flower", "gateway", "redis", "postgres"} | watching
+    assert {name for name, service in services.items() if service.get("profiles") == ["watch"]} == watching
 
 
 WORKERS = [where for where in COMMANDS if not where.endswith(("flower", "gateway"))]
@@ -120,7 +123,7 @@ def test_every_service_has_a_health_check_and_a_pinned_image() -> None:
     for name, service in compose()["services"].items():
         assert "healthcheck" in service, name
         image = service.get("image")
-        assert re.fullmatch(r"[a-z]+:\d+", image) if image else service["build"], name
+        assert re.fullmatch(r"[a-z/]+:v?\d+(\.\d+)*", image) if image else service["build"], name
 
 
 def test_every_worker_has_the_users_brain_where_it_is_looked_for() -> None:
@@ -132,9 +135,14 @@ def test_every_worker_has_the_users_brain_where_it_is_looked_for() -> None:
         assert mounts == ["${BRAIN_DIR:?the directory of your brain}:/app:ro"], name
 
 
-def test_nothing_but_flower_and_the_gateway_on_loopback_is_published() -> None:
+def test_what_people_look_at_is_published_on_loopback_and_nothing_else() -> None:
     ports = {name: service["ports"] for name, service in compose()["services"].items() if "ports" in service}
-    assert ports == {"flower": ["127.0.0.1:5555:5555"], "gateway": ["127.0.0.1:8321:8321"]}
+    assert ports == {
+        "flower": ["127.0.0.1:5555:5555"],
+        "gateway": ["127.0.0.1:8321:8321"],
+        "prometheus": ["127.0.0.1:9090:9090"],
+        "grafana": ["127.0.0.1:3000:3000"],
+    }
 
 
 def test_every_file_compose_and_the_dockerfile_name_is_there() -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from brainq.contracts.turn import TurnRequest
+from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.finalize.result import result_of
 from brainq.finalize.step import StepContext
+from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.metrics.turns import count_lost, count_turn
+from brainq.providers.resolve import provider_name
 
 REVIEW = (
     "[A review of this conversation was asked for.]"  # what stays of the question: only its outcome is kept
@@ -29,7 +33,22 @@ class LogAnswer:
         sent = context.chain.published(claim.session_id, claim.turn_id) if claim.sent else None
         result, details = sent or result_of(turn), context.details()
         asked, answered = logged(turn.request, result.text, begun=bool(details.messages))
-        context.records.record_answer(claim, result, context.brain.redact_logs, details, asked, answered)
+        if context.records.record_answer(claim, result, context.brain.redact_logs, details, asked, answered):
+            _count(context.brain, turn, result, details)
+
+
+def _count(brain: Any, turn: EndedTurn, result: TurnResult, details: TurnDetails) -> None:
+    request = turn.request
+    count_turn(
+        COUNTERS,
+        result,
+        details.trace,
+        brain=request.brain or brain.name,
+        wait_ms=turn.wait_ms,
+        has_tool=lambda name: brain.tools.get(name) is not None,
+        client_tools=[tool.name for tool in request.client_tools],
+    )
+    count_lost(COUNTERS, result.spends, provider_name(brain.model, request.model, request.provider))
 
 
 def logged(request: TurnRequest, text: str, *, begun: bool) -> tuple[str, str]:

@@ -2,12 +2,13 @@
 Take the ownership of a turn for one advance. A doorbell carries the fence it was rung under; only the
 newest one gets the turn, and each claim raises the fence. A cancel, or a deadline passed by over 2 s, takes
 the turn from whoever holds it or from the calls it awaits; after a cancel the calls that run have `grace_ms` to end.
+`lost`: its owner before had stopped beating.
 A turn that lost its worker `most_lost` times since it last went on is given to nobody who works on others, too; one of
 a brain that is none of the worker's `brains` only to be ended.
 
 KEYS   turn budget history notices events spends
 ARGV   owner fence:n lease_ms:n grace_ms:n most_lost:n brains:words
-REPLY  GO fence:n now:n | DROP why:TurnState/gone/stale/held/grace/suspect/awaits/no_brain
+REPLY  GO fence:n now:n lost:b | DROP why:TurnState/gone/stale/held/grace/suspect/awaits/no_brain
 ]]
 -- @include lib/own_history
 -- @include lib/event
@@ -45,4 +46,4 @@ redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now 
 if t.waits_for then redis.call('HDEL', turn, 'waits_for', 'resumes_at') end
 use_own_history(t.isolated)
 while t.awaits == 'coordinator' and not isolated and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end
-return {'GO', fence + 1, now}
+return {'GO', fence + 1, now, lost and '1' or '0'}

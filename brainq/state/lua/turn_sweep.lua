@@ -1,11 +1,12 @@
 --[[
 Look at one turn, heal what a script alone can heal (bells that were lost are rung again), and say when it is looked at next:
-here, where nobody can change what that depends on. What needs more than Redis comes back as actions: `end`, `waited`, `skip`, `expire`,
-`rescue call attempt`, `deliver`, `parent`; if they fail, the next look finds them again. A turn that is GONE keeps its place.
+here, where nobody can change what that depends on. What needs more than Redis comes back as actions: `end waited skip expire
+deliver parent`, `rescue call attempt`; if they fail, the next look finds them again. `lost`: its owner beats no more, and
+others were rung. A turn that is GONE keeps its place.
 
 KEYS   turn budget trace
 ARGV   sid tid rering_ms:n failing_ms:n unserved_ms:n grace_ms:n longest_lease_ms:n
-REPLY  LOOK fence:n actions:rows | ENDED | GONE
+REPLY  LOOK fence:n actions:rows lost:b | ENDED | GONE
 ]]
 -- @include lib/event
 -- @include lib/ring
@@ -16,12 +17,11 @@ if redis.call('EXISTS', turn) == 0 then return {'GONE'} end
 mend_clock()
 local t = read(turn, {'state', 'awaits', 'owner', 'lease_until', 'rung_at', 'fence', 'cancel', 'cancel_at', 'step',
   'n_calls', 'opening_until', 'holds', 'parent', 'resumes_at'})
-local state, fence, actions, after = t.state, tonumber(t.fence or 0), {}, rering_ms
+local state, fence, actions, after, lost = t.state, tonumber(t.fence or 0), {}, rering_ms, false
 local function soon(at) if at - now < after then after = math.max(at - now, 50) end end
 -- @include lib/sweep_parks
 -- @include lib/sweep_final
 -- @include lib/sweep_queued
-
 if state == 'queued' then sweep_queued()
 elseif state == 'parked' then
   after = seldom_ms()
@@ -44,7 +44,7 @@ elseif state == 'active' then
     if owned then soon(tonumber(t.lease_until) + 1)
     elseif now < resumes_at then soon(resumes_at)
     elseif resumes_at > 0 or t.owner ~= '' or bell_is_lost('turns', t.rung_at, rering_ms) then
-      if t.owner ~= '' then note_lost(turn, t.owner) end
+      if t.owner ~= '' then lost = true note_lost(turn, t.owner) end
       redis.call('HSET', turn, 'owner', '', 'rung_at', now, 'resumes_at', '')
       ring_anew('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
     else -- it waits in a long queue: look again after its own age once more
@@ -76,4 +76,4 @@ if t.parent and t.parent ~= '' and (state == 'queued' or state == 'active' or st
   soon(now + rering_ms * 6)
 end
 look_next(sid, tid, after)
-return {'LOOK', fence, table.concat(actions, ',')}
+return {'LOOK', fence, table.concat(actions, ','), lost and '1' or '0'}

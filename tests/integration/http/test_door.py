@@ -445,7 +445,7 @@ def test_elsewhere_than_on_loopback_nobody_is_let_in_before_there_is_a_token(
     gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("brainq.http.who.KEPT_S", 0.0)
-    monkeypatch.setattr("brainq.http.readiness.KEPT_S", 0.0)
+    monkeypatch.setattr("brainq.http.kept.KEPT_S", 0.0)
     gateway = gateways(host="0.0.0.0")
     assert "brainq token create" in gateway.gateway.who.how
     assert gateway.http.get("/healthz").status_code == 200

@@ -122,6 +122,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/turns": (*LISTED, Asked("?text={turn_id}"), Asked("?text={session_id}")),
     "GET /v1/sessions": (Asked(is_list=True), Asked("?prefix={session_id}"), Asked("?before={turn_id}")),
     "GET /v1/fleet": IT,
+    "GET /metrics": IT,
     "GET /v1/turns/{turn_id}": IT,
     "GET /v1/turns/{turn_id}/explain": IT,
     "GET /v1/turns/{turn_id}/timeline": IT,
@@ -464,7 +465,7 @@ def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(
 
 
 NEEDED = {**VERBS, **A2A_VERBS, **MCP_VERBS}
-OF_NO_SESSION = {"GET /v1/fleet"}
+OF_NO_SESSION = {"GET /metrics", "GET /v1/fleet"}
 """Who has one tenant's sessions only is answered as if it were not there."""
 LISTS = {route for route, requests in TABLE.items() if any(asked.is_list for asked in requests)}
 

@@ -30,6 +30,7 @@ VERBS: dict[str, str] = {
     "Client.turns": "list",
     "Client.sessions": "sessions",
     "Client.fleet": "fleet",
+    "Client.metrics": "metrics",
     "Client.approval": NONE + "`approvals --json` and `show` have each one whole",
     "Client.approve": "approve",
     "Client.deny": "deny",

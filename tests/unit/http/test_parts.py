@@ -18,9 +18,9 @@ from brainq.http.app import COMMON, OPENAI, ROUTERS
 from brainq.http.approvals import decider
 from brainq.http.bodies import SubmitBody, TurnLimits
 from brainq.http.gateway import Asker
+from brainq.http.kept import KEPT_S, Kept
 from brainq.http.problems import REFUSALS, Refused, answer_of, problem_of
 from brainq.http.rate import BURST_S, MOST_KEPT, Rate, counted_address
-from brainq.http.readiness import KEPT_S, Readiness
 from brainq.http.streams import Streams
 from brainq.http.verbs import VERBS
 from brainq.http.waiting import wished
@@ -39,7 +39,8 @@ def routes() -> set[str]:
 
 def test_every_route_names_its_verb_and_every_verb_a_route() -> None:
     assert routes() == set(VERBS)
-    assert {Verb.READ, Verb.OPERATE} >= {verb for route, verb in VERBS.items() if route.startswith("GET ")}
+    looking = {verb for route, verb in VERBS.items() if route.startswith("GET ")}
+    assert looking == {Verb.READ, Verb.OPERATE, Verb.METRICS}
     assert all(verb is not Verb.READ for route, verb in VERBS.items() if not route.startswith("GET "))
 
 
@@ -213,13 +214,13 @@ def test_who_asks_whether_it_is_ready_at_once_is_answered_by_one_look_that_is_be
             raise Unreachable("Redis is away")
 
     async def asked() -> None:
-        readiness = Readiness(look, lambda: now[0])
-        await asyncio.gather(*(readiness.require() for _ in range(50)))
+        readiness = Kept(look, lambda: now[0])
+        await asyncio.gather(*(readiness.get() for _ in range(50)))
         now[0] += KEPT_S / 2
-        await readiness.require()
+        await readiness.get()
         assert looks == [0]
         now[0] += KEPT_S
-        failed = await asyncio.gather(*(readiness.require() for _ in range(50)), return_exceptions=True)
+        failed = await asyncio.gather(*(readiness.get() for _ in range(50)), return_exceptions=True)
         assert {type(failure) for failure in failed} == {Unreachable}
         assert looks == [0, 1], "a failure is believed as long"
 

@@ -1,0 +1,132 @@
+"""The fleet's metrics at one moment: what all processes counted, and what Redis and SQL tell now.
+
+What cannot be told, because Redis or SQL is away, is left out, and `brainq_up` says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, TypeVar
+
+from brainq.client.fleet import MOST_TURNS, POOLS, SeenInRedis, seen_in_redis
+from brainq.contracts.sweep import TurnKey
+from brainq.errors import Unreachable
+from brainq.observe.logs import logger
+from brainq.observe.metrics import catalogue as m
+from brainq.observe.metrics.counters import Cell
+from brainq.observe.metrics.seen import Reading, Series, series_of
+from brainq.store.repositories.given_up import Counts, count_given_up
+from brainq.wiring import Wiring
+from brainq.wiring.away import is_away
+
+if TYPE_CHECKING:
+    from brainq.client.async_client import AsyncClient
+
+log = logger("brainq.client")
+
+T = TypeVar("T")
+STATES = ("accepted", "queued", "active", "parked", "closing")
+
+
+def metrics_of(wiring: Wiring) -> list[Series]:
+    """See `Client.metrics`."""
+    readings, cells = _read(wiring)
+    return series_of(cells, readings)
+
+
+def readings_of(client: AsyncClient) -> list[Series]:
+    """What is read, without what processes counted: they send that themselves. It waits for Redis and SQL."""
+    readings, _ = _read(client.wiring)
+    return [series for series in series_of({}, readings) if series.metric.kind == "gauge"]
+
+
+def _read(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
+    """What Redis and SQL tell now, as far as they answer, and what all processes counted."""
+    found = _if_there(lambda: (seen_in_redis(wiring), wiring.state.metrics.totals()))
+    rows = _if_there(lambda: _sql(wiring))
+    standing = None
+    if found is not None and rows is not None:
+        standing = _if_there(lambda: wiring.state.fleet.standing(rows[0][:MOST_TURNS]))
+    cells: Mapping[Cell, float] = {}
+    readings: list[Reading] = [
+        (m.BUILD, (version("brainq"),), 1),
+        (m.UP, ("redis",), found is not None),
+        (m.UP, ("sql",), rows is not None),
+    ]
+    if found is not None:
+        seen, cells = found
+        readings += _of_redis(seen)
+        if rows is not None and standing is not None:
+            readings += _of_turns(standing, seen.facts.now_ms)
+            readings.append((m.OPEN_CUT, (), len(rows[0]) > MOST_TURNS))
+    if rows is not None:
+        readings += _of_sql(rows[1], rows[2])
+    return [(metric, labels, float(value)) for metric, labels, value in readings], cells
+
+
+def _if_there(read: Callable[[], T]) -> T | None:
+    """None where the server that it reads does not answer."""
+    try:
+        return read()
+    except Exception as failure:
+        if not isinstance(failure, Unreachable) and not is_away(failure):
+            raise
+        log.debug("metrics without what is away", why=type(failure).__name__)
+        return None
+
+
+def _sql(wiring: Wiring) -> tuple[Sequence[TurnKey], Counts, int]:
+    """Turns that have not ended, one more than are looked at; what was given up; deliveries that are pending."""
+    store = wiring.store
+    unended = store.turns.list(None, "accepted", MOST_TURNS + 1)
+    keys = [(turn.session_id, turn.turn_id) for turn in unended]
+    return keys, count_given_up(store.database), store.deliveries.unsettled()["pending"]
+
+
+def _of_redis(seen: SeenInRedis) -> list[Reading]:
+    facts = seen.facts
+    readings: list[Reading] = [(m.GIVEN_UP, ("quarantined",), seen.quarantined)]
+    for queue in seen.queues:
+        readings.append((m.QUEUE_DEPTH, (queue.name, queue.pool), queue.depth))
+        if queue.oldest_age_s is not None or not queue.depth:
+            readings.append((m.QUEUE_AGE, (queue.name, queue.pool), queue.oldest_age_s or 0))
+    for pool in POOLS:
+        workers = [worker for worker in seen.workers if worker.pool == pool]
+        readings += [
+            (m.WORKERS, (pool,), len(workers)),
+            (m.SLOTS, (pool,), sum(worker.threads for worker in workers)),
+            (m.BUSY, (pool,), sum(worker.busy for worker in workers)),
+        ]
+    readings += [
+        (m.LANES, ("held",), facts.lanes.held),
+        (m.LANES, ("waiting",), facts.lanes.waiting),
+        (m.LANES, ("lapsed",), facts.lanes.lapsed),
+        (m.SWEEP_OVERDUE, (), facts.sweeper.overdue_s),
+        (m.REDIS_MEMORY, (), facts.redis.used_bytes),
+    ]
+    if facts.sweeper.last_round_s is not None:
+        readings.append((m.SWEEP_AGE, (), facts.sweeper.last_round_s))
+    if facts.redis.max_bytes is not None:
+        readings.append((m.REDIS_LIMIT, (), facts.redis.max_bytes))
+    return readings
+
+
+def _of_turns(standing: Sequence[tuple[str, int | None]], now_ms: int) -> list[Reading]:
+    states = Counter(state for state, _ in standing)
+    readings: list[Reading] = [(m.OPEN_TURNS, (state,), states[state]) for state in STATES]
+    for state in STATES[1:]:
+        since = [at for its_state, at in standing if its_state == state and at is not None]
+        readings.append((m.OPEN_AGE, (state,), max(0, now_ms - min(since)) / 1000 if since else 0))
+    return readings
+
+
+def _of_sql(counts: Counts, pending: int) -> list[Reading]:
+    return [
+        (m.APPROVALS, (), counts.approvals),
+        (m.GIVEN_UP, ("finalizer_steps",), counts.finalizer_steps),
+        (m.GIVEN_UP, ("judgements",), counts.judgements),
+        (m.GIVEN_UP, ("deliveries",), counts.deliveries),
+        (m.DELIVERIES_PENDING, (), pending),
+    ]

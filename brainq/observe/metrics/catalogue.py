@@ -1,0 +1,220 @@
+"""Every metric there is, declared once. docs/metrics.md says where each is from.
+
+Labels are bounded: names of brains, tools, models, queues and pools, and words of ours. Sessions, turns and tenants are
+none: each value of a label is a series that Prometheus keeps for weeks, and there is no end of those.
+"""
+
+from __future__ import annotations
+
+from brainq.contracts.effect import Effect
+from brainq.observe import telemetry_names as names
+from brainq.observe.metrics.metric import Metric, label_of
+
+CONVENTIONS = names.SCHEMA_URL.rpartition("/")[2]
+"""The version of OpenTelemetry's semantic conventions whose GenAI metrics have these names, attributes and buckets."""
+
+# A turn may take a second or a day; a call a millisecond or its ten minutes.
+_TURN_S = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600)
+_CALL_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_WAIT_S = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600)
+_MODEL_S = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
+
+
+_GEN_AI = tuple(map(label_of, (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL)))
+
+
+def _counter(
+    name: str, text: str, *labels: str, unit: str = "1", always: tuple[tuple[str, ...], ...] = ()
+) -> Metric:
+    return Metric("counter", name, text, labels, always=always, unit=unit)
+
+
+def _seconds(name: str, text: str, *labels: str, bounds: tuple[float, ...]) -> Metric:
+    return Metric("histogram", name, text, labels, bounds, unit="s")
+
+
+def _gauge(name: str, text: str, *labels: str, unit: str = "1") -> Metric:
+    return Metric("gauge", name, text, labels, unit=unit)
+
+
+# Counted once a turn, with the transaction that records its result.
+TURNS = _counter(
+    "brainq_turns", "Turns whose result was recorded.", "brain", "ending", "stop_reason", unit="{turn}"
+)
+TURN_DURATION = _seconds(
+    "brainq_turn_duration_seconds",
+    "From when a turn became active to its end, without the time it was parked.",
+    "brain",
+    "ending",
+    bounds=_TURN_S,
+)
+TURN_WAIT = _seconds(
+    "brainq_turn_wait_seconds", "How long a turn was queued before it became active.", "brain", bounds=_WAIT_S
+)
+TURN_PARKED = _seconds(
+    "brainq_turn_parked_seconds",
+    "How long a turn was parked, of those that were.",
+    "brain",
+    bounds=_WAIT_S,
+)
+STEPS = _counter("brainq_steps", "Steps of turns.", "brain", unit="{step}")
+BUDGET_STOPS = _counter(
+    "brainq_budget_stops",
+    "Turns that a limit ended, or (max_tool_calls) kept from making more calls.",
+    "brain",
+    "limit",
+    unit="{turn}",
+)
+CALLS = _counter("brainq_calls", "Tool calls, by how they ended.", "tool", "effect", "outcome", unit="{call}")
+CALL_DURATION = _seconds(
+    "brainq_call_duration_seconds",
+    "How long the functions of tool calls ran.",
+    "tool",
+    "effect",
+    bounds=_CALL_S,
+)
+CALL_QUEUE = _seconds(
+    "brainq_call_queue_seconds",
+    "How long tool calls lay in their queue before a worker took them.",
+    "effect",
+    bounds=_WAIT_S,
+)
+LANE_WAIT = _seconds(
+    "brainq_lane_wait_seconds",
+    "How long tool calls waited for their lanes; 0 where those were free.",
+    "effect",
+    bounds=_WAIT_S,
+)
+
+# Counted where a model call returns.
+MODEL_CALLS = Metric(
+    "histogram",
+    f"{label_of(names.OPERATION_DURATION)}_seconds",
+    "How long model calls took, their retries included; error_type is empty for those that were answered.",
+    (*_GEN_AI, label_of(names.ERROR_TYPE), label_of(names.PURPOSE)),
+    _MODEL_S,
+    otel=names.OPERATION_DURATION,
+    unit="s",
+)
+TOKEN_USAGE = Metric(
+    "histogram",
+    label_of(names.TOKEN_USAGE),
+    "Tokens of model calls that were answered; the cached ones are among the input.",
+    (*_GEN_AI, label_of(names.TOKEN_TYPE)),
+    _TOKENS,
+    otel=names.TOKEN_USAGE,
+    unit="{token}",
+)
+TOKENS = _counter(
+    "brainq_tokens",
+    "Tokens by type: input (the cached ones included), output, cache_read, cache_creation. Purpose `lost`: estimates "
+    "of attempts that broke off.",
+    "provider",
+    "model",
+    "purpose",
+    "type",
+    unit="{token}",
+)
+COST = _counter(
+    "brainq_cost_usd",
+    "US dollars of model calls whose price is known.",
+    "provider",
+    "model",
+    "purpose",
+    unit="USD",
+)
+
+# Counted by whoever finds it: each is found once.
+LAPSED = _counter(
+    "brainq_leases_lapsed",
+    "Leases whose owner stopped beating, and whose work was taken up: of a turn, call, finalizer_step or lane.",
+    "of",
+    unit="{lease}",
+    always=(("turn",), ("call",), ("finalizer_step",), ("lane",)),
+)
+LATE = _counter(
+    "brainq_late_results",
+    "Results of tool calls that came after the call was settled; none enters a turn.",
+    "effect",
+    unit="{result}",
+    always=tuple((effect.value,) for effect in Effect),
+)
+STEP_FAILURES = _counter(
+    "brainq_finalizer_failures",
+    "Tries of finalizer steps that failed (`again`), and steps that were given up (`dead`).",
+    "step",
+    "then",
+    unit="{try}",
+)
+DELIVERIES = _counter(
+    "brainq_webhook_deliveries",
+    "Tries to deliver to a webhook: `done`, failed and tried `again`, or `dead`.",
+    "host",
+    "outcome",
+    unit="{try}",
+)
+DROPPED = _counter(
+    "brainq_series_dropped",
+    "Counts that were left out because Redis keeps no more than 10,000 of them.",
+    unit="{count}",
+    always=((),),
+)
+
+# Read when somebody asks.
+UP = _gauge("brainq_up", "Whether this service answered: redis, sql.", "service")
+BUILD = _gauge("brainq_build_info", "1, with the version of who answers.", "version")
+QUEUE_DEPTH = _gauge(
+    "brainq_queue_depth", "Doorbells that lie in a queue.", "queue", "pool", unit="{doorbell}"
+)
+QUEUE_AGE = _gauge(
+    "brainq_queue_oldest_age_seconds",
+    "For how long the next doorbell of a queue has lain there; 0 for an empty queue.",
+    "queue",
+    "pool",
+    unit="s",
+)
+OPEN_TURNS = _gauge(
+    "brainq_open_turns",
+    "Turns that have not ended: accepted (in SQL alone), queued, active, parked, closing.",
+    "state",
+    unit="{turn}",
+)
+OPEN_AGE = _gauge(
+    "brainq_open_turns_oldest_age_seconds",
+    "For how long the one of them that is longest in its state has been: queued, active, parked, closing.",
+    "state",
+    unit="s",
+)
+OPEN_CUT = _gauge(
+    "brainq_open_turns_cut", "1 where there are more than were looked at, which are the newest 2,000."
+)
+APPROVALS = _gauge("brainq_approvals_pending", "Tool calls that wait for a person.", unit="{call}")
+LANES = _gauge(
+    "brainq_lane_calls", "Calls in lanes: held, waiting, lapsed (held, and their lease is over).", "state",
+    unit="{call}",
+)  # fmt: skip
+WORKERS = _gauge("brainq_workers", "Workers of a pool that are alive.", "pool", unit="{worker}")
+SLOTS = _gauge("brainq_worker_slots", "Tasks that a pool's workers can run at once.", "pool", unit="{task}")
+BUSY = _gauge("brainq_worker_slots_busy", "Tasks that a pool's workers run.", "pool", unit="{task}")
+GIVEN_UP = _gauge(
+    "brainq_given_up",
+    "What nobody tries any more: finalizer_steps, judgements, deliveries, quarantined (doorbells nobody could read).",
+    "what",
+)
+DELIVERIES_PENDING = _gauge(
+    "brainq_webhook_deliveries_pending", "Deliveries that were not taken yet.", unit="{delivery}"
+)
+SWEEP_AGE = _gauge(
+    "brainq_sweeper_last_round_age_seconds", "How long ago a sweeper last took what is due.", unit="s"
+)
+SWEEP_OVERDUE = _gauge(
+    "brainq_sweeper_overdue_seconds", "For how long the look that is due longest has been.", unit="s"
+)
+REDIS_MEMORY = _gauge("brainq_redis_memory_bytes", "Memory that Redis uses.", unit="By")
+REDIS_LIMIT = _gauge(
+    "brainq_redis_memory_limit_bytes", "Redis' maxmemory; none where it has none.", unit="By"
+)
+
+ALL = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))
+COUNTED = {metric.name: metric for metric in ALL if metric.kind != "gauge"}

@@ -1,0 +1,54 @@
+"""Metrics as Prometheus reads them. Imported by whoever shows them: prometheus-client is for those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from brainq.observe.metrics.seen import Series
+
+
+def text_of(series: Sequence[Series]) -> str:
+    """In the text format that every Prometheus reads."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Given(series))
+    return generate_latest(registry).decode()
+
+
+class _Given(Collector):
+    def __init__(self, series: Sequence[Series]) -> None:
+        self._series = series
+
+    def collect(self) -> Iterable[Metric]:
+        return map(_family, self._series)
+
+    def describe(self) -> Iterator[Metric]:
+        return iter(())
+
+
+def _family(series: Series) -> Metric:
+    metric = series.metric
+    match metric.kind:
+        case "counter":
+            family = CounterMetricFamily(metric.name, metric.help, labels=metric.labels)
+        case "gauge":
+            family = GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
+        case "histogram":
+            return _histogram(series)
+    for labels, value in sorted(series.values.items()):
+        family.add_metric(labels, value)
+    return family
+
+
+def _histogram(series: Series) -> HistogramMetricFamily:
+    metric = series.metric
+    family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
+    bounds = [*(f"{float(bound):g}" for bound in metric.bounds), "+Inf"]
+    for labels, found in sorted(series.distributions.items()):
+        below = list(zip(bounds, accumulate(found.counts), strict=True))
+        family.add_metric(labels, buckets=below, sum_value=found.total)
+    return family

@@ -1,0 +1,87 @@
+"""Metrics as OpenTelemetry sends them. Needs the extra `otel`.
+
+They are made of what is counted already: the SDK's own instruments would count it a second time, and have no histogram
+that is read instead of told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opentelemetry.sdk.metrics.export import (
+    AggregationTemporality,
+    Gauge,
+    Histogram,
+    HistogramDataPoint,
+    Metric,
+    MetricsData,
+    NumberDataPoint,
+    ResourceMetrics,
+    ScopeMetrics,
+    Sum,
+)
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+from brainq.observe import telemetry_names as names
+from brainq.observe.metrics.seen import Distribution, Series
+
+_CUMULATIVE = AggregationTemporality.CUMULATIVE
+_UNKNOWN: Any = None  # the least and the greatest value are not kept
+
+
+def data_of(series: Sequence[Series], resource: Resource, began_ns: int, now_ns: int) -> MetricsData:
+    """What an exporter sends: cumulative from `began_ns`, wall time, on."""
+    metrics = [_metric(each, began_ns, now_ns) for each in series]
+    scope = ScopeMetrics(
+        InstrumentationScope(names.SCOPE, schema_url=names.SCHEMA_URL), metrics, names.SCHEMA_URL
+    )
+    return MetricsData([ResourceMetrics(resource, [scope], names.SCHEMA_URL)])
+
+
+def _metric(series: Series, began_ns: int, now_ns: int) -> Metric:
+    metric = series.metric
+    data: Sum | Gauge | Histogram
+    match metric.kind:
+        case "counter":
+            data = Sum(_numbers(series, began_ns, now_ns), _CUMULATIVE, is_monotonic=True)
+        case "gauge":
+            data = Gauge(_numbers(series, now_ns, now_ns))
+        case "histogram":
+            points = [
+                _distribution(series, labels, found, began_ns, now_ns)
+                for labels, found in series.distributions.items()
+            ]
+            data = Histogram(points, _CUMULATIVE)
+    return Metric(metric.otel_name, metric.help, metric.unit, data)
+
+
+def _numbers(series: Series, began_ns: int, now_ns: int) -> list[NumberDataPoint]:
+    return [
+        NumberDataPoint(_attributes(series, labels), began_ns, now_ns, float(value))
+        for labels, value in series.values.items()
+    ]
+
+
+def _distribution(
+    series: Series, labels: tuple[str, ...], found: Distribution, began_ns: int, now_ns: int
+) -> HistogramDataPoint:
+    counts = [round(count) for count in found.counts]
+    return HistogramDataPoint(
+        _attributes(series, labels),
+        began_ns,
+        now_ns,
+        sum(counts),
+        found.total,
+        counts,
+        series.metric.bounds,
+        _UNKNOWN,
+        _UNKNOWN,
+    )
+
+
+def _attributes(series: Series, labels: tuple[str, ...]) -> dict[str, str]:
+    """An attribute that says nothing (`error.type` of what was answered) is left out, as the conventions want it."""
+    named = zip(series.metric.attributes, labels, strict=True)
+    return {attribute: value for attribute, value in named if value}

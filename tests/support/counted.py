@@ -1,0 +1,34 @@
+"""What this process counts, from a fixture's beginning on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from brainq.observe.metrics.counters import COUNTERS, Counters
+
+
+@pytest.fixture
+def counted() -> Iterator[Counters]:
+    """This process's counters, which begin from nothing."""
+    COUNTERS.begin()
+    yield COUNTERS
+    COUNTERS.begin()
+
+
+def read_by(text: str) -> Callable[..., float | None]:
+    """Reads what Prometheus would: `read("brainq_turns_total", ending="completed")` is the sum of the series that fit;
+    None where there is none."""
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+    def read(name: str, **labels: str) -> float | None:
+        found = [
+            sample.value
+            for sample in samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        ]
+        return sum(found) if found else None
+
+    return read
