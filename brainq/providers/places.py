@@ -178,7 +178,7 @@ def reply_of(provider: Provider, request: ModelRequest) -> ModelReply:
     """The provider's whole reply, each of its requests at its place."""
     if _taking.get() is None or _takes_its_own(provider):
         return provider.generate(request)
-    with _whole_call(provider, request) as (place, sent):
+    with placed_call(provider, request) as (place, sent):
         reply = provider.generate(sent)
         place.answered()
         place.used(reply.usage)
@@ -191,7 +191,7 @@ def _takes_its_own(provider: Provider) -> bool:
 
 
 def _placed_chunks(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
-    with _whole_call(provider, request) as (place, sent):
+    with placed_call(provider, request) as (place, sent):
         for chunk in watched(provider, sent):
             place.answered()
             if chunk.reply is not None:
@@ -200,7 +200,7 @@ def _placed_chunks(provider: Provider, request: ModelRequest) -> Iterator[ModelC
 
 
 @contextmanager
-def _whole_call(provider: Provider, request: ModelRequest) -> Generator[tuple[Place, ModelRequest]]:
+def placed_call(provider: Provider, request: ModelRequest) -> Generator[tuple[Place, ModelRequest]]:
     """A place for a call that is one request, and that call with the time that is left."""
     place, began = place_for(provider.name, request.model), time.monotonic()
     if place.take(request, request.timeout_s):

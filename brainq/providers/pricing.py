@@ -9,7 +9,7 @@ from typing import Any
 from brainq.contracts.usage import TokenUsage
 
 MAX_REMEMBERED = 10_000
-_LISTED_AS = {"openai-responses": "openai"}
+_LISTED_AS = {"openai-responses": "openai", "bedrock": "aws", "google-cloud": "google", "xai": "x-ai"}
 _unknown: set[tuple[str, str]] = set()
 
 
@@ -19,6 +19,8 @@ def cost_usd(provider: str, model: str, usage: TokenUsage) -> float | None:
     `provider` is the provider's name (`openai`, `anthropic`, ...). Prices are those the installed list gives
     for today; discounts, batch prices and service tiers are not known to it.
     """
+    if provider == "pydantic-ai":  # the model's name begins with its service's
+        provider, _, model = model.partition(":")
     if (provider, model) in _unknown:
         return None
     prices = _price_list()

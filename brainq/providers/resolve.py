@@ -10,6 +10,7 @@ from difflib import get_close_matches
 
 from brainq.errors import InvalidInput, SetupError
 from brainq.providers.base import Checked, Provider, Several
+from brainq.providers.pydantic_services import ANY, SERVICES
 
 ProviderFactory = Callable[[], Provider]
 
@@ -47,7 +48,23 @@ def _offline() -> Provider:
     return offline_model()
 
 
-_MODELS_OF = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic"}
+def _by_pydantic_ai(system: str) -> ProviderFactory:
+    def make() -> Provider:
+        from brainq.providers.pydantic_models import PydanticAIProvider
+
+        return PydanticAIProvider(system)
+
+    return make
+
+
+_MODELS_OF = {
+    "gpt": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude": "anthropic",
+    "gemini": "google",
+}
 
 _lock = threading.Lock()
 _VENDORS: dict[str, ProviderFactory] = {"openai": _openai, "anthropic": _anthropic}
@@ -55,6 +72,7 @@ _factories: dict[str, ProviderFactory] = {
     **_VENDORS,
     "openai-responses": _openai_responses,
     "offline": _offline,
+    **{system: _by_pydantic_ai(system) for system in (*SERVICES, ANY)},
 }
 _made: dict[str, tuple[tuple[str | None, ...], Provider]] = {}
 
@@ -193,7 +211,9 @@ def warm_up(provider: Provider) -> None:
 
 
 def _named(name: str) -> Provider:
-    environment = tuple(os.environ.get(variable) for variable in _ENVIRONMENT)
+    service = SERVICES.get(name)
+    variables = service.keys if service is not None else _ENVIRONMENT
+    environment = tuple(os.environ.get(variable) for variable in variables)
     with _lock:
         factory = _factories[name]
         made = _made.get(name)

@@ -1,0 +1,253 @@
+"""Gemini, Bedrock, Mistral and the rest, by way of pydantic-ai's models."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine, Generator, Iterator
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.errors import ProviderError, SetupError
+from brainq.providers.model_loop import model_loop, on_loop
+from brainq.providers.pace import Pace
+from brainq.providers.places import placed_call
+from brainq.providers.pydantic_services import ANY, require
+from brainq.providers.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
+from brainq.providers.watched import keeps_limits
+from brainq.text.estimate import with_usage
+from brainq.text.surrogates import SurrogateJoiner
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+T = TypeVar("T")
+ENTER_S = 30.0
+_NO_WORD = frozenset({"test", "function"})
+"""Models in this process, which give no reason for their end. A service's stream that gives none was cut."""
+
+
+class PydanticAIProvider:
+    """A service that pydantic-ai knows (extra `brainq[pydantic-ai]`, and the service's own of pydantic-ai-slim).
+
+    system   pydantic-ai's name of the service, such as `google`; `pydantic-ai`: the model's name begins with it
+    model    a model of pydantic-ai's, made by you: it answers whatever the request's model is
+    name     what prices and errors call the service; default: the system's name
+    """
+
+    takes_places = True  # for each request, retries included
+
+    def __init__(
+        self,
+        system: str = ANY,
+        *,
+        model: Model | None = None,
+        name: str | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        self.name = name or (system if model is None else model.system)
+        self._system = system
+        self._given = model
+        self._retry = retry or RetryPolicy()
+        self._models: dict[str, Model] = {}
+        self._pid = 0
+        self._lock = threading.Lock()
+
+    def check(self) -> None:
+        """See Checked.check."""
+        if self._given is None:
+            require(self._system)
+
+    def warm_up(self) -> None:
+        """Import pydantic-ai and the service's SDK. Raises SetupError if a key or a package is missing."""
+        self.check()
+        if self._given is None and self._system != ANY:
+            from pydantic_ai.providers import infer_provider
+
+            try:
+                infer_provider(self._system)
+            except Exception as error:
+                raise self._failure(error) from error
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        """See Provider.generate. Raises SetupError if a key or a package is missing."""
+        deadline = Deadline(request.timeout_s, self._retry.clock)
+        return call_with_retry(lambda: self._whole(request, deadline), deadline, self._retry)
+
+    @keeps_limits
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        """See Provider.generate_stream. Raises SetupError if a key or a package is missing."""
+        deadline = Deadline(request.timeout_s, self._retry.clock)
+        return stream_with_retry(lambda: self._chunks(request, deadline), deadline, self._retry)
+
+    def _whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
+        model = self._model(request.model)
+
+        async def ask() -> ModelReply:
+            from pydantic_ai import direct
+
+            from brainq.providers import pydantic_messages as wire
+
+            response = await direct.model_request(
+                model,
+                wire.to_messages(request, model.system),
+                model_settings=wire.to_settings(request, deadline.remaining_s()),
+                model_request_parameters=wire.to_parameters(request),
+                instrument=False,
+            )
+            return wire.from_response(response, request.model, model.system)
+
+        items: SimpleQueue[ModelReply | BaseException] = SimpleQueue()
+        with placed_call(self, _in_time(request, deadline)) as (place, _):
+            task = _Task(_told(ask(), items))
+            try:
+                found = items.get(timeout=deadline.remaining_s())
+            except Empty:
+                raise deadline.error() from None
+            finally:
+                task.cancel()
+            place.answered()
+            if isinstance(found, BaseException):
+                raise self._failure(found) from found
+            reply = self._finished(found, request, model)
+            place.used(reply.usage)
+        return reply
+
+    def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
+        model = self._model(request.model)
+        items: SimpleQueue[ModelChunk | ModelReply | BaseException] = SimpleQueue()
+        shown = 0
+        with placed_call(self, _in_time(request, deadline)) as (place, _):
+            pace = Pace.of(request, deadline, self._retry.clock)
+            task = _Task(_told(_streamed(model, request, deadline.remaining_s(), items), items))
+            try:
+                while True:
+                    try:
+                        item = items.get(timeout=pace.allowed_s())
+                    except Empty:
+                        raise pace.error(self.name) from None
+                    place.answered()
+                    if isinstance(item, BaseException):
+                        raise self._failure(item) from item
+                    if isinstance(item, ModelReply):
+                        break
+                    pace.begin()
+                    shown += len(item.text)
+                    yield item
+            finally:
+                task.cancel()
+            reply = self._finished(item, request, model)
+            place.used(reply.usage)
+        if len(reply.text) > shown:  # half an emoji that was held back
+            yield ModelChunk(text=reply.text[shown:])
+        yield ModelChunk(reply=reply)
+
+    def _finished(self, reply: ModelReply, request: ModelRequest, model: Model) -> ModelReply:
+        if not reply.finish_reason and model.system not in _NO_WORD:
+            raise ProviderError(
+                f"{self.name}: the reply ended without a reason: it was cut", kind="stream", retryable=True
+            )
+        return with_usage(reply, request)
+
+    def _model(self, name: str) -> Model:
+        """The model, entered on this process's loop: its connections are kept until `close`."""
+        key = "" if self._given is not None else name
+        with self._lock:
+            if self._pid != os.getpid():  # connections inherited through fork are the parent's
+                self._models, self._pid = {}, os.getpid()
+            found = self._models.get(key)
+            if found is None:
+                try:
+                    found = self._given or self._inferred(name)
+                    on_loop(found.__aenter__(), ENTER_S)
+                except Exception as error:
+                    raise self._failure(error) from error
+                self._models[key] = found
+        return found
+
+    def _inferred(self, name: str) -> Model:
+        from pydantic_ai.models import infer_model
+
+        return infer_model(name if self._system == ANY else f"{self._system}:{name}")
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        with self._lock:
+            models, self._models = self._models, {}
+            if self._pid == os.getpid():
+                for model in models.values():
+                    on_loop(model.__aexit__(None, None, None), ENTER_S)
+
+    def _failure(self, error: BaseException) -> Exception:
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pydantic_ai":
+            try:
+                require(self._system)
+            except SetupError as missing:
+                return missing
+        if not isinstance(error, Exception):
+            return ProviderError(f"{self.name}: {type(error).__name__}", kind="refused", retryable=False)
+        from brainq.providers.pydantic_failures import translate
+
+        return translate(error, self.name)
+
+
+def _in_time(request: ModelRequest, deadline: Deadline) -> ModelRequest:
+    return request.model_copy(update={"timeout_s": max(0.001, deadline.remaining_s())})
+
+
+async def _streamed(
+    model: Model, request: ModelRequest, timeout_s: float, items: SimpleQueue[Any]
+) -> ModelReply:
+    """Puts what can be shown into `items`; an empty chunk for a part of a call."""
+    from pydantic_ai import direct
+    from pydantic_ai.messages import PartDeltaEvent, PartStartEvent
+
+    from brainq.providers import pydantic_messages as wire
+
+    said, thought = SurrogateJoiner(), SurrogateJoiner()
+    opened = direct.model_request_stream(
+        model,
+        wire.to_messages(request, model.system),
+        model_settings=wire.to_settings(request, timeout_s),
+        model_request_parameters=wire.to_parameters(request),
+        instrument=False,
+    )
+    async with opened as stream:
+        async for event in stream:
+            if not isinstance(event, PartStartEvent | PartDeltaEvent):
+                continue
+            part: Any = event.part if isinstance(event, PartStartEvent) else event.delta
+            kind = str(getattr(part, "part_kind", None) or part.part_delta_kind)
+            text = str(getattr(part, "content", None) or getattr(part, "content_delta", None) or "")
+            if kind.startswith("tool"):
+                items.put(ModelChunk())
+            elif kind == "text" and (text := said.feed(text)):
+                items.put(ModelChunk(text=text))
+            elif kind == "thinking" and (text := thought.feed(text)):
+                items.put(ModelChunk(reasoning=text))
+        response = stream.get()
+    if response.state == "interrupted":
+        raise ProviderError("the stream was interrupted", kind="stream", retryable=True)
+    return wire.from_response(response, request.model, model.system)
+
+
+async def _told(work: Coroutine[Any, Any, ModelReply], items: SimpleQueue[Any]) -> None:
+    """What `work` returns or raises, as the last item."""
+    try:
+        items.put(await work)
+    except BaseException as error:
+        items.put(error)
+        if not isinstance(error, Exception):
+            raise
+
+
+class _Task:
+    """Work on the models' loop. Cancelling it when it has ended does nothing."""
+
+    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+        self._future = asyncio.run_coroutine_threadsafe(work, model_loop())
+
+    def cancel(self) -> None:
+        self._future.cancel()
