@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from brainq.providers.fallback import Fallback
     from brainq.providers.scripted import ScriptedProvider
     from brainq.settings import Settings
+    from brainq.step_choice import StepChoice, StepInfo
     from brainq.tools.context import RunContext
     from brainq.tools.deadline import DeadlineToken
     from brainq.tools.errors import OutcomeUnknown, ToolError
@@ -193,6 +194,7 @@ _NAMES = {
     "brainq.providers.fallback": "Fallback",
     "brainq.providers.scripted": "ScriptedProvider",
     "brainq.settings": "Settings",
+    "brainq.step_choice": "StepChoice StepInfo",
     "brainq.tools.context": "RunContext",
     "brainq.tools.deadline": "DeadlineToken",
     "brainq.tools.errors": "OutcomeUnknown ToolError",
@@ -299,7 +301,9 @@ __all__ = [
     "Spend",
     "StaleTurn",
     "StandingHold",
+    "StepChoice",
     "StepContext",
+    "StepInfo",
     "StopReason",
     "StreamChunk",
     "SubmitConflict",

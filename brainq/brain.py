@@ -42,6 +42,7 @@ from brainq.contracts.tool import Isolation
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput
 from brainq.providers.base import Provider
+from brainq.step_choice import ForStep
 from brainq.tools.mcp.catalogue import DEFAULT_CATALOGUE
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.tools import tools_of_servers
@@ -65,6 +66,8 @@ class Brain:
     tools            functions (they count as DESTRUCTIVE) or Tools; more come with `@brain.tool`
     callbacks        a Callbacks, a mapping, or an object with some of the `on_...` functions
     options          how the model is asked: a ModelOptions, or a mapping of its fields
+    for_step         a function of the StepInfo that returns a StepChoice: another model or other options for that
+                     step; or None: as the turn says
     parallel_tools   False: one call at a time, whatever the effects
     show_citations   True: sources are appended to the answer
     redact_logs      True: SQL keeps no message texts, arguments and results
@@ -100,6 +103,7 @@ class Brain:
         callbacks: Callbacks | Mapping[str, Any] | object | None = None,
         limits: Limits | None = None,
         options: ModelOptions | Mapping[str, Any] | None = None,
+        for_step: ForStep | None = None,
         parallel_tools: bool = True,
         show_citations: bool = False,
         redact_logs: bool = False,
@@ -130,6 +134,7 @@ class Brain:
         self.callbacks = read_callbacks(callbacks)
         self.limits = Limits() if limits is None else limits
         self.options = checked_options(options)
+        self.for_step = None if for_step is None else checked_callback("for_step", for_step)
         self.parallel_tools = parallel_tools
         self.show_citations = show_citations
         self.redact_logs = redact_logs

@@ -8,7 +8,7 @@ from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.errors import SetupError
-from brainq.providers import anthropic_options, anthropic_wire
+from brainq.providers import anthropic_cache, anthropic_options, anthropic_wire
 from brainq.providers.anthropic_thinking import is_not_taken_back
 from brainq.providers.replayed import EARLIER
 from brainq.providers.retry import RetryPolicy
@@ -24,7 +24,7 @@ class AnthropicProvider(VendorProvider):
     """
 
     sdk_name = "anthropic"
-    optional = ("output_config",)
+    optional = ("output_config", "cache_control")
     absent = ("seed",)
     for_once = VendorProvider.for_once | {EARLIER}
 
@@ -60,6 +60,8 @@ class AnthropicProvider(VendorProvider):
             blocks=self._blocks(request, refused),
             thinking=EARLIER not in refused,
         )
+        if anthropic_cache.pays(request) and "cache_control" not in refused:
+            body = anthropic_cache.with_breakpoints(body)
         # Not every version of the SDK takes these as arguments of their own.
         extra = anthropic_options.parameters(request, refused)
         if request.output_schema is not None and "output_config" not in refused:

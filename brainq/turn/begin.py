@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from brainq.brain import Brain
+from brainq.brain_fields import checked_model, checked_options
 from brainq.contracts.brought import EARLIER, opening_of
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import TurnClaim, TurnStart
@@ -26,6 +27,7 @@ from brainq.turn.client_tools import specs_of
 from brainq.turn.context.preparer import render_hash
 from brainq.turn.context.template import render
 from brainq.turn.patience import Trying
+from brainq.turn.planning.step_choice import choice_of
 from brainq.turn.planning.step_options import check_tool_choice, step_options
 
 log = logger("brainq.turn")
@@ -83,12 +85,20 @@ class Beginner:
         return 0 if _is_known(view) else max(0, self._remembered.number(claim.turn_id) - 1)
 
     def setting(self, view: TurnView, earlier: int) -> Setting:
-        """Raises BrainqError when the model cannot be asked: nobody knows it, or its system prompt cannot be made."""
+        """How the turn's next step is asked. Raises BrainqError when it cannot be: nobody knows the model, or one of
+        the brain's functions fails."""
         request, brain = view.request, self._brain
         info = TurnInfo.of(request, max(view.turn_number, earlier + 1))
-        provider, model = resolve_model(request.model or brain.model, request.provider)
+        choice = choice_of(brain, view, info)
+        named = None if choice.model is None else checked_model(choice.model)
+        provider, model = (
+            resolve_model(request.model or brain.model, request.provider)
+            if named is None
+            else resolve_model(named)
+        )
         system_prompt = request.system_prompt or system_prompt_of(brain, info)
-        options = step_options(view.step + 1, brain.options, request.options)
+        chosen = checked_options(choice.options)
+        options = step_options(view.step + 1, brain.options, request.options, chosen)
         check_tool_choice(options, specs_of(brain, request))
         limits = request.limits.over(brain.limits)
         return Setting(provider, model, system_prompt, info, limits, options, earlier)

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from brainq import Brain, Effect, ModelOptions, ScriptedProvider
+from brainq import Brain, Effect, ModelOptions, ScriptedProvider, StepChoice, StepInfo, ToolError
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending
+from brainq.contracts.turn import TurnResult
+from brainq.contracts.usage import TokenUsage
 from brainq.errors import InvalidInput
 from brainq.providers.scripted import calls, says
 from tests.support.pump import Pump
@@ -100,3 +102,99 @@ def test_the_tool_to_call_is_among_those_that_the_model_sees(pumps: Callable[...
     shown = [{spec.name for spec in request.tools} for request in asked.requests]
     assert [("walk_69" in names, len(names) < 71) for names in shown] == [(True, True)] * 3
     assert shown[0] == shown[1] == shown[2]
+
+
+class Models:
+    """A brain of a dear model; who was asked, a step. It chooses a cheap model for steps that follow calls, or as
+    `choose` says."""
+
+    def __init__(
+        self, pumps: Callable[..., Pump], choose: Callable[[StepInfo], Any] | None = None, **fields: Any
+    ) -> None:
+        self.asked: list[tuple[str, ModelOptions]] = []
+        self.infos: list[StepInfo] = []
+        self.choose = choose or self._cheap_after_the_first
+        self.dear, self.cheap = self._model("dear"), self._model("cheap")
+        self.brain = Brain("two", self.dear, for_step=self._choose, **fields)
+        self.brain.tool(effect=Effect.READ_ONLY, name="look")(self._look)
+        self.pump = pumps(self.brain)
+
+    def _model(self, name: str) -> ScriptedProvider:
+        def answer(request: ModelRequest) -> ModelReply:
+            self.asked.append((name, request.options))
+            usage = TokenUsage(input_tokens=100, output_tokens=10)
+            return (
+                calls(("look", {}), usage=usage),
+                calls(("look", {}), usage=usage),
+                says("Done.", usage=usage),
+            )[request.step - 1]
+
+        return ScriptedProvider(rules=answer, name=name)
+
+    def _choose(self, info: StepInfo) -> Any:
+        self.infos.append(info)
+        return self.choose(info)
+
+    def _cheap_after_the_first(self, info: StepInfo) -> StepChoice | None:
+        if info.step == 1:
+            return None
+        return StepChoice(model=self.cheap, options={"temperature": 0, "tool_choice": "required"})
+
+    def _look(self) -> str:
+        if len(self.asked) == 1:
+            raise ToolError("The shelf is locked.")
+        return "pears"
+
+    def run(self, **options: Any) -> TurnResult:
+        return self.pump.finish(self.pump.submit("s1", "Look.", **options))
+
+
+def test_a_cheaper_model_takes_chosen_steps_and_is_what_they_are_billed_for(
+    pumps: Callable[..., Pump],
+) -> None:
+    models = Models(pumps, options={"temperature": 1, "seed": 7})
+    result = models.run(options={"temperature": 0.5})
+    assert [(name, options.said()) for name, options in models.asked] == [
+        ("dear", {"temperature": 0.5, "seed": 7}),
+        ("cheap", {"temperature": 0, "seed": 7, "tool_choice": "required"}),
+        ("cheap", {"temperature": 0, "seed": 7, "tool_choice": "required"}),
+    ]
+    assert [(spend.step, spend.model) for spend in result.spends] == [(1, "dear"), (2, "cheap"), (3, "cheap")]
+
+
+def test_what_is_known_of_a_step(pumps: Callable[..., Pump]) -> None:
+    models = Models(pumps, lambda info: None)
+    models.run(metadata={"order": 17})
+    known = [(one.step, one.calls, one.failed_calls, one.usage.total) for one in models.infos]
+    assert known == [(1, 0, 0, 0), (2, 1, 1, 110), (3, 2, 0, 220)]
+    assert {name for name, _ in models.asked} == {"dear"}
+    assert all(one.turn.metadata == {"order": 17} and one.turn.session_id == "s1" for one in models.infos)
+
+
+WRONG: list[tuple[Callable[[StepInfo], Any], str]] = [
+    (lambda info: {"model": "dear"}, "for_step: it must return a StepChoice or None, got dict"),
+    (lambda info: 1 / 0, "for_step: it raised ZeroDivisionError"),
+    (lambda info: StepChoice(model="nobody:m"), "'nobody' is not a known provider"),
+    (lambda info: StepChoice(options={"heat": 1}), "options.heat: there is no such option"),
+    (lambda info: StepChoice(options={"tool_choice": "lok"}), "did you mean 'look'?"),
+]
+
+
+@pytest.mark.parametrize(("choice", "words"), WRONG)
+def test_a_choice_that_cannot_be_made_fails_the_turn_with_the_reason(
+    pumps: Callable[..., Pump], choice: Callable[[StepInfo], Any], words: str
+) -> None:
+    models = Models(pumps, choice)
+    result = models.run()
+    assert result.ending is Ending.FAILED
+    assert words in (result.error or "")
+    assert models.asked == []
+
+
+def test_for_step_is_a_plain_function() -> None:
+    async def later(info: StepInfo) -> None: ...
+
+    wrong: Any
+    for wrong in (later, "cheap"):
+        with pytest.raises(InvalidInput, match="for_step"):
+            Brain("b", "offline:rules", for_step=wrong)

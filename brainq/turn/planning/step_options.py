@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from brainq.contracts.options import TOOL_CHOICES, ModelOptions, TurnOptions, options_of
+from brainq.contracts.options import NO_OPTIONS, TOOL_CHOICES, ModelOptions, TurnOptions, options_of
 from brainq.errors import InvalidInput
 
 _FREE = (None, "auto", "none")
@@ -26,7 +26,7 @@ def check_tool_choice(options: TurnOptions, tools: Iterable[str]) -> None:
 
 
 def step_options(
-    step: int, brain: ModelOptions, turn: TurnOptions, chosen: ModelOptions | None = None
+    step: int, brain: ModelOptions, turn: TurnOptions, chosen: ModelOptions = NO_OPTIONS
 ) -> ModelOptions:
     """The options of a step, counted from 1. `chosen`: what was said of this very step.
 
@@ -36,4 +36,4 @@ def step_options(
     options = options_of(turn).over(brain)
     if step > 1 and options.tool_choice not in _FREE:
         options = options.model_copy(update={"tool_choice": None})
-    return options if chosen is None else chosen.over(options)
+    return chosen.over(options)

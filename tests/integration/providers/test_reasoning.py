@@ -200,3 +200,39 @@ def test_a_template_that_opens_the_tag_is_learned(wire: WireServer, openai: Open
         assert (last.reply.text, last.reply.reasoning[0].text.strip()) == ("It rains.", "Hm.")
         told.append(("".join(c.text for c in chunks), "".join(c.reasoning for c in chunks).strip()))
     assert told == [("Hm.\n</think>\n\nIt rains.", ""), ("It rains.", "Hm.")]
+
+
+def test_a_turns_steps_read_what_the_step_before_left(
+    wire: WireServer, anthropic: AnthropicProvider, pumps: Callable[..., Pump]
+) -> None:
+    wire.otherwise = Claude(wire)
+    ask(pumps(thinking_brain(anthropic)))
+    first, second = (blocks_of(body) for body in wire.bodies)
+    assert first[-1].pop("cache_control")
+    assert second[len(first) - 1].pop("cache_control")
+    marked = [{**block, "cache_control": None} for block in (*first, *second) if "cache_control" in block]
+    assert 1 <= len(marked) <= 7
+    for block in (*first, *second):
+        block.pop("cache_control", None)
+    assert json.dumps(second[: len(first)]).encode() == json.dumps(first).encode()
+
+
+def blocks_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """A request in the order in which its service reads it."""
+    said = [block for message in body["messages"] for block in message["content"]]
+    return [*body.get("tools", ()), *body.get("system", ()), *said]
+
+
+def test_a_server_that_knows_no_breakpoints_is_asked_without(
+    wire: WireServer, anthropic: AnthropicProvider, pumps: Callable[..., Pump]
+) -> None:
+    claude = Claude(wire)
+
+    def old(exchange: Exchange) -> None:
+        if "cache_control" in json.dumps(wire.bodies[-1]):
+            return claude.refuse(exchange, "tools.0.custom.cache_control: Extra inputs are not permitted")
+        return claude(exchange)
+
+    wire.otherwise = old
+    ask(pumps(thinking_brain(anthropic)))
+    assert ["cache_control" in json.dumps(body) for body in wire.bodies] == [True, False, False]

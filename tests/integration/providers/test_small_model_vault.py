@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from brainq import Limits, ScriptedProvider
-from brainq.contracts.model import ModelRequest
+from brainq import Limits, ModelOptions, ScriptedProvider, StepChoice, StepInfo
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.providers.openai_compat import OpenAIProvider
 from examples.vault.app import brain as vault_brain
@@ -38,20 +37,16 @@ MESSAGES = (
 )
 
 
-class MadeToCall(OpenAIProvider):
+def made_to_call(info: StepInfo) -> StepChoice:
     """Asks for a call in the first steps of a turn; the arguments are the model's own."""
-
-    def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
-        body = super()._body(request, stream=stream, refused=refused)
-        if request.tools and request.step <= CALLING_STEPS:
-            body["tool_choice"] = "required"
-        return body | {"seed": request.step, "temperature": 0.8}
+    choice = "required" if info.step <= CALLING_STEPS else "auto"
+    return StepChoice(options=ModelOptions(seed=info.step, tool_choice=choice))
 
 
 @pytest.fixture
 def provider() -> Iterator[OpenAIProvider]:
     model = SmallModel(tools=True)
-    made = MadeToCall(base_url=model.base_url("openai"), api_key="k", name="small")
+    made = OpenAIProvider(base_url=model.base_url("openai"), api_key="k", name="small")
     made.warm_up()
     yield made
     made.close()
@@ -71,6 +66,7 @@ def test_every_turn_of_a_weak_model_ends(
 ) -> None:
     brain = copy.copy(vault_brain)
     brain.model = provider
+    brain.options, brain.for_step = ModelOptions(temperature=0.8), made_to_call
     brain.limits = Limits(
         timeout_s=240, max_steps=4, max_tool_calls=6, max_output_tokens=60, max_context_tokens=6_000
     )
