@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from brainq import Brain, Effect
 from brainq.contracts.finish import Finish
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
@@ -16,6 +17,7 @@ from brainq.providers.retry import RetryPolicy
 from tests.integration.providers.asking import ask, streamed_or_not
 from tests.integration.providers.responses_service import ResponsesService
 from tests.integration.providers.wire_server import Exchange, WireServer
+from tests.support.pump import Pump
 from tests.unit.providers.requests import WEATHER, request, result, system, user
 from tests.unit.providers.test_responses_wire import CALL, response, said, streamed
 
@@ -152,3 +154,25 @@ def test_its_name_is_openai_responses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(found, OpenAIResponsesProvider)
     assert (found.name, model) == ("openai-responses", "gpt-5")
     found.check()
+
+
+def test_a_turn_keeps_its_models_reasoning_and_sends_it_back(
+    wire: WireServer, provider: OpenAIResponsesProvider, pumps: Callable[..., Pump]
+) -> None:
+    service = ResponsesService([CALL, BERN], [CALL], [said("Rain.")], [said("You asked for Oslo.")])
+    wire.otherwise = service
+    brain = Brain("weather", provider)
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def weather(city: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        "The weather."
+        return f"rain in {city}"
+
+    pump = pumps(brain)
+    first = pump.finish(pump.submit("s1", "The weather?"))
+    assert (first.text, first.steps) == ("Rain.", 3)
+    assert service.sent_back == ["rs_1", "rs_2", "rs_3"]
+    second = pump.finish(pump.submit("s1", "What did I ask for?"))
+    assert second.text == "You asked for Oslo."
+    assert service.sent_back[:3] == ["rs_1", "rs_2", "rs_3"]
+    assert service.refused == []
