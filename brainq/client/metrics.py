@@ -11,11 +11,13 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeVar
 
 from brainq.client.fleet import MOST_TURNS, POOLS, SeenInRedis, seen_in_redis
+from brainq.contracts.fleet import FleetModel
 from brainq.contracts.sweep import TurnKey
 from brainq.errors import Unreachable
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import Cell
+from brainq.observe.metrics.names import model_name
 from brainq.observe.metrics.seen import Reading, Series, series_of
 from brainq.store.repositories.given_up import Counts, count_given_up
 from brainq.wiring import Wiring
@@ -44,11 +46,12 @@ def readings_of(client: AsyncClient) -> list[Series]:
 
 def _read(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
     """What Redis and SQL tell now, as far as they answer, and what all processes counted."""
-    found = _if_there(lambda: (seen_in_redis(wiring), wiring.state.metrics.totals()))
+    state = wiring.state
+    found = _if_there(lambda: (seen_in_redis(wiring), state.rates.models(), state.metrics.totals()))
     rows = _if_there(lambda: _sql(wiring))
     standing = None
     if found is not None and rows is not None:
-        standing = _if_there(lambda: wiring.state.fleet.standing(rows[0][:MOST_TURNS]))
+        standing = _if_there(lambda: state.fleet.standing(rows[0][:MOST_TURNS]))
     cells: Mapping[Cell, float] = {}
     readings: list[Reading] = [
         (m.BUILD, (version("brainq"),), 1),
@@ -56,8 +59,9 @@ def _read(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
         (m.UP, ("sql",), rows is not None),
     ]
     if found is not None:
-        seen, cells = found
+        seen, models, cells = found
         readings += _of_redis(seen)
+        readings += _of_models(models)
         if rows is not None and standing is not None:
             readings += _of_turns(standing, seen.facts.now_ms)
             readings.append((m.OPEN_CUT, (), len(rows[0]) > MOST_TURNS))
@@ -106,11 +110,25 @@ def _of_redis(seen: SeenInRedis) -> list[Reading]:
         (m.SWEEP_OVERDUE, (), facts.sweeper.overdue_s),
         (m.REDIS_MEMORY, (), facts.redis.used_bytes),
     ]
+    readings += [
+        (m.ROOM_LIVE, (), facts.room.live),
+        (m.TENANTS_WAITING, (), facts.room.tenants_waiting),
+    ]
+    if facts.room.size is not None:
+        readings.append((m.ROOM_SIZE, (), facts.room.size))
     if facts.sweeper.last_round_s is not None:
         readings.append((m.SWEEP_AGE, (), facts.sweeper.last_round_s))
     if facts.redis.max_bytes is not None:
         readings.append((m.REDIS_LIMIT, (), facts.redis.max_bytes))
     return readings
+
+
+def _of_models(models: Sequence[FleetModel]) -> list[Reading]:
+    """Those of several accounts as one."""
+    waiting: Counter[str] = Counter()
+    for model in models:
+        waiting[model_name(model.name)] += model.waiting
+    return [(m.MODEL_WAITING, (name,), many) for name, many in waiting.items()]
 
 
 def _of_turns(standing: Sequence[tuple[str, int | None]], now_ms: int) -> list[Reading]:

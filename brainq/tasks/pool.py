@@ -92,7 +92,7 @@ def pool_app(
     build = register(app, wiring)
 
     def prepare() -> None:
-        stop_telemetry.extend((start_traces(pool), start_metrics(pool)))
+        stop_telemetry.append(start_traces(pool))
         wiring().warm_up()
         if pool == "coordinator":  # the finalizer may ask models, too, but nobody waits for it
             from brainq.wiring.coordinator import warm_up_models
@@ -112,6 +112,7 @@ def pool_app(
     def ready(**_: object) -> None:
         if pool == "coordinator":  # a turn may name another provider than its brain's
             warm_up_vendors()
+        stop_telemetry.append(start_metrics(pool))
         gc.collect()
         _calm_collector()
         presence.begin()

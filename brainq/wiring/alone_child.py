@@ -14,6 +14,7 @@ from brainq.finalize.finalizer import TurnFinalizer
 from brainq.observe.log_ids import working_on
 from brainq.observe.logs import configure_logs, logger
 from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
 from brainq.settings import load_settings
 from brainq.turn.advance import Coordinator
@@ -34,7 +35,7 @@ def main(descriptor: int) -> None:
     try:
         settings = load_settings(**first["settings"])
         configure_logs(settings.log_level, json_lines=settings.log_format == "json")
-        stop_traces = start_traces("alone")
+        stop_traces, stop_metrics = start_traces("alone"), start_metrics("alone")
         brains = load_brains(settings.app)
         wiring = Wiring(settings, brains, owner=first["owner"])
         wiring.warm_up()
@@ -53,6 +54,7 @@ def main(descriptor: int) -> None:
             send_frame(sock, said)
     except (FrameLostError, OSError):
         stop_traces()
+        stop_metrics()
         os._exit(0)
 
 

@@ -113,6 +113,15 @@ ROWS = (
                 "s",
                 {"{{brain}}": quantile(0.95, "brainq_turn_parked_seconds", "brain", OF)},
             ),
+            Panel(
+                "Room for live turns",
+                "short",
+                {
+                    "live": "brainq_room_live",
+                    "room": "brainq_room_size",
+                    "tenants that wait": "brainq_tenants_waiting",
+                },
+            ),
             Panel("Calls that wait for a person", "short", {"approvals": "brainq_approvals_pending"}),
         ),
     ),
@@ -202,6 +211,7 @@ ROWS = (
                     "{{gen_ai_request_model}} p95": quantile(0.95, CALLS, "gen_ai_request_model"),
                 },
             ),
+            Panel("In line under a model's limits", "short", {"{{model}}": "brainq_model_waiting"}),
             Panel(
                 "Tokens a second",
                 "short",

@@ -26,6 +26,7 @@ pytestmark = [
 NOT_HERE = {
     "US dollars an hour": "no model here has a price",
     "Webhooks": "there are none",
+    "In line under a model's limits": "no model here has any",
     "Redis' memory: limit": "this Redis has none",
     "How long turns were parked (p95)": "none was",
 }

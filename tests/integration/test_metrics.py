@@ -224,6 +224,7 @@ def test_the_text_tells_what_was_counted_and_how_things_are(pump: Pump, counted:
     assert read("brainq_queue_depth", queue="brainq.tools.network") == 0
     assert read("brainq_queue_oldest_age_seconds", queue="brainq.tools.network") == 0
     assert read("brainq_workers", pool="serial") == 0
+    assert (read("brainq_room_live"), read("brainq_tenants_waiting")) == (1, 0)
     assert read("brainq_open_turns_cut") == 0
     assert (read("brainq_open_turns_oldest_age_seconds", state="active") or 0) > 0
     assert (read("brainq_redis_memory_bytes") or 0) > 0

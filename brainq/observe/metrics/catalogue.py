@@ -189,6 +189,15 @@ OPEN_AGE = _gauge(
 OPEN_CUT = _gauge(
     "brainq_open_turns_cut", "1 where there are more than were looked at, which are the newest 2,000."
 )
+ROOM_SIZE = _gauge("brainq_room_size", "Turns that may be live at once.", unit="{turn}")
+ROOM_LIVE = _gauge("brainq_room_live", "Turns that are live, and take room.", unit="{turn}")
+TENANTS_WAITING = _gauge("brainq_tenants_waiting", "Tenants with turns that wait for room.", unit="{tenant}")
+MODEL_WAITING = _gauge(
+    "brainq_model_waiting",
+    "Turns and calls in line for a place under a model's limits.",
+    "model",
+    unit="{call}",
+)
 APPROVALS = _gauge("brainq_approvals_pending", "Tool calls that wait for a person.", unit="{call}")
 LANES = _gauge(
     "brainq_lane_calls", "Calls in lanes: held, waiting, lapsed (held, and their lease is over).", "state",

@@ -20,6 +20,7 @@ _LIMITS = {
     StopReason.MAX_TOTAL_TOKENS: "max_total_tokens",
     StopReason.MAX_COST: "max_cost_usd",
     StopReason.DEADLINE: "timeout_s",
+    StopReason.WAITED: "max_wait_s",
 }
 
 

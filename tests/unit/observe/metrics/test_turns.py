@@ -55,7 +55,12 @@ def test_a_turn_with_its_time_and_steps() -> None:
 
 @pytest.mark.parametrize(
     ("stop_reason", "limit"),
-    [("max_steps", "max_steps"), ("max_cost", "max_cost_usd"), ("deadline", "timeout_s")],
+    [
+        ("max_steps", "max_steps"),
+        ("max_cost", "max_cost_usd"),
+        ("deadline", "timeout_s"),
+        ("waited", "max_wait_s"),
+    ],
 )
 def test_a_limit_that_ended_it(stop_reason: str, limit: str) -> None:
     assert counted(result(stop_reason=stop_reason))["brainq_budget_stops", "shop", limit] == 1
