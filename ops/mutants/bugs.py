@@ -128,8 +128,8 @@ BUGS = (
     Bug(
         "what must not be retried is retried",
         "brainq/providers/retry.py",
-        'if not error.retryable or error.kind == "stalled":',
-        'if error.kind == "stalled":',
+        'if not error.retryable or error.kind in ("stalled", "limited"):',
+        'if error.kind in ("stalled", "limited"):',
         RETRY,
     ),
     Bug(
@@ -226,7 +226,7 @@ BUGS = (
     Bug(
         "the price is not reserved before a step",
         "brainq/turn/fit.py",
-        "most_usd=price(setting.provider.name, setting.model, worst),",
+        "most_usd=most_usd(setting.provider, setting.model, worst, price),",
         "most_usd=None,",
         RESERVED,
     ),
