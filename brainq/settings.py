@@ -112,7 +112,7 @@ class Settings(HttpSettings):
     every four threads of the coordinators that are alive."""
 
     max_live_turns_a_tenant: int | None = Field(default=None, ge=1, le=1_000_000)
-    """How many of them one tenant may have. None: four fifths, so that another's turns find room at once."""
+    """How many of them one tenant may have. None: seven tenths, so that another's turns find room at once."""
 
     live_turns_of: dict[str, int] = {}
     """Tenants that may have fewer or more, as JSON: `{"acme:": 20}`. `:` is the tenant of sessions without a colon."""

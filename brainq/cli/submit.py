@@ -102,6 +102,14 @@ def submit(
             help="When the session has a live turn: enqueue, steer, interrupt, replace, reject or merge.",
         ),
     ] = "enqueue",
+    priority: Annotated[
+        str,
+        typer.Option(
+            "--priority",
+            metavar="WORD",
+            help="Which turns of its tenant go first when the fleet has no room: high, normal or low.",
+        ),
+    ] = "normal",
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
@@ -151,6 +159,7 @@ def submit(
         "prompt_version": prompt_version,
         "prompt_tags": prompt_tags or [],
         "on_busy": on_busy,
+        "priority": priority,
         "kind": kind,
         "seed": seed,
         "readiness": ready,

@@ -32,7 +32,7 @@ from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.message import Message
 from brainq.contracts.options import ModelOptions, OptionsFields
 from brainq.contracts.session_prefix import check_prefixes
-from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
+from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind
 from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import InvalidInput, SessionBusy, TurnNotFound
 from brainq.observe.submits import submitting
@@ -89,6 +89,7 @@ class Client:
         prompt_tags: tuple[str, ...] | list[str] = (),
         metadata: dict[str, Any] | None = None,
         on_busy: OnBusy = "enqueue",
+        priority: Priority = "normal",
         kind: TurnKind = "chat",
         seed: Literal["session", "empty"] = "session",
         readiness: bool | None = None,
@@ -108,6 +109,7 @@ class Client:
                       `interrupt` it and run next; `replace` it and drop those that wait; `reject` with
                       SessionBusy; `merge` into the newest that waits. Where the message went into another turn,
                       the handle is that turn's, and its `joined` is the receipt
+        priority      `high`, `normal` or `low`: which turns of its own tenant go first when the fleet has no room
         kind          `review`: a turn with a history of its own, which only its outcome leaves; `compact`: the
                       session's older messages are replaced by a summary
         seed          what a review begins with: the `session`'s conversation so far, or `empty`
@@ -154,6 +156,7 @@ class Client:
                 "prompt_tags": prompt_tags,
                 "metadata": metadata,
                 "on_busy": on_busy,
+                "priority": priority,
                 "kind": kind,
                 "seed": seed,
                 "readiness": readiness,

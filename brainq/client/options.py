@@ -11,7 +11,7 @@ from brainq.contracts.file import File
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
 from brainq.contracts.options import ModelOptions, OptionsFields
-from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, TurnKind
+from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind
 from brainq.tools.output import OutputSchema
 
 Cancelled = Literal["cancelled", "requested", "ended"]
@@ -37,6 +37,7 @@ class SubmitOptions(TypedDict, total=False):
     prompt_tags: tuple[str, ...] | list[str]
     metadata: dict[str, Any] | None
     on_busy: OnBusy
+    priority: Priority
     kind: TurnKind
     seed: Literal["session", "empty"]
     readiness: bool | None

@@ -36,6 +36,9 @@ reject      refuse with SessionBusy
 merge       join the newest turn that waits into one; where none waits, wait
 """
 
+Priority = Literal["high", "normal", "low"]
+"""Whose turn is first where turns of one tenant wait for room in the fleet."""
+
 TurnKind = Literal["chat", "review", "compact"]
 
 NOT_KEPT = "[not kept: redact_logs]"
@@ -96,6 +99,7 @@ class TurnRequest(Wire):
     options        how its model is asked, where that differs from the brain's
     metadata       small JSON of the producer's; comes back in callbacks, never read by brainq
     on_busy        what to do when the session has a live turn; see `OnBusy`
+    priority       which turns of its tenant it goes before when the fleet has no room; no other tenant's
     kind           `review` and `compact` turns do not enter the session's history, only their outcome does
     seed           what a review begins with: the session's conversation so far, or nothing
     parent         the call that started this turn, for a child turn
@@ -128,6 +132,7 @@ class TurnRequest(Wire):
     prompt_tags: tuple[str, ...] = ()
     metadata: dict[str, JsonValue] | None = None
     on_busy: OnBusy = "enqueue"
+    priority: Priority = "normal"
     kind: TurnKind = "chat"
     seed: Literal["session", "empty"] = "session"
     parent: ParentCall | None = None

@@ -27,7 +27,14 @@ from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
 from brainq.contracts.options import TurnOptions
 from brainq.contracts.snapshot import TurnSnapshot
-from brainq.contracts.turn import MAX_EXTRA_CHARS, MAX_MESSAGE_CHARS, LimitsOverride, OnBusy, TurnKind
+from brainq.contracts.turn import (
+    MAX_EXTRA_CHARS,
+    MAX_MESSAGE_CHARS,
+    LimitsOverride,
+    OnBusy,
+    Priority,
+    TurnKind,
+)
 from brainq.contracts.webhook import DeliveryState
 from brainq.http.gateway import ID, TURN_ID
 from brainq.tools.with_files import WithFiles
@@ -115,6 +122,7 @@ class SubmitBody(Body):
     prompt_tags: list[str] = []
     metadata: dict[str, JsonValue] | None = None
     on_busy: OnBusy = "enqueue"
+    priority: Priority = "normal"
     kind: TurnKind = "chat"
     seed: Literal["session", "empty"] = "session"
     readiness: bool | None = None

@@ -43,6 +43,7 @@ LITERALS = {
     "ApprovalState": "brainq.contracts.approval",
     "HoldPolicy": "brainq.contracts.hold",
     "OnBusy": "brainq.contracts.turn",
+    "Priority": "brainq.contracts.turn",
     "TurnKind": "brainq.contracts.turn",
 }
 """The closed sets of words a header may name, and where they live."""

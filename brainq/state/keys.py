@@ -31,6 +31,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {room}:live               zset    "session turn" of live turns that are not parked      empties itself
     {room}:tenants            zset    tenants that wait and have a share left, in rotation  empties itself
     {room}:capped             zset    tenants that wait and have no share left                empties itself
+    {room}:passed             hash    tenant -> how often a lower priority was passed       empties itself
     {room}:line:TENANT        zset    sessions whose next turn waits for room               empties itself
     index                     zset    "session turn" -> when the sweeper looks next         empties itself
     bells                     hash    queue -> when its newest claimed doorbell was rung    1 day

@@ -85,6 +85,7 @@ class RedisTurns(TurnSteps):
             brain=request.brain or "",
             parent=f"{parent.session_id} {parent.turn_id} {parent.call_id}" if parent else "",
             mode=request.on_busy,
+            priority=request.priority,
             said=ready_word(said_at_submit(request.readiness, request.key)),
             first_step=self._first_step,
             timeout_ms=int(limits.timeout_s * 1000),

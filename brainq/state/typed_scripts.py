@@ -14,7 +14,7 @@ from brainq.contracts.approval import ApprovalState
 from brainq.contracts.effect import Effect
 from brainq.contracts.hold import HoldPolicy
 from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
-from brainq.contracts.turn import OnBusy, TurnKind
+from brainq.contracts.turn import OnBusy, Priority, TurnKind
 from brainq.state.connection import Client, as_mapping
 from brainq.state.keys import Keys
 from brainq.state.scripts import Doorbells, LoadedScripts, undeclared
@@ -78,7 +78,7 @@ HEADERS = {
     "turn_open": "97f7c55730",
     "turn_release": "38a02c25dd",
     "turn_said": "88286312f8",
-    "turn_submit": "8a125aae7a",
+    "turn_submit": "522489f28d",
     "turn_sweep": "a9680832cf",
     "turn_wait": "d39460e770",
     "turn_waited": "ddf24a4bdf",
@@ -1694,6 +1694,7 @@ class Scripts(LoadedScripts):
         brain: str,
         parent: str,
         mode: OnBusy,
+        priority: Priority,
         said: str,
         first_step: str,
         timeout_ms: int,
@@ -1737,6 +1738,7 @@ class Scripts(LoadedScripts):
                 brain,
                 parent,
                 mode,
+                priority,
                 said,
                 first_step,
                 self.keys.stops,

@@ -21,11 +21,11 @@ class Size:
 def room_of(threads: int, most: int | None, most_a_tenant: int | None) -> Size:
     """The room for coordinators with so many threads. Pure.
 
-    By default one tenant alone can keep every thread busy, and a fifth of the room is for others: their turns begin at
-    once, and wait no longer for a thread than for the next step of somebody to end.
+    By default there is more room than threads, so that few are idle while turns wait for their calls; and one tenant
+    alone keeps seven of eight threads busy, so that others' turns find room, and a thread for each step, at once.
     """
     size = most or -(-(threads or ALONE) * 5 // 4)
-    return Size(size, min(size, most_a_tenant or -(-size * 4 // 5)))
+    return Size(size, min(size, most_a_tenant or -(-size * 7 // 10)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,6 +115,7 @@ _USUAL: dict[str, Any] = {
     "brains": "shop",
     "left_ms": 300_000,
     "mode": "enqueue",
+    "priority": "normal",
     "said": "",
     "serves": "read_only local_write network destructive",
     "channel": "stops",

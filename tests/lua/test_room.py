@@ -183,3 +183,39 @@ def test_in_outbox_mode_the_bell_lies_with_the_session_that_gave_room(redis_url:
     ]
     assert [name for name in lain if name.startswith("t04")] == ["t04.advance.0"]
     rig.close()
+
+
+def test_of_a_tenant_the_highest_priority_is_first_and_of_that_who_came_first(rig: Rig) -> None:
+    submit(rig, ("b:1", "t01"))
+    asked = [("a:1", "low"), ("a:2", "normal"), ("a:3", "high"), ("a:4", "normal"), ("a:5", "high")]
+    told = [submit(rig, (sid, "t01"), priority=priority) for sid, priority in asked]
+    assert [reply[1] for reply in told] == [0, 0, 0, 2, 1]
+    assert waits(rig, "a:") == ["a:3", "a:5", "a:2", "a:4", "a:1"]
+
+
+def test_the_next_turn_of_a_session_gives_it_its_place(rig: Rig) -> None:
+    submit(rig, A1)
+    submit(rig, A2)
+    submit(rig, A3, priority="low")
+    submit(rig, ("a:3", "t07"), priority="high")
+    assert waits(rig, "a:") == ["a:2", "a:3"], "it is not the session's next one"
+    submit(rig, ("a:3", "t08"), priority="high", mode="interrupt")
+    assert waits(rig, "a:") == ["a:3", "a:2"]
+
+
+def test_each_eighth_that_passes_others_is_of_a_lower_priority(rig: Rig) -> None:
+    submit(rig, ("a:0", "t01"))
+    for n in range(1, 31):
+        submit(rig, (f"a:h{n:02d}", "t01"), priority="high")
+    for sid, priority in [("a:n1", "normal"), ("a:n2", "normal"), ("a:l1", "low"), ("a:l2", "low")]:
+        submit(rig, (sid, "t01"), priority=priority)
+    began = ["a:0"]
+    for _ in range(33):
+        end(rig, (began[-1], "t01"))
+        (place,) = rig.client.zrange(rig.keys.room_live, 0, -1)
+        began.append(place.split()[0])
+    assert [began.index(sid) for sid in ("a:n1", "a:l1", "a:n2")] == [8, 16, 24]
+    assert rig.client.exists(rig.keys.room.replace("size", "passed")) == 1
+    end(rig, (began[-1], "t01"))
+    end(rig, (next(iter(rig.client.zrange(rig.keys.room_live, 0, -1))).split()[0], "t01"))
+    assert [key for key in rig.client.keys("*{room}*") if key != rig.keys.room] == []

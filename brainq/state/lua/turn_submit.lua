@@ -8,7 +8,7 @@ drops those as well, `reject` does not queue. `said` is its word on readiness: `
 again changes nothing.
 
 KEYS   session waiting turn spec budget events flags readiness mailbox receipts
-ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:OnBusy said first_step channel
+ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:OnBusy priority:Priority said first_step channel
        timeout_ms:n max_wait_ms:n? max_steps:n max_tool_calls:n max_reflections:n max_context_tokens:n max_total_tokens:n?
        max_cost_usd:f? max_children:n lost_reason kept
 REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live
@@ -34,7 +34,7 @@ redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'to
 redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'tid', tid, 'created_at', now,
   'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'lost_reason', lost_reason,
   'kind', turn_kind, 'isolated', isolated, 'brain', brain, 'parent', parent, 'said', said,
-  'max_wait_ms', max_wait_ms)
+  'max_wait_ms', max_wait_ms, 'priority', priority)
 
 local cancelled = kept ~= '' and give_back(cjson.decode(kept))
 if goes then

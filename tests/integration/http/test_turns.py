@@ -181,6 +181,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"session_id": "s1", "user_message": "x", "limits": {"max_steps": "3"}}, "limits.max_steps"),
     ({"session_id": "s1", "user_message": "x", "limits": {"steps": 3}}, "limits.steps"),
     ({"session_id": "s1", "user_message": "x", "on_busy": "shout"}, "on_busy"),
+    ({"session_id": "s1", "user_message": "x", "priority": 5}, "priority"),
     ({"session_id": "s1", "user_message": "x", "output_schema": {"type": "nope"}}, "output_schema"),
     ([], "body"),
 ]

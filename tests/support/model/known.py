@@ -17,6 +17,7 @@ class Known:
     turn_id: str
     max_steps: int
     max_tool_calls: int
+    priority: str = "normal"
     line: str = ""
     state: str = ""
     owner: str = ""

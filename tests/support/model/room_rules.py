@@ -103,7 +103,8 @@ class RoomRules:
                 for session in self._lines.get(tenant, ())
                 if session in before and session not in paused
             ]
-            if line:
+            # One that comes into line in the same script may be of a higher priority; a low one never is.
+            if line and (turn.session_id in line or turn.priority == "low"):
                 require(line[0] == turn.session_id, f"{name}: not the first in line", turn.session_id, line)
                 self._lines[tenant].remove(turn.session_id)
             for other, sessions in self._lines.items():

@@ -11,7 +11,7 @@ from typing import Any
 from brainq.contracts.claim import CallRef
 from brainq.contracts.limits import Limits
 from brainq.contracts.status import TurnState
-from brainq.contracts.turn import TurnRequest
+from brainq.contracts.turn import Priority, TurnRequest
 from brainq.errors import SessionBusy
 from tests.support.model.bells import Bells
 from tests.support.model.client import ModelClient
@@ -42,6 +42,7 @@ PEOPLE_ROUNDS = 2  # of healing, in which people still do what they like
 MOST_VERBS = 5  # in each of them, beside those that come while workers work
 HEALING_ROUNDS = 24
 MOST_STEPS_TO_QUIET = 4000
+PRIORITIES: tuple[Priority, ...] = ("normal", "low", "high")
 MAX_WAIT_S = 4.0  # of a crowd's third turn
 TIMEOUT_S = 80_000.0  # healing ends well before, so a turn that only its deadline could end is found
 
@@ -202,7 +203,9 @@ class Schedule:
 
     def _watch(self, request: TurnRequest) -> None:
         full: Limits = request.limits.over(Limits())
-        self.rules.watch(Known(request.session_id, request.turn_id, full.max_steps, full.tool_calls))
+        self.rules.watch(
+            Known(request.session_id, request.turn_id, full.max_steps, full.tool_calls, request.priority)
+        )
 
     def _burst(self) -> None:
         place = self.rng.randrange(len(self.tasks.alive))
@@ -229,6 +232,8 @@ class Schedule:
             return
         self._submitted += 1
         request = draw_request(self.rng, self._submitted, self._sessions, TIMEOUT_S)
+        if self._sessions is CROWD:
+            request = request.model_copy(update={"priority": PRIORITIES[self._submitted % 3]})
         if self._sessions is CROWD and self._submitted == 3:
             request = request.model_copy(
                 update={"limits": request.limits.model_copy(update={"max_wait_s": MAX_WAIT_S})}

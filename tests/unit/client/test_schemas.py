@@ -47,6 +47,7 @@ def test_each_is_a_schema(name: str) -> None:
         {
             **SENT,
             "on_busy": "merge",
+            "priority": "low",
             "kind": "review",
             "seed": "empty",
             "readiness": False,
@@ -74,6 +75,7 @@ def test_what_fits_submit_is_taken(given: dict[str, Any]) -> None:
         {**SENT, "limits": {"max_steps": 0}},
         {**SENT, "on_busy": "wait"},
         {**SENT, "attachments": [{"sha256": "0" * 64, "media_type": "image/png", "size": 1}]},
+        {**SENT, "priority": 9},
     ],
 )
 def test_what_is_refused_does_not_fit_submit(given: dict[str, Any]) -> None:

@@ -50,6 +50,7 @@ def test_a_field_at_its_default_is_no_content() -> None:
     [
         {"on_busy": "steer"},
         {"kind": "review"},
+        {"priority": "high"},
         {"seed": "empty"},
         {"parent": ParentCall(session_id="s0", turn_id="turn-0", call_id="c1-0")},
     ],

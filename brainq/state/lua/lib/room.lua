@@ -6,7 +6,8 @@
 -- @include lib/ring
 local ROOM = OUTBOX_PREFIX .. '{room}:'
 local ROOM_SIZE, ROOM_LIVE, ROOM_TENANTS, ROOM_CAPPED = ROOM .. 'size', ROOM .. 'live', ROOM .. 'tenants', ROOM .. 'capped'
-local ALL, OF_TENANT = 125, 100 -- before a sweeper has said how large it is: room for one coordinator
+local ROOM_PASSED = ROOM .. 'passed'
+local ALL, OF_TENANT = 125, 88 -- before a sweeper has said how large it is: room for one coordinator
 
 local function tenant_of(sid) return sid:match('^[^:]+:') or ':' end
 local function line_of(tenant) return ROOM .. 'line:' .. tenant end
@@ -24,9 +25,12 @@ local function no_room(tenant)
   return nil
 end
 
--- One more than the last one's score.
-local function behind(key)
-  return tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2] or 0) + 1
+-- One more than the last one's score, or than that of the last one of this class.
+local CLASSES, A_CLASS = {high = 0, normal = 1, low = 2}, 1e12
+local function behind(key, class)
+  class = class or 0
+  local last = redis.call('ZREVRANGEBYSCORE', key, '(' .. (class + 1) * A_CLASS, class * A_CLASS, 'WITHSCORES', 'LIMIT', 0, 1)
+  return (tonumber(last[2]) or class * A_CLASS) + 1
 end
 
 local function rotate_in(tenant)
@@ -34,11 +38,14 @@ local function rotate_in(tenant)
   if not redis.call('ZSCORE', ROOM_TENANTS, tenant) then redis.call('ZADD', ROOM_TENANTS, behind(ROOM_TENANTS), tenant) end
 end
 
--- The session waits for room, at its place if it has one. Returns how many of its tenant are ahead of it.
+-- The session waits for room, by the priority of its next turn, at its place if it has one there or before. Returns how many
+-- of its tenant are ahead of it.
 local function stand_in_line(sid)
-  local tenant = tenant_of(sid)
-  local line = line_of(tenant)
-  if not redis.call('ZSCORE', line, sid) then redis.call('ZADD', line, behind(line), sid) end
+  local tenant, key = tenant_of(sid), OUTBOX_PREFIX .. '{' .. sid .. '}:'
+  local line, next_turn = line_of(tenant), redis.call('LINDEX', key .. 'waiting', 0)
+  local class = CLASSES[next_turn and redis.call('HGET', key .. 't:' .. next_turn, 'priority')] or CLASSES.normal
+  local at = tonumber(redis.call('ZSCORE', line, sid) or '')
+  if not at or at > (class + 1) * A_CLASS then redis.call('ZADD', line, behind(line, class), sid) end
   rotate_in(tenant)
   return redis.call('ZRANK', line, sid)
 end
