@@ -10,22 +10,23 @@ from typing import Any
 from brainq.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
-from brainq.contracts.brought import newest_that_fit
+from brainq.contracts.file import File
 from brainq.contracts.ids import call_place, split_call_id
-from brainq.contracts.message import Message
 from brainq.errors import InvalidInput, ResultRefused, SessionBusy, SubmitConflict, TurnNotFound
 from brainq.http.approvals import decider
 from brainq.http.chat_stream import Mark, reply_of
 from brainq.http.gateway import Asker, Gateway
 from brainq.http.left_calls import leave_calls, require_free
+from brainq.http.sent_files import brought
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One message of the user's. `key`: what tells it from his others in the session, beside its text."""
+    """One message of the user's. `key`: what tells it from his others in the session, beside its text and files."""
 
     text: str
     key: str
+    files: tuple[File, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,9 @@ async def ask(
         if any(approval.state == "pending" for approval in asked):
             raise SessionBusy(session_id, live)
     if history and not await session.history(1):
-        options = {**options, "history": newest_that_fit([Message.model_validate(said) for said in history])}
+        options = {**options, "history": brought(history)}
+    if question.files:
+        options = {**options, "attachments": question.files}
     try:
         handle = await here.client.submit(session_id, question.text, **{**options, "request_key": key})
     except SubmitConflict:  # it was sent twice at once, and the other came with other things beside it
@@ -139,7 +142,8 @@ async def _give(handle: AsyncTurnHandle, given: Given) -> None:
 
 
 def _request_key(session_id: str, question: Question, brain: str | None) -> str:
-    said = "\n".join((session_id, brain or "", question.key, question.text))
+    hashes = [file.attachment.sha256 for file in question.files]
+    said = "\n".join((session_id, brain or "", question.key, question.text, *hashes))
     return f"chat-{hashlib.sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
 
 

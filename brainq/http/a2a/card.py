@@ -19,6 +19,7 @@ from brainq.http.a2a.parts import JSON
 from brainq.http.a2a.rpc import VERSION
 
 MODES = ("text/plain", JSON)
+TAKEN = (*MODES, "image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
 TOKEN = "token"
 
 
@@ -34,7 +35,7 @@ def public_card(brain: Brain, url: str, *, asks_for_tokens: bool) -> AgentCard:
             )
         ],
         capabilities=AgentCapabilities(streaming=True, push_notifications=False, extended_agent_card=True),
-        default_input_modes=MODES,
+        default_input_modes=TAKEN,
         default_output_modes=MODES,
         skills=[AgentSkill(id="chat", name=brain.name, description=_described(brain), tags=["chat"])],
     )

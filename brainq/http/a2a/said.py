@@ -10,6 +10,7 @@ from a2a.types.a2a_pb2 import Message, Part
 from a2a.utils.errors import ContentTypeNotSupportedError
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from brainq.contracts.file import File
 from brainq.errors import InvalidInput
 from brainq.http.a2a.rpc import as_json
 from brainq.http.gateway import CALL_ID
@@ -46,6 +47,12 @@ class Said:
 
     text: str
     answers: tuple[Answer, ...]
+    files: tuple[File, ...] = ()
+
+    @property
+    def says(self) -> bool:
+        """Whether there is anything in it for the model."""
+        return bool(self.text.strip() or self.files)
 
 
 def words_of(message: Message) -> str:
@@ -53,6 +60,14 @@ def words_of(message: Message) -> str:
     return "\n\n".join(
         part.text if part.HasField("text") else json.dumps(_data(part), ensure_ascii=False)
         for part in message.parts
+        if not part.HasField("raw")
+    )
+
+
+def files_of(message: Message) -> tuple[File, ...]:
+    """The files of a message, by their bytes. Raises InvalidInput."""
+    return tuple(
+        File(part.raw, part.media_type, part.filename) for part in message.parts if part.HasField("raw")
     )
 
 
@@ -60,13 +75,20 @@ def said_in(message: Message) -> Said:
     """A message to a task. Raises ContentTypeNotSupportedError; InvalidInput for data that answers nothing."""
     return Said(
         "\n\n".join(part.text for part in message.parts if part.HasField("text")),
-        tuple(_answer(_data(part)) for part in message.parts if not part.HasField("text")),
+        tuple(
+            _answer(_data(part))
+            for part in message.parts
+            if not part.HasField("text") and not part.HasField("raw")
+        ),
+        files_of(message),
     )
 
 
 def _data(part: Part) -> Any:
     if not part.HasField("data"):
-        raise ContentTypeNotSupportedError("only text and data parts are taken; leave files out")
+        raise ContentTypeNotSupportedError(
+            "text, data and raw bytes are taken; send a file's bytes, for nothing is fetched that a message names"
+        )
     return as_json(part.data)
 
 

@@ -13,7 +13,7 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import check_id, split_call_id
 from brainq.errors import InvalidInput, ResultRefused, Unreachable
 from brainq.http.a2a.rpc import as_json
-from brainq.http.a2a.said import CallResult, Decision, Said, said_in, words_of
+from brainq.http.a2a.said import CallResult, Decision, Said, files_of, said_in, words_of
 from brainq.http.a2a.tasks import task_now
 from brainq.http.approvals import decider
 from brainq.http.gateway import Asker, Gateway
@@ -39,7 +39,7 @@ async def _begin(here: Gateway, by: Asker, brain: str, request: SendMessageReque
     by.require(context_id)
     words = words_of(message)
     key = own_request_key(by.caller, context_id, hashed(context_id, message.message_id))
-    options: dict[str, Any] = {"request_key": key, "brain": brain}
+    options: dict[str, Any] = {"request_key": key, "brain": brain, "attachments": files_of(message)}
     if request.HasField("metadata"):
         options["metadata"] = as_json(request.metadata)
     try:
@@ -55,15 +55,19 @@ async def _to_task(here: Gateway, by: Asker, message: Message) -> AsyncTurnHandl
         raise InvalidInput("message.contextId", "the task is of another context; leave it out")
     said = said_in(message)
     _check(by, handle, said)
-    if said.text.strip() and (await task_now(handle)).is_over:
+    if said.says and (await task_now(handle)).is_over:
         raise UnsupportedOperationError("the task has ended; send the message without its taskId")
     for given in said.answers:
         if isinstance(given, Decision):
             await _decide(here, by, given)
         else:
             await _give(handle, given)
-    if said.text.strip():
-        await handle.steer(said.text, client_message_id=hashed(handle.turn_id, message.message_id))
+    if said.says:
+        await handle.steer(
+            said.text.strip() and said.text,
+            client_message_id=hashed(handle.turn_id, message.message_id),
+            attachments=said.files,
+        )
     return handle
 
 
@@ -73,7 +77,7 @@ def _check(by: Asker, handle: AsyncTurnHandle, said: Said) -> None:
         by.require_verb(Verb.DECIDE if isinstance(given, Decision) else Verb.STEER)
         if split_call_id(given.call)[0] != handle.turn_id:
             raise InvalidInput("message.parts.data.call", "it is a call of another task")
-    if said.text.strip():
+    if said.says:
         by.require_verb(Verb.STEER)
         by.require_verb(Verb.SUBMIT)  # input that comes as the task ends becomes a task of its own
     elif not said.answers:

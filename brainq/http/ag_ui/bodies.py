@@ -18,11 +18,13 @@ from pydantic.alias_generators import to_camel
 
 from brainq.client.options import SubmitOptions
 from brainq.contracts.client_tool import MAX_CLIENT_TOOLS, MAX_DESCRIPTION_CHARS
+from brainq.contracts.file import File
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.turn import MAX_EXTRA_CHARS
 from brainq.errors import InvalidInput
 from brainq.http.chat_turns import Answer, Decision, Given, Question
 from brainq.http.gateway import ID
+from brainq.http.sent_files import sent_file
 
 MAX_MESSAGES = 10_000
 MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
@@ -81,22 +83,25 @@ def messages_of(body: RunBody) -> list[Message]:
 
 
 def question_of(messages: Sequence[Message]) -> Question:
-    """The user's last message. Raises InvalidInput where there is none, or it is not of text alone."""
+    """The user's last message. Raises InvalidInput where there is none, or it has a file without its bytes."""
     for message in reversed(messages):
         if isinstance(message, UserMessage):
-            return Question(_text_of(message), message.id)
+            return Question(_text_of(message), message.id, _files_of(message))
     raise InvalidInput("messages", "none of them is the user's; send what he said last")
 
 
 def history_of(messages: Sequence[Message], question: Question) -> list[dict[str, Any]]:
-    """What was said before the question, as text: a session that is new begins with it."""
+    """What was said before the question, as text and the user's files: a session that is new begins with it."""
     said: list[dict[str, Any]] = []
     for message in messages:
         if message.id == question.key:
             break
-        if isinstance(message, UserMessage | AssistantMessage) and isinstance(message.content, str):
+        if isinstance(message, UserMessage):
+            files = _files_of(message)
+            said.append({"role": "user", "content": _text_of(message), "attachments": files})
+        elif isinstance(message, AssistantMessage) and isinstance(message.content, str):
             said.append({"role": message.role, "content": message.content})
-    return [message for message in said if message["content"].strip()]
+    return [message for message in said if message["content"].strip() or message.get("attachments")]
 
 
 def options_of(body: RunBody, messages: Sequence[Message], *, configures: bool) -> SubmitOptions:
@@ -144,10 +149,22 @@ def answered_in(messages: Iterable[Message]) -> list[str]:
 def _text_of(message: UserMessage) -> str:
     if isinstance(message.content, str):
         return message.content
-    texts = [part.text for part in message.content if part.type == "text"]
-    if len(texts) < len(message.content):
-        raise InvalidInput("messages", "the user's last one has more than text, and a turn takes text alone")
-    return "\n".join(texts)
+    return "\n".join(part.text for part in message.content if part.type == "text")
+
+
+def _files_of(message: UserMessage) -> tuple[File, ...]:
+    if isinstance(message.content, str):
+        return ()
+    parts = [part.model_dump() for part in message.content]
+    return tuple(
+        _file(f"messages.content[{at}]", part) for at, part in enumerate(parts) if part["type"] != "text"
+    )
+
+
+def _file(field: str, part: dict[str, Any]) -> File:
+    """Of an image, a document, sound or a film, by its source."""
+    source: dict[str, Any] = part.get("source") or {}
+    return sent_file(f"{field}.source", source.get("value"), source.get("mime_type"))
 
 
 def _result_of(message: ToolMessage) -> str:

@@ -8,11 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from brainq.contracts.client_tool import MAX_CLIENT_TOOLS
+from brainq.contracts.file import File
 from brainq.contracts.ids import split_call_id
-from brainq.errors import InvalidInput
 from brainq.http.bodies import ClientToolBody
 from brainq.http.chat_turns import Answer, Decision, Given, Question
 from brainq.http.gateway import ID
+from brainq.http.sent_files import sent_file
 
 MAX_MESSAGES = 10_000
 
@@ -32,7 +33,7 @@ class PartApproval(Shown):
 
 
 class MessagePart(Shown):
-    """A part of a message: its text, or a tool's call by its state."""
+    """A part of a message: its text, a file, or a tool's call by its state."""
 
     type: str
     text: str | None = None
@@ -42,6 +43,9 @@ class MessagePart(Shown):
     provider_executed: bool | None = None
     output: JsonValue = None
     error_text: str | None = None
+    url: str | None = None
+    media_type: str | None = Field(default=None, max_length=200)
+    filename: str | None = None
 
 
 class UiMessage(Shown):
@@ -54,6 +58,14 @@ class UiMessage(Shown):
     @property
     def text(self) -> str:
         return "\n".join(part.text for part in self.parts if part.type == "text" and part.text)
+
+    def files(self, field: str) -> tuple[File, ...]:
+        """Those of a user's. Raises InvalidInput."""
+        return tuple(
+            sent_file(f"{field}.parts[{at}].url", part.url, part.media_type, part.filename)
+            for at, part in enumerate(self.parts)
+            if part.type == "file" and self.role == "user"
+        )
 
 
 class ChatBody(Shown):
@@ -77,19 +89,18 @@ def question_of(body: ChatBody, newest_turn: str | None) -> Question | None:
     last = body.messages[-1]
     if last.role != "user":
         return None
-    if any(part.type == "file" for part in last.parts):
-        raise InvalidInput("messages", "the last one has a file, and a turn takes text; say where to find it")
     again = f" again {body.message_id or newest_turn}" if body.trigger == "regenerate-message" else ""
-    return Question(last.text, f"{last.id}{again}")
+    return Question(last.text, f"{last.id}{again}", last.files(f"messages[{len(body.messages) - 1}]"))
 
 
 def history_of(body: ChatBody) -> list[dict[str, Any]]:
-    """What was said before the last message, as text: a session that is new begins with it."""
-    return [
-        {"role": message.role, "content": message.text}
-        for message in body.messages[:-1]
-        if message.role != "system" and message.text.strip()
+    """What was said before the last message, as text and the user's files: a session that is new begins with it."""
+    said: list[dict[str, Any]] = [
+        {"role": message.role, "content": message.text, "attachments": message.files(f"messages[{at}]")}
+        for at, message in enumerate(body.messages[:-1])
+        if message.role != "system"
     ]
+    return [message for message in said if message["content"].strip() or message["attachments"]]
 
 
 def answers_of(message: UiMessage) -> list[Answer]:

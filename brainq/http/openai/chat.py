@@ -15,7 +15,7 @@ from brainq.contracts.options import Effort
 from brainq.errors import InvalidInput
 from brainq.http.gateway import ID, By, Here
 from brainq.http.openai.asked_options import asked_options, forced_choice
-from brainq.http.openai.conversation import Entry, Results, read_conversation, text_of
+from brainq.http.openai.conversation import Entry, Results, content_of, read_conversation
 from brainq.http.openai.endings import broken, finish_of
 from brainq.http.openai.errors import openai_error, refusals
 from brainq.http.openai.following import streamed, wanted_of, whole
@@ -164,7 +164,7 @@ def entry_of(at: int, message: dict[str, JsonValue]) -> Entry:
     if role not in ("system", "developer", "user", "assistant", "tool"):
         raise InvalidInput(f"{field}.role", "it is none of system, developer, user, assistant, tool")
     kinds = ("text", "refusal") if role == "assistant" else ("text",)
-    text = text_of(f"{field}.content", content, kinds)
+    text, files = content_of(f"{field}.content", content, kinds, with_files=role == "user")
     if role == "tool":
         call_id = message.get("tool_call_id")
         if not isinstance(call_id, str):
@@ -172,7 +172,7 @@ def entry_of(at: int, message: dict[str, JsonValue]) -> Entry:
         return Entry(field, role, text, call_id=call_id)
     if role == "assistant":
         return Entry(field, role, text, calls=_calls(field, message.get("tool_calls")))
-    return Entry(field, str(role), text)
+    return Entry(field, str(role), text, files=files)
 
 
 def _calls(field: str, given: JsonValue) -> tuple[tuple[str, str, str], ...]:

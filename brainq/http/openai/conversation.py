@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from brainq.contracts.file import File
 from brainq.contracts.ids import check_turn_id, split_call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.errors import InvalidInput
+from brainq.http.sent_files import openai_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,7 @@ class Entry:
 
     calls     (id, name, arguments as text) of an assistant's
     call_id   of a result
+    files     of a user's
     """
 
     field: str
@@ -25,15 +28,22 @@ class Entry:
     text: str = ""
     calls: tuple[tuple[str, str, str], ...] = ()
     call_id: str = ""
+    files: tuple[File, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A new turn: what the user said last, what was said before, and what the developer said of both."""
+    """A new turn: what the user said last, what was said before, and what the developer said of both.
+
+    files     beside the text
+    brought   the files that the history refers to, by their sha256
+    """
 
     text: str
     history: tuple[Message, ...]
     instructions: str
+    files: tuple[File, ...] = ()
+    brought: Mapping[str, File] = field(default_factory=dict[str, File])
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,7 @@ class Results:
     results: tuple[tuple[str, str], ...]
     field: str
     text: str = ""
+    files: tuple[File, ...] = ()
 
     @property
     def calls(self) -> frozenset[str]:
@@ -68,38 +79,51 @@ def read_conversation(field: str, entries: Sequence[Entry]) -> Question | Result
         # Results for an answer that is named apart, and what the user says to them.
         at = next(i for i, entry in enumerate(said) if entry.role != "tool")
         if all(entry.role == "user" for entry in said[at:]):
-            return replace(_results(said[:at]), text=_joined(said[at:]))
+            return replace(_results(said[:at]), text=_joined(said[at:]), files=_files(said[at:]))
     if last.role != "user":
         raise InvalidInput(
             last.field, "the last message is the assistant's, and nothing is left to answer; send the user's"
         )
     begin = next((i + 1 for i in range(len(said) - 1, -1, -1) if said[i].role != "user"), 0)
-    text = _joined(said[begin:])
-    if not text:
+    text, files = _joined(said[begin:]), _files(said[begin:])
+    if not text and not files:
         raise InvalidInput(last.field, "it is empty; say something")
-    return Question(text, tuple(_history(said[:begin])), instructions)
+    brought = {file.attachment.sha256: file for file in _files(said[:begin])}
+    return Question(text, tuple(_history(said[:begin])), instructions, files, brought)
 
 
 def text_of(field: str, content: object, kinds: Sequence[str]) -> str:
     """The text of a message's content: a text, or parts that are texts. Raises InvalidInput naming the part."""
+    return content_of(field, content, kinds, with_files=False)[0]
+
+
+def content_of(
+    field: str, content: object, kinds: Sequence[str], *, with_files: bool
+) -> tuple[str, tuple[File, ...]]:
+    """The text of a message's content, and the files beside it. Raises InvalidInput naming the part."""
     if content is None:
-        return ""
+        return "", ()
     if isinstance(content, str):
-        return content
+        return content, ()
     if not isinstance(content, list):
         raise InvalidInput(field, "it must be a text, or a list of parts")
     texts: list[str] = []
+    files: list[File] = []
     for at, part in enumerate(cast("list[object]", content)):
         where = f"{field}[{at}]"
         found = cast("dict[str, Any]", part) if isinstance(part, dict) else {}
         kind = found.get("type")
+        file = openai_file(where, found) if with_files else None
+        if file is not None:
+            files.append(file)
+            continue
         if kind not in kinds:
             raise InvalidInput(where, f"parts of the type {kind!r} are not taken; send {', '.join(kinds)}")
         text = found.get("refusal" if kind == "refusal" else "text")
         if not isinstance(text, str):
             raise InvalidInput(where, "its text is missing")
         texts.append(text)
-    return "".join(texts)
+    return "".join(texts), tuple(files)
 
 
 def _results(said: Sequence[Entry]) -> Results:
@@ -132,6 +156,10 @@ def _joined(said: Sequence[Entry]) -> str:
     return "\n\n".join(entry.text for entry in said if entry.text.strip())
 
 
+def _files(said: Sequence[Entry]) -> tuple[File, ...]:
+    return tuple(file for entry in said for file in entry.files)
+
+
 def _history(said: Sequence[Entry]) -> list[Message]:
     """The messages, the results of each reply in the order of its calls."""
     messages: list[Message] = []
@@ -141,10 +169,13 @@ def _history(said: Sequence[Entry]) -> list[Message]:
         at += 1
         if entry.role == "tool":
             raise InvalidInput(entry.field, f"no message before it made the call {entry.call_id[:80]!r}")
-        if not entry.text.strip() and not entry.calls:
+        if not entry.text.strip() and not entry.calls and not entry.files:
             continue  # services leave such behind; there is nothing in it
         calls = tuple(ToolCall(id=i, name=name, arguments=_arguments(text)) for i, name, text in entry.calls)
-        messages.append(Message(role=_ROLES[entry.role], content=entry.text, calls=calls))
+        references = tuple(file.attachment for file in entry.files)
+        messages.append(
+            Message(role=_ROLES[entry.role], content=entry.text, calls=calls, attachments=references)
+        )
         results: dict[str, Entry] = {}
         while at < len(said) and said[at].role == "tool":
             results.setdefault(said[at].call_id, said[at])

@@ -7,7 +7,7 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from brainq.errors import InvalidInput
-from brainq.http.openai.conversation import Entry, text_of
+from brainq.http.openai.conversation import Entry, content_of, text_of
 
 ROLES = ("user", "assistant", "system", "developer")
 _SKIPPED = ("reasoning",)
@@ -38,7 +38,10 @@ def entries_of(given: str | list[dict[str, JsonValue]]) -> list[Entry]:
             if role not in ROLES:
                 raise InvalidInput(f"{field}.role", f"it is none of {', '.join(ROLES)}")
             kinds = ("output_text", "refusal") if role == "assistant" else ("input_text", "text")
-            entries.append(Entry(field, str(role), text_of(f"{field}.content", item.get("content"), kinds)))
+            text, files = content_of(
+                f"{field}.content", item.get("content"), kinds, with_files=role == "user"
+            )
+            entries.append(Entry(field, str(role), text, files=files))
         else:
             raise InvalidInput(
                 field,

@@ -19,6 +19,7 @@ from brainq.http.left_calls import leave_calls, require_free
 from brainq.http.openai.conversation import Question, Results
 from brainq.http.openai.following import Wanted, wanted_of
 from brainq.http.openai.parts import State, advance
+from brainq.http.sent_files import with_bytes
 
 
 async def request_key(here: Gateway, request: Request, by: Asker, body: dict[str, Any]) -> str:
@@ -48,9 +49,11 @@ async def ask(
     by.require_options(
         name for name in options if name not in ("limits", "options")
     )  # these were narrowed, where they had to be
+    if question.files:
+        options["attachments"] = question.files
     brings: SubmitOptions = {**options}
     if question.history:
-        brings["history"] = newest_that_fit(question.history)
+        brings["history"] = with_bytes(newest_that_fit(question.history), question.brought)
     if session_id is None or not question.history:
         handle = await here.client.submit(session, question.text, **brings)
     else:
@@ -74,11 +77,13 @@ async def give(here: Gateway, by: Asker, given: Results) -> tuple[AsyncTurnHandl
         raise InvalidInput(
             given.field, f"the call {waiting[missing[0]]!r} has no result; send one for each call"
         )
-    if given.text and waiting:
+    if (given.text or given.files) and waiting:
         by.require_verb(Verb.SUBMIT)  # input that comes as the turn ends becomes a turn of its own
-        said = f"{given.turn_id} {sorted(given.calls)} {given.text}".encode("utf-8", "surrogatepass")
+        hashes = [file.attachment.sha256 for file in given.files]
+        said = f"{given.turn_id} {sorted(given.calls)} {given.text}{hashes or ''}"
+        digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
         # Before the results: with the last of them the turn goes on.
-        await handle.steer(given.text, client_message_id=f"oa-{hashlib.sha256(said).hexdigest()[:40]}")
+        await handle.steer(given.text, client_message_id=f"oa-{digest[:40]}", attachments=given.files)
     for call, text in given.results:
         try:
             await handle.give_result(call, text)

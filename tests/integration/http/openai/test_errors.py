@@ -82,7 +82,10 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"messages": [{"role": "assistant", "content": "Hm."}]}, "messages[0]"),
     ({"messages": [{"role": "tool", "tool_call_id": "call_1", "content": "x"}]}, "messages[0]"),
     ({"messages": [{"role": "tool", "tool_call_id": "call_1", "content": "x"}, *HELLO]}, "messages[0]"),
-    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0]"),
+    (
+        {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+        "messages[0].content[0].image_url",
+    ),
     ({"messages": [{"role": "nobody", "content": "x"}]}, "messages[0].role"),
     ({"response_format": {"type": "xml"}}, "response_format"),
 )
