@@ -32,6 +32,8 @@ def words_of(event: TurnEvent) -> str:
             return data["text"]
         case EventKind.CALL_RUNNING:
             return f"{data['tool']} runs"
+        case EventKind.CALL_PROGRESS:
+            return str(data.get("message") or "")
         case EventKind.CALL_ENDED:
             return f"{data['tool']}: {data['status']}"
         case EventKind.APPROVAL_REQUESTED:

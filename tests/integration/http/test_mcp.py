@@ -28,6 +28,8 @@ from tests.support.wait import wait_until
 
 Gateways = Callable[..., GatewayThread]
 ages = pytest.mark.parametrize("age", AGES)
+new_or_old = pytest.mark.parametrize("age", ["auto", pytest.param("legacy", marks=pytest.mark.full)])
+"""Where both ages go the same way."""
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
@@ -39,7 +41,7 @@ async def parked(pump: Pump) -> None:
     await eventually(lambda: len(pump.client.turns(state="parked")) == 1, "the turn is parked")
 
 
-@ages
+@new_or_old
 def test_a_brain_is_a_tool_that_answers_and_tells_what_it_does(
     gateway: GatewayThread, pump: Pump, age: Age
 ) -> None:
@@ -119,6 +121,7 @@ def test_what_is_listed_is_what_the_caller_may(gateway: GatewayThread, pump: Pum
     assert not pump.client.turns()
 
 
+@pytest.mark.full
 def test_annotations_say_what_the_brains_tools_may_do(pumps: Callable[..., Pump]) -> None:
     def brain(name: str, *effects: Effect) -> Brain:
         made = Brain(name, ScriptedProvider([says("")]), description=f"Is {name}.")
@@ -168,6 +171,7 @@ def test_annotations_say_what_the_brains_tools_may_do(pumps: Callable[..., Pump]
     assert all(len(name) <= 64 for name in tools)
 
 
+@pytest.mark.full
 def test_an_answer_that_has_a_schema_is_described_by_it(pumps: Callable[..., Pump]) -> None:
     schema = {
         "type": "object",
@@ -209,6 +213,7 @@ def test_a_call_that_is_cancelled_ends_its_turn(gateway: GatewayThread, pump: Pu
     wait_until(lambda: len(gateway.gateway.streams) == 0, "the call has left")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("reason", ["continue", "no verb"])
 def test_a_connection_that_ends_cancels_nothing_where_it_may_not(
     gateway: GatewayThread, pump: Pump, reason: str
@@ -235,7 +240,7 @@ def test_a_connection_that_ends_cancels_nothing_where_it_may_not(
     assert turn.state == "parked"
 
 
-@ages
+@new_or_old
 def test_a_call_that_is_sent_again_is_the_same_turn(gateways: Gateways, pump: Pump, age: Age) -> None:
     first, second = gateways(), gateways()
     for gateway in (first, second):
@@ -310,7 +315,7 @@ def test_a_turn_that_is_not_done_in_time_is_watched(gateway: GatewayThread, pump
     run(ask())
 
 
-@ages
+@new_or_old
 def test_a_turn_that_waits_for_an_approval_says_so_and_is_decided_by_tools(
     gateway: GatewayThread, pump: Pump, age: Age
 ) -> None:
@@ -382,6 +387,7 @@ def test_who_may_not_decide_is_not_asked_and_what_a_client_brings_back_is_not_be
         run(ask())
 
 
+@pytest.mark.full
 def test_a_turn_is_steered_and_cancelled_by_tools(gateway: GatewayThread, pump: Pump) -> None:
     async def ask() -> None:
         async with over_http(gateway.url) as client:
@@ -507,6 +513,7 @@ def test_a_gateway_that_stops_lets_its_calls_go_and_another_one_goes_on(
         run(ask())
 
 
+@pytest.mark.full
 def test_a_token_that_is_revoked_ends_what_it_waits_for(
     gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from brainq.http.serving import make_gateway
 from brainq.http.who import LOCAL, anybody_here
 from brainq.tools.mcp.function import IDEMPOTENCY_KEY
-from tests.integration.http.test_mcp import ages, eventually, parked
+from tests.integration.http.test_mcp import ages, eventually, new_or_old, parked
 from tests.support.mcp_clients import Age, User, over_streams, run, told
 from tests.support.pump import Pump
 from tests.support.pumping import pumping
@@ -33,7 +33,7 @@ def on_streams(pump: Pump, age: Age, use: Callable[..., Any], user: User | None 
         return run(used())
 
 
-@ages
+@new_or_old
 def test_a_client_asks_and_hears_of_its_progress(pump: Pump, age: Age) -> None:
     heard: list[float] = []
 
@@ -54,8 +54,15 @@ def test_a_client_asks_and_hears_of_its_progress(pump: Pump, age: Age) -> None:
     assert len(heard) > 4
 
 
-@ages
-@pytest.mark.parametrize("meta", [None, {IDEMPOTENCY_KEY: "mine"}])
+@pytest.mark.parametrize(
+    ("age", "meta"),
+    [
+        ("auto", {IDEMPOTENCY_KEY: "mine"}),
+        ("legacy", None),
+        pytest.param("auto", None, marks=pytest.mark.full),
+        pytest.param("legacy", {IDEMPOTENCY_KEY: "mine"}, marks=pytest.mark.full),
+    ],
+)
 def test_a_cancel_on_the_connection_ends_the_turn_and_its_end_does_not(
     pump: Pump, age: Age, meta: dict[str, Any] | None
 ) -> None:
@@ -89,6 +96,7 @@ def test_the_user_of_the_client_decides(pump: Pump, age: Age) -> None:
     assert [len(user.asked) for user in (approves, denies, goes)] == [1, 1, 1]
 
 
+@pytest.mark.full
 def test_what_somebody_else_decides_is_no_longer_asked(pump: Pump) -> None:
     class Slow(User):
         async def __call__(self, context: object, params: Any) -> Any:
