@@ -186,6 +186,7 @@ def test_twenty_clients_at_two_gateways_have_an_answer_each(
         assert len(diary.notes("start", name=f"many-{number}")) == 1
 
 
+@pytest.mark.timeout(600)  # two fleets start
 def test_a_brain_calls_a_brain_of_another_deployment(
     world: World, gateway: GatewayProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
