@@ -13,6 +13,7 @@ In Lua (`%` must be doubled in a pattern):
     repr  = "('s1', 't1', 3)"                        ->  %ARGSREPR%   (Flower's search looks in it)
     task id, root id (the turn's id), a tag unique among messages in flight -> %TASK_ID% %ROOT_ID% %TAG%
     a call's tool  ->  %TOOL%
+    where telemetry is on, `,"traceparent":"..."` or nothing  ->  %TRACE%   (among the headers: `traced`)
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ TASK_ID = "%TASK_ID%"
 ROOT_ID = "%ROOT_ID%"
 TAG = "%TAG%"
 TOOL = "%TOOL%"
+TRACE = "%TRACE%"
 
 _EMBED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 
@@ -76,6 +78,12 @@ def template(task: str, queue: str, priority: int = 0) -> str:
         "properties": properties,
     }
     return _compact(message)
+
+
+def traced(text: str) -> str:
+    """A template with room for a header `traceparent`, which instrumentations of Celery read."""
+    last = '"stamps":{}'
+    return text.replace(last, last + TRACE, 1)
 
 
 def envelope(

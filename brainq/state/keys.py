@@ -9,7 +9,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {session}:flags           hash    readiness flag -> JSON                                session lifetime
     {session}:readiness       list    flags no turn has taken yet, oldest first             session lifetime
     {session}:outbox          list    doorbells to publish (outbox mode only)               empties itself
-    {session}:t:TURN          hash    state, awaits, fence, owner, lease_until, step, ...   turn lifetime
+    {session}:t:TURN          hash    state, awaits, fence, owner, lease_until, trace, ...  turn lifetime
     {session}:t:TURN:spec     string  the TurnRequest as JSON                               turn lifetime
     {session}:t:TURN:budget   hash    deadline, *_max, *_used, claim:*, tokens, cost        turn lifetime
     {session}:t:TURN:trace    hash    CALL:status, CALL:attempt, CALL:lease, ...            turn lifetime

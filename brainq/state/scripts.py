@@ -55,7 +55,8 @@ class Doorbell:
 @dataclass(frozen=True, slots=True)
 class Doorbells:
     """Doorbells by queue word: turns, read_only, local_write, network, destructive, finalize, finalize_later,
-    judges. One that is not answered in `rering_ms` may be lost: the index says when to look after it."""
+    judges. One that is not answered in `rering_ms` may be lost: the index says when to look after it. `traces`: their
+    texts have %TRACE%, too."""
 
     queues: Mapping[str, Doorbell]
     bells_key: str
@@ -64,6 +65,7 @@ class Doorbells:
     lanes_prefix: str
     lane_lease_ms: int
     rering_ms: int
+    traces: bool = False
 
     def index_lua(self) -> str:
         return f"local INDEX_KEY, RERING_MS = [==[{self.index_key}]==], {self.rering_ms}"
@@ -76,8 +78,9 @@ class Doorbells:
         return "\n".join(
             [
                 f"local function bell_key(queue)\n  {' else'.join(keys)} end\nend",
-                "local function bell_text(queue, ARGS, ARGSREPR, TASK_ID, ROOT_ID, TAG, TOOL)",
+                "local function bell_text(queue, ARGS, ARGSREPR, TASK_ID, ROOT_ID, TAG, TOOL, TRACE)",
                 f"  {' else'.join(texts)} end\nend",
+                f"local TRACES = {'true' if self.traces else 'false'}",
                 f"local BELLS_KEY = [==[{self.bells_key}]==]",
                 f"local OUTBOX_PREFIX = [==[{self.outbox_prefix}]==]",
                 f"local LANES, LANE_LEASE_MS = [==[{self.lanes_prefix}]==], {self.lane_lease_ms}",

@@ -14,6 +14,7 @@ from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
+from brainq.observe.trace_context import turn_context
 from brainq.state.conversations import Conversations
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
@@ -99,6 +100,7 @@ class RedisTurns(TurnSteps):
             max_children=children,
             lost_reason=lost_reason,
             kept=kept_json(kept),
+            trace=_place(request),
         )
         self._outbox.flush(sid)
         match reply:
@@ -265,3 +267,10 @@ class RedisTurns(TurnSteps):
         )
         self._outbox.flush(session_id)
         return "ENDED" if isinstance(reply, TurnCancelEnded) else reply
+
+
+def _place(request: TurnRequest) -> str:
+    """Where spans of the turn belong, as a traceparent; "" where its producer traced nothing."""
+    if request.traceparent is None:
+        return ""
+    return turn_context(request.turn_id, request.traceparent, lambda trace_id: False).traceparent

@@ -78,7 +78,7 @@ HEADERS = {
     "turn_open": "97f7c55730",
     "turn_release": "38a02c25dd",
     "turn_said": "88286312f8",
-    "turn_submit": "522489f28d",
+    "turn_submit": "59641fa617",
     "turn_sweep": "a9680832cf",
     "turn_wait": "d39460e770",
     "turn_waited": "ddf24a4bdf",
@@ -1708,6 +1708,7 @@ class Scripts(LoadedScripts):
         max_children: int,
         lost_reason: str,
         kept: str,
+        trace: str,
     ) -> TurnSubmitQueued | TurnSubmitExists | TurnSubmitBusy | Literal["ACTIVE"]:
         """Make an accepted turn known to Redis: live if its session is idle and the fleet has room,
         else last in the session's queue; a session whose first turn finds no room stands in its
@@ -1753,6 +1754,7 @@ class Scripts(LoadedScripts):
                 max_children,
                 lost_reason,
                 kept,
+                trace,
             ],
         )
         if reply[0] == "QUEUED":

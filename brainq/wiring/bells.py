@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from brainq.broker import names
-from brainq.broker.envelope import template
+from brainq.broker.envelope import template, traced
 from brainq.contracts.effect import Effect
 from brainq.settings import Settings
 from brainq.state.keys import Keys
 from brainq.state.scripts import Doorbell, Doorbells
 
 
-def doorbells(settings: Settings) -> Doorbells:
-    """Where scripts put doorbells: the broker's own lists, or each session's outbox."""
+def doorbells(settings: Settings, *, traces: bool = False) -> Doorbells:
+    """Where scripts put doorbells: the broker's own lists, or each session's outbox.
+
+    traces   they say where their turn's trace goes on
+    """
+
+    def of(task: str, queue: str, priority: int = 0) -> str:
+        text = template(task, queue, priority)
+        return traced(text) if traces else text
+
     tasks = {
         "turns": (names.TURN_ADVANCE, names.TURNS_QUEUE),
         "finalize": (names.FINALIZE_STEP, names.FINALIZE_QUEUE),
@@ -20,15 +28,16 @@ def doorbells(settings: Settings) -> Doorbells:
     tasks |= {effect.value: (names.CALL_RUN, names.tool_queue(effect)) for effect in Effect}
     direct = settings.doorbell == "transactional"
     queues = {
-        word: Doorbell(names.queue_key(settings, queue) if direct else "", template(task, queue))
+        word: Doorbell(names.queue_key(settings, queue) if direct else "", of(task, queue))
         for word, (task, queue) in tasks.items()
     }
     queues["finalize_later"] = Doorbell(
         names.later_key(settings, names.FINALIZE_QUEUE) if direct else "",
-        template(names.FINALIZE_STEP, names.FINALIZE_QUEUE, names.LATER_PRIORITY),
+        of(names.FINALIZE_STEP, names.FINALIZE_QUEUE, names.LATER_PRIORITY),
     )
     return Doorbells(
         queues=queues,
+        traces=traces,
         bells_key=Keys(settings.prefix).bells,
         index_key=Keys(settings.prefix).index,
         outbox_prefix=settings.prefix,

@@ -9,6 +9,7 @@ from functools import cache
 from brainq.contracts.effect import Effect
 from brainq.contracts.rate import read_rates
 from brainq.contracts.turn import TurnRequest
+from brainq.observe.tracing import tracer
 from brainq.settings import Settings
 from brainq.state.approvals import RedisApprovals
 from brainq.state.auxiliary import RedisAuxiliary
@@ -102,7 +103,7 @@ def make_state(
     """
     client, keys = make_client(url), Keys(settings.prefix)
     outbox = _outbox(settings, client, keys)
-    scripts = Scripts(client, keys, doorbells(settings))
+    scripts = Scripts(client, keys, doorbells(settings, traces=tracer() is not None))
     lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
     stops = RedisStops(url, keys.stops, on_gap)
     rates = RedisRates(scripts, keys, read_rates(settings.rates), stops.listen)

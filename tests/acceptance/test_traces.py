@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from brainq.broker.app import make_app
+from brainq.broker.names import TURN_SUBMIT
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import TraceStatus
-from brainq.observe.trace_context import call_span_id
+from brainq.errors import TurnNotFound
+from brainq.observe.trace_context import TraceContext, call_span_id
 from tests.support.brains import diary
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
@@ -161,3 +164,33 @@ def test_a_killed_coordinator_leaves_one_trace(
         (span.attributes["brainq.step"], span.attributes["brainq.attempt"]) for span in spans.named("chat")
     ]
     assert chats == [(1, 2), (2, 1)]
+
+
+def test_a_foreign_producers_header_is_gone_on_from(traced: World, collector: Collector) -> None:
+    producer = TraceContext(0xA1, 0xB2)
+    app = make_app(traced.settings)
+    try:
+        app.send_task(
+            TURN_SUBMIT,
+            kwargs={"turn_id": "foreign-1", "session_id": "s-foreign", "user_message": script(final="done")},
+            headers={"traceparent": producer.traceparent},
+        )
+    finally:
+        app.close()
+    turn = wait_until(lambda: accepted(traced, "foreign-1"), "it was accepted")
+    assert turn is not None
+    assert turn.result(timeout_s=60).text == "done"
+    mine = wait_until(lambda: collector.spans.of_turn("foreign-1").named("invoke_agent"), "it was recorded")
+    submit = wait_until(
+        lambda: collector.spans.of_turn("foreign-1").named("brainq.submit"), "the submit, too"
+    )
+    assert {span.trace_id for span in (*mine, *submit)} == {producer.trace_id}
+    assert [span.parent_id for span in submit] == [producer.span_id]
+    assert [span.parent_id for span in mine] == [submit[0].span_id]
+
+
+def accepted(world: World, turn_id: str) -> TurnHandle | None:
+    try:
+        return world.client.handle(turn_id)
+    except TurnNotFound:
+        return None

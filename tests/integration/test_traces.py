@@ -10,6 +10,7 @@ import pytest
 from opentelemetry import trace
 
 from brainq.brain import Brain
+from brainq.broker import names
 from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, CallRef, StepClaim
 from brainq.contracts.effect import Effect
@@ -315,6 +316,44 @@ def test_a_lost_finalizer_is_seen_and_the_turn_is_recorded_once(pumps: Pumps, re
     assert (lost.attributes["brainq.finalize.step"], lost.events) == (step, ("brainq.lease.lapsed",))
     assert spans.one("invoke_agent").attributes["brainq.turn.id"] == handle.turn_id
     assert spans.orphans() == []
+
+
+def headers(pump: Pump) -> dict[str, dict[str, Any]]:
+    """The headers of all doorbells that wait, by their task, while a whole turn is worked on."""
+    found: dict[str, dict[str, Any]] = {}
+    client: Any = pump.wiring.state.redis
+    while True:
+        for queue in names.ALL_QUEUES:
+            for text in client.lrange(names.queue_key(pump.settings, queue), 0, -1):
+                message = json.loads(text)["headers"]
+                found[message["task"]] = message
+        bell = pump.take()
+        if bell is None:
+            return found
+        pump.answer(bell)
+
+
+def test_doorbells_lead_to_the_turns_span(pumps: Pumps, recorder: Recorder) -> None:
+    """For instrumentations of Celery: what they record of a task is in the turn's trace, too."""
+    pump = pumps(Everything().brain)
+    handle = pump.submit("s1", "read")
+    rung = headers(pump)
+    agent = recorder.spans.of_turn(handle.turn_id).one("invoke_agent")
+    assert set(rung) == {names.TURN_ADVANCE, names.CALL_RUN, names.FINALIZE_STEP}
+    leads = {message["traceparent"] for message in rung.values()}
+    assert leads == {f"00-{agent.trace_id:032x}-{agent.span_id:016x}-01"}
+
+
+def test_without_telemetry_they_have_no_such_header(pumps: Pumps) -> None:
+    pump = pumps(Everything().brain)
+    came_with(PRODUCER)
+    try:
+        pump.submit("s1", "read")
+    finally:
+        came_with(None)
+    rung = headers(pump)
+    assert set(rung) == {names.TURN_ADVANCE, names.CALL_RUN, names.FINALIZE_STEP}
+    assert not any("traceparent" in message for message in rung.values())
 
 
 def test_what_a_producer_samples_out_is_not_recorded(pumps: Pumps, recorder: Recorder) -> None:

@@ -146,6 +146,7 @@ _USUAL: dict[str, Any] = {
     "hold": "h1",
     "hold_kind": "hold",
     "kept": "",
+    "trace": "",
     "policy": "deny",
     "flag": "f1",
     "message_id": "m1",

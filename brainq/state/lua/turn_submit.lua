@@ -4,13 +4,13 @@ session whose first turn finds no room stands in its tenant's line. A child turn
 for it, nor does one that is to be ended. `mode` says what
 it does to a live turn: `enqueue` waits behind the others, `interrupt` stops it and waits before the others, `replace`
 drops those as well, `reject` does not queue. `said` is its word on readiness: `ready`, or a hold as JSON with its id.
-`kept` is what SQL knows of a turn that Redis may have lost, or empty. `brain` is the one it names, or empty. Running it
-again changes nothing.
+`kept` is what SQL knows of a turn that Redis may have lost, or empty. `brain` is the one it names, or empty. `trace` is the turn's place in its
+producer's trace, or empty. Running it again changes nothing.
 
 KEYS   session waiting turn spec budget events flags readiness mailbox receipts
 ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:OnBusy priority:Priority said first_step channel
        timeout_ms:n max_wait_ms:n? max_steps:n max_tool_calls:n max_reflections:n max_context_tokens:n max_total_tokens:n?
-       max_cost_usd:f? max_children:n lost_reason kept
+       max_cost_usd:f? max_children:n lost_reason kept trace
 REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live
 ]]
 -- @include lib/fill
@@ -35,6 +35,7 @@ redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'ti
   'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'lost_reason', lost_reason,
   'kind', turn_kind, 'isolated', isolated, 'brain', brain, 'parent', parent, 'said', said,
   'max_wait_ms', max_wait_ms, 'priority', priority)
+if trace ~= '' then redis.call('HSET', turn, 'trace', trace) end
 
 local cancelled = kept ~= '' and give_back(cjson.decode(kept))
 if goes then

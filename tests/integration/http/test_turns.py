@@ -250,3 +250,22 @@ def test_who_leaves_while_he_waits_makes_room(gateways: Callable[..., GatewayThr
         with pytest.raises(httpx.ReadTimeout):
             gateway.http.request(method, path, json=body, headers=wait, timeout=httpx.Timeout(5, read=0.2))
         wait_until(lambda: len(gateway.gateway.streams) == 0, "its place is free")
+
+
+def test_a_turn_goes_on_in_its_requests_trace(gateway: GatewayThread, pump: Pump) -> None:
+    """And the next request of the same connection in its own, or in none."""
+
+    def kept(turn_id: str) -> str | None:
+        request = pump.wiring.store.turns.request(turn_id)
+        assert request is not None
+        return request.traceparent
+
+    trace, body = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", {"user_message": "look"}
+    traced = gateway.http.post(
+        "/v1/turns", json={"session_id": "s1", **body}, headers={"traceparent": trace}
+    ).json()
+    plain = gateway.http.post("/v1/turns", json={"session_id": "s2", **body}).json()
+    wrong = gateway.http.post(
+        "/v1/turns", json={"session_id": "s3", **body}, headers={"traceparent": "00-0-0-01"}
+    ).json()
+    assert [kept(one["turn_id"]) for one in (traced, plain, wrong)] == [trace, None, None]

@@ -6,12 +6,19 @@
 -- Whose outbox the bells go to, where it is not that of the session they are rung for.
 local outbox_sid
 
+-- Where this process traces, for whoever watches Celery's tasks: the header that leads to the turn's span.
+local function header_of_trace(sid, tid)
+  local trace = redis.call('HGET', OUTBOX_PREFIX .. '{' .. sid .. '}:t:' .. tid, 'trace')
+  return trace and ',"traceparent":"' .. trace .. '"' or ''
+end
+
 -- `tool` is for the queues of calls only: their tasks are shown by their tool's name.
 local function ring(queue, sid, id, suffix, args, root, tool)
   local key, task_id = bell_key(queue), id .. '.' .. suffix
   local tag = task_id .. '.' .. clock[1] .. clock[2]
   local said = cjson.encode(args):gsub('"', '\\"')
-  local text = bell_text(queue, said, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag, tool)
+  local text = bell_text(queue, said, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag, tool,
+    TRACES and header_of_trace(sid, root) or '')
   if key == '' then
     redis.call('RPUSH', OUTBOX_PREFIX .. '{' .. (outbox_sid or sid) .. '}:outbox', text)
   else
