@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from brainq.contracts.prompt import PromptTemplate
     from brainq.contracts.recorded import RecordedTurn
     from brainq.contracts.reflection import ThinkLevel
+    from brainq.contracts.schedule import Schedule
     from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
     from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
     from brainq.contracts.timeline import TimelineBar, TimelineSpan, TurnTimeline
@@ -172,6 +173,7 @@ _NAMES = {
     "brainq.contracts.prompt": "PromptTemplate",
     "brainq.contracts.recorded": "RecordedTurn",
     "brainq.contracts.reflection": "ThinkLevel",
+    "brainq.contracts.schedule": "Schedule",
     "brainq.contracts.snapshot": "BudgetSnapshot TurnSnapshot",
     "brainq.contracts.status": "Ending StopReason TraceStatus TurnState",
     "brainq.contracts.timeline": "TimelineBar TimelineSpan TurnTimeline",
@@ -291,6 +293,7 @@ __all__ = [
     "RetrievedMemory",
     "RunContext",
     "RuntimeDecisionRecord",
+    "Schedule",
     "ScriptedProvider",
     "Selection",
     "SemanticToolSelector",

@@ -27,6 +27,7 @@ from brainq.cli import (
     mcp,
     metrics,
     outside,
+    schedule,
     schema,
     serve,
     session,
@@ -92,6 +93,7 @@ for name, command in {
 app.add_typer(db.app, name="db")
 app.add_typer(finalize.app, name="finalize")
 app.add_typer(mcp.app, name="mcp")
+app.add_typer(schedule.app, name="schedule")
 app.add_typer(token.app, name="token")
 app.add_typer(webhook.app, name="webhook")
 

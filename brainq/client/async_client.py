@@ -26,7 +26,8 @@ class AsyncClient:
 
     It takes what Client takes, and has its verbs, awaited: `submit`, `handle`, `find`, `turns`, `sessions`,
     `fleet`, `metrics`, `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`, `cancel`,
-    `ping`, `close`. `session` and `brains` ask nothing, and are not awaited.
+    `schedule`, `schedules`, `find_schedule`, `pause_schedule`, `resume_schedule`, `remove_schedule`, `ping`,
+    `close`. `session` and `brains` ask nothing, and are not awaited.
 
     Turns are followed (`handle.events`, `handle.result`) without threads: one task with one blocking read reads them
     all. The other verbs are one quick round trip to SQL and Redis each, and SQL's drivers block: a verb takes a thread
@@ -81,6 +82,12 @@ class AsyncClient:
     deliveries = looked_up(Client.deliveries)
     send_again = awaited(Client.send_again)
     request_key = awaited(Client.request_key)
+    schedule = awaited(Client.schedule)
+    schedules = looked_up(Client.schedules)
+    find_schedule = looked_up(Client.find_schedule)
+    pause_schedule = awaited(Client.pause_schedule)
+    resume_schedule = awaited(Client.resume_schedule)
+    remove_schedule = awaited(Client.remove_schedule)
     ping = looked_up(Client.ping)
 
     async def close(self) -> None:

@@ -6,18 +6,18 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, Unpack, cast
 
 from brainq.admission import read_submit
 from brainq.brain_loading import load_brains
 from brainq.brains import GivenBrains, read_brains
-from brainq.client import checks
+from brainq.client import checks, schedules
 from brainq.client.deliveries import list_deliveries
 from brainq.client.finding import find_turn
 from brainq.client.fleet import fleet_of
 from brainq.client.handle import TurnHandle
 from brainq.client.metrics import metrics_of
-from brainq.client.options import Cancelled
+from brainq.client.options import Cancelled, SubmitOptions
 from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.client.runtime_state import TurnRuntimeState
 from brainq.client.session import Session
@@ -31,7 +31,8 @@ from brainq.contracts.limits import Limits
 from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.message import Message
 from brainq.contracts.options import ModelOptions, OptionsFields
-from brainq.contracts.session_prefix import check_prefixes
+from brainq.contracts.schedule import Missed, OnRunning, Schedule
+from brainq.contracts.session_prefix import ALL, check_prefixes
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind
 from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import InvalidInput, SessionBusy, TurnNotFound
@@ -173,6 +174,66 @@ class Client:
         return TurnHandle(
             self, submitted.session_id, submitted.turn_id, created=submitted.created, joined=submitted.receipt
         )
+
+    def schedule(
+        self,
+        name: str,
+        session_id: str,
+        user_message: str,
+        *,
+        when: object = None,
+        at: datetime | None = None,
+        in_s: float | None = None,
+        zone: str = "UTC",
+        on_running: OnRunning = "skip",
+        missed: Missed = "once",
+        **options: Unpack[SubmitOptions],
+    ) -> Schedule:
+        """Have a turn begin at a time, once or again and again. The same name again sets its schedule anew.
+
+        name         such as `acme:daily-report`; like a session's it begins with its tenant's prefix
+        session_id   {date} and {time} in it are those of the due instant in `zone`, such as `acme:report-{date}`
+        when         repeated, as Celery's beat takes it: `crontab(...)`, `schedule(...)`, a timedelta, seconds; or a
+                     crontab's text, `*/5 9-17 * * mon-fri`
+        at, in_s     once: at this time, which has a time zone; in so many seconds
+        zone         an IANA time zone, by which a crontab goes
+        on_running   where the turn of the last run has not ended: `skip` this one, or `queue` it
+        missed       what was due while nobody could begin it: `once` for all of them, or `skip`
+        options      as `submit` takes them, but for what belongs to one turn
+
+        A due instant is one turn, whoever dies: its request key is made of the schedule and the instant. Raises
+        InvalidInput naming the field.
+        """
+        limits = _override(options.get("limits"))
+        asked = {**options, "limits": limits}
+        row = schedules.schedule_row(
+            self.wiring, name, session_id, user_message, when, at, in_s, zone, on_running, missed, asked
+        )
+        return schedules.set_schedule(self.wiring, row)
+
+    def schedules(self, limit: int = 1000, names: Sequence[str] | None = None) -> tuple[Schedule, ...]:
+        """Schedules by name; `names`: only those that begin with one of these prefixes, such as ("acme:",)."""
+        prefixes = (ALL,) if names is None else check_prefixes("names", names)
+        rows = self.wiring.store.schedules.list(prefixes, checks.limit(limit))
+        return tuple(schedules.schedule_of(row) for row in rows)
+
+    def find_schedule(self, name: str) -> Schedule:
+        """Raises TurnNotFound."""
+        return schedules.schedule_of(schedules.found(self.wiring, name))
+
+    def pause_schedule(self, name: str) -> Schedule:
+        """Nothing of it begins until it is resumed. Raises TurnNotFound."""
+        schedules.found(self.wiring, name)
+        self.wiring.store.schedules.pause(name)
+        return schedules.schedule_of(schedules.found(self.wiring, name))
+
+    def resume_schedule(self, name: str) -> Schedule:
+        """It goes on with its next due instant; what was due meanwhile is left out. Raises TurnNotFound."""
+        return schedules.resume_schedule(self.wiring, name)
+
+    def remove_schedule(self, name: str) -> bool:
+        """False where there is none. Turns that it has begun go on."""
+        return self.wiring.store.schedules.remove(name)
 
     def handle(self, turn_id: str) -> TurnHandle:
         """The handle of a turn submitted earlier, by anybody. Raises TurnNotFound."""

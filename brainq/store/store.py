@@ -22,6 +22,7 @@ from brainq.store.repositories.judgements import Judgements
 from brainq.store.repositories.memories import Memories
 from brainq.store.repositories.messages import Messages
 from brainq.store.repositories.observations import Observations
+from brainq.store.repositories.schedules import Schedules
 from brainq.store.repositories.spends import Spends
 from brainq.store.repositories.steps import Steps
 from brainq.store.repositories.tokens import Tokens
@@ -54,6 +55,7 @@ class Store:
         self.observations = Observations(database)
         self.judgements = Judgements(database, self.spends)
         self.tokens = Tokens(database)
+        self.schedules = Schedules(database)
         self.deliveries = Deliveries(database)
 
     @classmethod

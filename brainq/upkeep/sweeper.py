@@ -48,6 +48,7 @@ class Sweeper:
     end_wait     ends a turn that waited too long to begin
     deliver      sends a result out that its finalizer does not
     heal_inputs  finishes what senders of mid-turn input left half done, of a page of rows
+    run_schedules  begins the scheduled turns that are due
     heal_approvals  decides again what Redis has forgotten, of a page of rows
     keep_room    says how many turns may be live, and lets in who waits
     """
@@ -67,6 +68,7 @@ class Sweeper:
     heal_inputs: Callable[[int], HealedPage]
     brakes: Brakes
     heal_approvals: Callable[[int], HealedPage]
+    run_schedules: Callable[[], object]
     keep_room: Callable[[], None]
 
     def __post_init__(self) -> None:
@@ -110,6 +112,7 @@ class Sweeper:
         for name, walk in self._walks.items():
             self._part(name, partial(walk.walk, WALK_S))
         self._part("ring judges", self.judges.ring)
+        self._part("begin scheduled turns", self.run_schedules)
 
     def _part(self, name: str, part: Callable[[], object]) -> None:
         """One part of a sweep: what fails in it keeps no other from being done."""

@@ -11,10 +11,34 @@ from brainq.upkeep.judges import JudgeBells
 from brainq.upkeep.parks import Parks
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.room import RoomKeeper
+from brainq.upkeep.schedules import ScheduleRunner
 from brainq.upkeep.sweeper import Sweeper
 from brainq.wiring.parts import Parts
 
 WAITED_TEXT = FALLBACK_TEXTS[StopReason.WAITED]
+
+
+def make_schedule_runner(parts: Parts) -> ScheduleRunner:
+    """Begins scheduled turns by Redis' clock."""
+    from brainq.broker.timetable import next_ms  # Celery, which whoever sweeps has
+
+    state, store, intake = parts.state, parts.store, parts.people.intake
+
+    def now_ms() -> int:
+        seconds, micros = state.redis.time()
+        return seconds * 1000 + micros // 1000
+
+    def runs(turn_id: str) -> bool:
+        row = store.turns.get(turn_id)
+        return row is not None and row.ended_at is None
+
+    return ScheduleRunner(
+        rows=store.schedules,
+        submit=lambda request: intake.submit(request).turn_id,
+        runs=runs,
+        next_ms=next_ms,
+        now_ms=now_ms,
+    )
 
 
 def make_sweeper(parts: Parts, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
@@ -42,5 +66,6 @@ def make_sweeper(parts: Parts, coordinator: Coordinator, finalizer: TurnFinalize
         heal_inputs=people.inputs.heal,
         brakes=people.brakes,
         heal_approvals=people.approval_healer.heal,
+        run_schedules=make_schedule_runner(parts).run,
         keep_room=room.keep,
     )

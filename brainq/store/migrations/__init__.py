@@ -16,7 +16,7 @@ from brainq.store.engine import transaction, wait_as_long_as_it_takes
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0012"
+HEAD = "0013"
 VERSION_TABLE = "brainq_schema"  # of our own: the database may hold an application's alembic_version too
 _ADVISORY_LOCK = 0x62726169_6E710001  # "brainq" and a 1
 _SELECT = text(f"SELECT version_num FROM {VERSION_TABLE}")

@@ -20,6 +20,7 @@ from brainq.store.tables.memories import memories
 from brainq.store.tables.messages import messages
 from brainq.store.tables.observations import observations
 from brainq.store.tables.pruned_sessions import pruned_sessions
+from brainq.store.tables.schedules import schedules
 from brainq.store.tables.spends import spends
 from brainq.store.tables.tokens import tokens
 from brainq.store.tables.traces import traces
@@ -42,6 +43,7 @@ __all__ = [
     "metadata",
     "observations",
     "pruned_sessions",
+    "schedules",
     "spends",
     "tokens",
     "traces",

@@ -31,7 +31,7 @@ from tests.integration.store.examples import decision, end_turn, request, result
 
 DAY_S = 86_400.0
 LONG_AGO = "2020-01-01 00:00:00.000"
-OF_NO_TURN = ("pruned_sessions", "tokens")
+OF_NO_TURN = ("pruned_sessions", "schedules", "tokens")
 WEBHOOK = Webhook("https://example.com/", b"s" * 32)
 
 

@@ -269,6 +269,7 @@ class Process:
             heal_inputs=self.desk.heal,
             brakes=brakes,
             heal_approvals=cast(Any, None),  # likewise
+            run_schedules=cast(Any, None),  # likewise
             keep_room=cast(Any, None),  # the schedule does it by itself
         )
 

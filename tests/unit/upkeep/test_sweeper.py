@@ -95,6 +95,7 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "heal_inputs": done.of("heal"),
         "heal_approvals": done.of("approvals"),
         "brakes": SimpleNamespace(heal=done.of("brakes")),
+        "run_schedules": done.of("schedules"),
         "keep_room": done.of("room"),
     }
     return Sweeper(every_s=0.01, **parts)
@@ -119,10 +120,22 @@ def test_turns_that_never_stop_being_due_do_not_starve_the_rest(
     index = Index([f"t{n}" for n in range(100_000)])
     sweeper(index, done).run(Once())  # type: ignore[arg-type]
     assert 0 < len(index.seen) <= 4 * module.TURNS_AT_ONCE
-    assert done.did == ["lanes", "check", "room", "compare", "brakes", "heal", "approvals", "judges"]
+    assert done.did == [
+        "lanes",
+        "check",
+        "room",
+        "compare",
+        "brakes",
+        "heal",
+        "approvals",
+        "judges",
+        "schedules",
+    ]
 
 
-@pytest.mark.parametrize("broken", ["lanes", "check", "compare", "brakes", "heal", "approvals", "judges"])
+@pytest.mark.parametrize(
+    "broken", ["lanes", "check", "compare", "brakes", "heal", "approvals", "judges", "schedules"]
+)
 def test_a_part_that_fails_keeps_no_other_from_being_done(
     done: Done, broken: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,0 +1,150 @@
+"""When a schedule is due: in Celery beat's own words, and by its parser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from celery.schedules import BaseSchedule, ParseException, crontab, schedule
+
+from brainq.errors import InvalidInput
+
+MINUTE_MS = 60_000
+LEAST_S = 10.0  # a sweeper looks every few seconds
+FURTHEST_DAYS = 366 * 9  # 29 February comes within eight years, but for 2096 to 2104
+
+
+def timing_of(when: object) -> str:
+    """`every SECONDS` or `cron M H DOM MON DOW`, from what `app.conf.beat_schedule` takes, or a crontab's text.
+
+    Raises InvalidInput.
+    """
+    match when:
+        case crontab():
+            # Their order as a crontab has it; this is what Celery itself pickles.
+            minute, hour, day_of_week, day_of_month, month = when.__reduce__()[1][:5]
+            fields = (minute, hour, day_of_month, month, day_of_week)
+            return _cron(" ".join(map(_field, fields)))
+        case schedule():
+            return _every(when.run_every)
+        case BaseSchedule():
+            raise InvalidInput("when", f"{type(when).__name__} is not taken; use a crontab or an interval")
+        case timedelta() | int() | float():
+            return _every(when)
+        case str():
+            return _cron(when)
+        case _:
+            raise InvalidInput(
+                "when",
+                "use celery's crontab or schedule, a timedelta, seconds, or a text such as '*/5 9-17 * * mon-fri', "
+                f"not {type(when).__name__}",
+            )
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """Raises InvalidInput for what is no IANA time zone."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidInput(
+            "zone", f"{name!r} is no time zone; write one such as Europe/Berlin, or UTC"
+        ) from None
+
+
+def next_ms(timing: str, zone: str, start_ms: int, after_ms: int) -> int | None:
+    """The first due instant after `after_ms`; None: there is none. Pure.
+
+    A crontab goes by the clock on the wall of its zone. Where that is put forward, a time that does not come is due
+    when the clock has passed it; where it is put back, a time that comes twice is due the first time, but every instant
+    is where the crontab names every hour.
+    """
+    kind, _, rest = timing.partition(" ")
+    if kind == "once":
+        return start_ms if start_ms > after_ms else None
+    if kind == "every":
+        step_ms = round(float(rest) * 1000)
+        return (
+            start_ms if after_ms < start_ms else start_ms + ((after_ms - start_ms) // step_ms + 1) * step_ms
+        )
+    named = _parsed(rest)
+    walk = _instants if len(named.hour) == 24 else _times_of_day
+    return next(walk(named, zone_of(zone), after_ms), None)
+
+
+def _instants(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int]:
+    """Of a crontab for every hour: each minute as it passes, whatever the clock on the wall does."""
+    at_ms = (after_ms // MINUTE_MS + 1) * MINUTE_MS
+    last_ms = at_ms + FURTHEST_DAYS * 86_400_000
+    while at_ms < last_ms:
+        wall = datetime.fromtimestamp(at_ms / 1000, zone)
+        if not _names(named, wall.date()):
+            # On to midnight, or to the hour that follows it where there is none.
+            midnight = datetime(wall.year, wall.month, wall.day, tzinfo=zone) + timedelta(days=1)
+            at_ms = max(at_ms + MINUTE_MS, _ms(midnight))
+            continue
+        if wall.minute in named.minute:
+            yield at_ms
+        at_ms += MINUTE_MS
+
+
+def _times_of_day(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int]:
+    # From the day before: where the clock was put forward over midnight, its last times are due today.
+    first = datetime.fromtimestamp(after_ms / 1000, zone).date() - timedelta(days=1)
+    for days in range(FURTHEST_DAYS):
+        day = first + timedelta(days=days)
+        if not _names(named, day):
+            continue
+        due = {
+            _ms(datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone))
+            for hour in named.hour
+            for minute in named.minute
+        }
+        yield from sorted(at_ms for at_ms in due if at_ms > after_ms)
+
+
+def _names(named: crontab, day: date) -> bool:
+    # Celery's rule, not cron's: a day has to fit both its date and its weekday.
+    return (
+        day.month in named.month_of_year
+        and day.day in named.day_of_month
+        and day.isoweekday() % 7 in named.day_of_week
+    )
+
+
+def _ms(at: datetime) -> int:
+    """A time on the wall that does not come (fold 0) is the same span after the hour before the gap."""
+    return round(at.astimezone(UTC).timestamp() * 1000)
+
+
+def _every(span: timedelta | float) -> str:
+    seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
+    if not LEAST_S <= seconds <= 366 * 86_400:
+        raise InvalidInput("when", f"an interval is from 10 seconds to 366 days long, not {seconds:g} s")
+    return f"every {seconds:g}" if seconds < 1e6 else f"every {seconds:.0f}"
+
+
+def _cron(text: str) -> str:
+    fields = text.split()
+    if len(fields) != 5:
+        raise InvalidInput(
+            "when",
+            f"{text!r} has {len(fields)} fields; a crontab has five: minute hour day-of-month month day-of-week",
+        )
+    _parsed(" ".join(fields))
+    return f"cron {' '.join(fields)}"
+
+
+def _parsed(fields: str) -> crontab:
+    minute, hour, day_of_month, month, day_of_week = fields.split()
+    try:
+        return crontab(minute, hour, day_of_week, day_of_month, month)
+    except (ParseException, ValueError) as error:
+        raise InvalidInput("when", f"{fields!r} is no crontab: {error}") from None
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, str | int):
+        return str(value).replace(" ", "")
+    return ",".join(str(each) for each in sorted(value))

@@ -1,0 +1,140 @@
+"""Schedules, as a client makes and shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from brainq.admission import read_request
+from brainq.contracts.ids import check_id, new_turn_id
+from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
+from brainq.errors import InvalidInput, TurnNotFound
+from brainq.upkeep.schedules import request_of
+from brainq.wiring import Wiring
+
+NOT_SCHEDULED = ("turn_id", "request_key", "readiness", "attachments")
+"""What a submit may say that belongs to one turn, not to each of many."""
+
+
+def schedule_row(
+    wiring: Wiring,
+    name: str,
+    session_id: str,
+    user_message: str,
+    when: object,
+    at: datetime | None,
+    in_s: float | None,
+    zone: str,
+    on_running: OnRunning,
+    missed: Missed,
+    options: Mapping[str, Any],
+) -> ScheduleRow:
+    """Raises InvalidInput naming the field."""
+    from brainq.broker.timetable import next_ms, timing_of, zone_of  # Celery takes a third of a second
+
+    check_id("name", name)
+    zone_of(zone)
+    if sum(given is not None for given in (when, at, in_s)) != 1:
+        raise InvalidInput("when", "give one of `when`, `at` and `in_s`")
+    if on_running not in ("skip", "queue"):
+        raise InvalidInput("on_running", f"{on_running!r} is not known; use skip or queue")
+    if missed not in ("once", "skip"):
+        raise InvalidInput("missed", f"{missed!r} is not known; use once or skip")
+    for field in NOT_SCHEDULED:
+        if options.get(field) is not None:
+            raise InvalidInput(field, "it belongs to one turn; leave it out of a schedule")
+    now_ms = redis_now_ms(wiring)
+    timing, start_ms = "once", now_ms
+    if when is not None:
+        timing = timing_of(when)
+        found = next_ms(timing, zone, now_ms, now_ms)
+        if found is None:
+            raise InvalidInput("when", f"{timing.partition(' ')[2]!r} never comes")
+        start_ms = found
+    elif at is not None:
+        if at.tzinfo is None:
+            raise InvalidInput("at", "it needs a time zone: datetime(..., tzinfo=ZoneInfo('Europe/Berlin'))")
+        start_ms = round(at.timestamp() * 1000)
+    elif in_s is not None:
+        if not 0 <= in_s <= 3660 * 86_400:
+            raise InvalidInput("in_s", "it is from 0 seconds to ten years")
+        start_ms += round(in_s * 1000)
+    request = read_request(
+        {**options, "session_id": "x", "turn_id": new_turn_id(), "user_message": user_message}
+    )
+    kept = request.model_dump(
+        mode="json", exclude_defaults=True, exclude={"turn_id", "session_id", "request_key"}
+    )
+    row = ScheduleRow(
+        schedule_id=new_turn_id(),
+        name=name,
+        timing=timing,
+        zone=zone,
+        session_id=session_id,
+        request=kept,
+        on_running=on_running,
+        missed=missed,
+        paused=False,
+        start_ms=start_ms,
+        next_ms=start_ms,
+    )
+    wiring.people.intake.named(request_of(row, start_ms))  # what no brain could do is refused here
+    return row
+
+
+def set_schedule(wiring: Wiring, row: ScheduleRow) -> Schedule:
+    """Write it down; one that says the same as the schedule of its name changes nothing."""
+    rows = wiring.store.schedules
+    known = rows.get(row.name)
+    said = {"timing", "zone", "session_id", "request", "on_running", "missed"}
+    same = known is not None and known.model_dump(include=said) == row.model_dump(include=said)
+    if known is None or not same or (row.timing == "once" and known.start_ms != row.start_ms):
+        rows.put(row)
+    return schedule_of(found(wiring, row.name))
+
+
+def resume_schedule(wiring: Wiring, name: str) -> Schedule:
+    """What was due while it was paused is not made up for."""
+    from brainq.broker.timetable import next_ms
+
+    row = found(wiring, name)
+    wiring.store.schedules.resume(name, next_ms(row.timing, row.zone, row.start_ms, redis_now_ms(wiring)))
+    return schedule_of(found(wiring, name))
+
+
+def found(wiring: Wiring, name: str) -> ScheduleRow:
+    """Raises TurnNotFound."""
+    row = wiring.store.schedules.get(check_id("name", name))
+    if row is None:
+        raise TurnNotFound(f"no schedule {name!r}; `brainq schedule list` shows all")
+    return row
+
+
+def redis_now_ms(wiring: Wiring) -> int:
+    seconds, micros = wiring.state.redis.time()
+    return seconds * 1000 + micros // 1000
+
+
+def schedule_of(row: ScheduleRow) -> Schedule:
+    kind, _, rest = row.timing.partition(" ")
+    start = _instant(row.start_ms)
+    when = {"once": f"at {start:%Y-%m-%d %H:%M:%S} UTC", "every": f"every {rest} s"}.get(kind, rest)
+    return Schedule(
+        name=row.name,
+        when=when,
+        zone=row.zone,
+        session_id=row.session_id,
+        user_message=str(row.request.get("user_message", "")),
+        on_running=row.on_running,
+        missed=row.missed,
+        paused=row.paused,
+        next_at=_instant(row.next_ms),
+        last_due_at=_instant(row.last_due_ms),
+        last_turn_id=row.last_turn_id,
+        note=row.note,
+    )
+
+
+def _instant(at_ms: int | None) -> datetime | None:
+    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)

@@ -1,0 +1,114 @@
+"""Schedules: what is asked when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import BigInteger, bindparam, case, delete, select, update
+
+from brainq.contracts.schedule import ScheduleRow
+from brainq.store.database import Database, Record
+from brainq.store.statements import insert_into, within
+from brainq.store.tables import schedules
+
+_S = schedules.c
+_NAMED = _S.name == bindparam("sought")
+_GET = select(schedules).where(_NAMED)
+_DUE = (
+    select(schedules)
+    .where(_S.paused == 0, _S.next_ms <= bindparam("now_ms", type_=BigInteger()))
+    .order_by(_S.next_ms)
+    .limit(bindparam("most"))
+)
+_MOVE = (
+    update(schedules)
+    .where(
+        _S.schedule_id == bindparam("sought"),
+        _S.paused == 0,
+        _S.next_ms == bindparam("was_ms", type_=BigInteger()),
+    )
+    .values(
+        next_ms=bindparam("next_ms"),
+        last_due_ms=bindparam("was_ms", type_=BigInteger()),
+        last_turn_id=case(
+            (
+                bindparam("turn_id", type_=_S.last_turn_id.type) != "",
+                bindparam("turn_id", type_=_S.last_turn_id.type),
+            ),
+            else_=_S.last_turn_id,
+        ),
+        note=bindparam("note"),
+    )
+)
+_PAUSE = update(schedules).where(_NAMED, _S.paused == 0).values(paused=1)
+_RESUME = (
+    update(schedules)
+    .where(_NAMED, _S.paused == 1)
+    .values(paused=0, next_ms=bindparam("next_ms", type_=BigInteger()))
+)
+_REMOVE = delete(schedules).where(_NAMED)
+# What is kept where a schedule is set anew: which it is, and its newest run.
+_SET = ("timing", "zone", "session_id", "request_json", "on_running", "missed", "start_ms", "next_ms", "note")
+
+
+class Schedules:
+    """The `schedules` table. Fits `ports.schedule_rows.ScheduleRows`."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        insert = insert_into(database.dialect, schedules)
+        self._put = insert.on_conflict_do_update(
+            index_elements=["name"], set_={name: insert.excluded[name] for name in _SET}
+        ).inline()
+
+    def put(self, row: ScheduleRow) -> None:
+        """Write a schedule down, or set the one of this name anew."""
+        values = row.model_dump(exclude={"request"})
+        values |= {"request_json": json.dumps(row.request), "paused": int(row.paused)}
+        self._db.write(self._put, values)
+
+    def get(self, name: str) -> ScheduleRow | None:
+        found = self._db.first(_GET, {"sought": name})
+        return None if found is None else _row(found)
+
+    def list(self, prefixes: Sequence[str], limit: int) -> list[ScheduleRow]:
+        """By name, those that begin with one of these prefixes; `*` is any."""
+        asked = select(schedules).where(within(_S.name, prefixes)).order_by(_S.name).limit(limit)
+        return [_row(found) for found in self._db.all(asked, {})]
+
+    def due(self, now_ms: int, most: int) -> list[ScheduleRow]:
+        """Those whose time has come, the one longest due first."""
+        return [_row(found) for found in self._db.all(_DUE, {"now_ms": now_ms, "most": most})]
+
+    def move(
+        self, schedule_id: str, was_ms: int, next_ms: int | None, *, turn_id: str = "", note: str = ""
+    ) -> bool:
+        """On from one due instant to the next; False where that was done, or it was changed or paused meanwhile."""
+        values = {
+            "sought": schedule_id,
+            "was_ms": was_ms,
+            "next_ms": next_ms,
+            "turn_id": turn_id,
+            "note": note,
+        }
+        return self._db.write(_MOVE, values) == 1
+
+    def pause(self, name: str) -> bool:
+        """Nothing of it is due until it is resumed; False where it is paused, or unknown."""
+        return self._db.write(_PAUSE, {"sought": name}) == 1
+
+    def resume(self, name: str, next_ms: int | None) -> bool:
+        return self._db.write(_RESUME, {"sought": name, "next_ms": next_ms}) == 1
+
+    def remove(self, name: str) -> bool:
+        """Turns that it has begun stay as they are."""
+        return self._db.write(_REMOVE, {"sought": name}) == 1
+
+
+def _row(found: Record) -> ScheduleRow:
+    return ScheduleRow(
+        **{name: found[name] for name in ScheduleRow.model_fields if name not in ("request", "paused")},
+        request=json.loads(found["request_json"]),
+        paused=bool(found["paused"]),
+    )

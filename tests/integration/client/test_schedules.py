@@ -1,0 +1,154 @@
+"""Schedules from a client's verb to the turns they begin."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brainq import AsyncClient, Brain, ScriptedProvider
+from brainq.admission import read_foreign
+from brainq.contracts.schedule import Schedule
+from brainq.contracts.status import Ending
+from brainq.errors import InvalidInput, TurnNotFound
+from brainq.providers.scripted import says
+from brainq.wiring.sweeper import make_schedule_runner
+from tests.support.pump import Pump
+
+Pumps = Callable[..., Pump]
+PAGE = Path(__file__).parents[3] / "docs/scheduling.md"
+
+
+@pytest.fixture
+def pump(pumps: Pumps) -> Pump:
+    return pumps(Brain("shop", ScriptedProvider(rules=lambda _: says("done"))))
+
+
+def begin_due(pump: Pump) -> int:
+    return make_schedule_runner(pump.wiring.parts).run()
+
+
+def test_a_turn_begins_once_at_its_time(pump: Pump) -> None:
+    made = pump.client.schedule("once", "s-{date}", "hi", in_s=0, metadata={"a": 1})
+    assert begin_due(pump) == 1
+    assert begin_due(pump) == 0
+    pump.drain()
+    after = pump.client.find_schedule("once")
+    assert (after.next_at, after.last_due_at, after.note) == (None, made.next_at, "")
+    turn = pump.client.handle(after.last_turn_id)
+    assert turn.result(timeout_s=10).ending is Ending.COMPLETED
+    assert turn.session_id == f"s-{made.next_at:%Y-%m-%d}"
+    assert turn.request().metadata == {"a": 1}
+
+
+def test_a_repeated_one_goes_on_and_two_sweepers_begin_one_turn(pumps: Pumps) -> None:
+    model = ScriptedProvider(rules=lambda _: says("done"))
+    one, other = pumps(Brain("shop", model), owner="a"), pumps(Brain("shop", model), owner="b")
+    made = one.client.schedule("poll", "s1", "hi", when=timedelta(hours=1))
+    assert made.next_at is not None
+    assert begin_due(one) == 0
+    due_ms = round(made.next_at.timestamp() * 1000) - 3_600_000
+    row = one.wiring.store.schedules.get("poll")
+    assert row is not None
+    one.wiring.store.schedules.put(row.model_copy(update={"start_ms": due_ms, "next_ms": due_ms}))
+    seen = one.wiring.store.schedules.due(due_ms, 1)
+    runners = [make_schedule_runner(pump.wiring.parts) for pump in (one, other)]
+    for runner in runners:
+        runner.rows.due = lambda now_ms, most: seen  # type: ignore[method-assign]
+        runner.run()
+    assert len(one.client.turns("s1")) == 1
+    after = one.client.find_schedule("poll")
+    assert after.next_at is not None
+    assert after.next_at > datetime.now(UTC)
+
+
+def test_the_same_name_sets_it_anew_and_the_same_again_changes_nothing(pump: Pump) -> None:
+    first = pump.client.schedule("poll", "s1", "hi", when=3600)
+    assert pump.client.schedule("poll", "s1", "hi", when=3600) == first
+    changed = pump.client.schedule("poll", "s1", "ho", when="0 7 * * *", zone="Europe/Berlin")
+    assert (changed.when, changed.user_message, changed.zone) == ("0 7 * * *", "ho", "Europe/Berlin")
+    assert len(pump.client.schedules()) == 1
+
+
+def test_nothing_of_a_paused_one_begins_and_what_was_due_meanwhile_is_left_out(pump: Pump) -> None:
+    pump.client.schedule("poll", "s1", "hi", in_s=0)
+    assert pump.client.pause_schedule("poll").paused
+    assert begin_due(pump) == 0
+    resumed = pump.client.resume_schedule("poll")
+    assert (resumed.paused, resumed.next_at) == (False, None)
+    assert begin_due(pump) == 0
+
+
+def test_a_removed_one_is_gone_and_its_turns_stay(pump: Pump) -> None:
+    pump.client.schedule("once", "s1", "hi", in_s=0)
+    begin_due(pump)
+    assert pump.client.remove_schedule("once")
+    assert not pump.client.remove_schedule("once")
+    with pytest.raises(TurnNotFound, match="no schedule 'once'"):
+        pump.client.pause_schedule("once")
+    assert len(pump.client.turns("s1")) == 1
+
+
+def test_a_list_is_of_one_tenants_names(pump: Pump) -> None:
+    for name in ("acme:a", "acme:b", "acmeish:c"):
+        pump.client.schedule(name, "s1", "hi", when=3600)
+    assert [one.name for one in pump.client.schedules(names=["acme:"])] == ["acme:a", "acme:b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({}, "when"),
+        ({"when": 3600, "in_s": 5}, "when"),
+        ({"at": datetime(2031, 1, 1)}, "at"),  # noqa: DTZ001 - that is what is refused
+        ({"in_s": -1}, "in_s"),
+        ({"when": 3600, "zone": "Nowhere"}, "zone"),
+        ({"when": 3600, "on_running": "wait"}, "on_running"),
+        ({"when": 3600, "missed": "all"}, "missed"),
+        ({"when": 3600, "request_key": "k"}, "request_key"),
+        ({"when": 3600, "model": "nobody:x"}, "model"),
+        ({"when": 3600, "brain": "none"}, "brain"),
+        ({"when": 3600, "limits": {"max_steps": 0}}, "limits"),
+    ],
+)
+def test_what_is_wrong_is_refused_when_it_is_made(pump: Pump, given: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput, match=field):
+        pump.client.schedule("x", "s1", "hi", **given)
+    with pytest.raises(InvalidInput, match="session_id"):
+        pump.client.schedule("x", "a b {date}", "hi", when=3600)
+    assert pump.client.schedules() == ()
+
+
+def test_the_asynchronous_client_has_the_same_verbs(pump: Pump) -> None:
+    async def all_of_it() -> list[Schedule]:
+        async with AsyncClient(pump.settings, Brain("shop", ScriptedProvider([says("x")]))) as client:
+            seen = [await client.schedule("poll", "s1", "hi", when=3600), await client.find_schedule("poll")]
+            seen += [await client.pause_schedule("poll"), await client.resume_schedule("poll")]
+            seen += await client.schedules()
+            assert await client.remove_schedule("poll")
+        return seen
+
+    assert [one.name for one in asyncio.run(all_of_it())] == ["poll"] * 5
+
+
+def test_the_code_on_the_page_runs(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, beats = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    monkeypatch.setattr("brainq.Client", lambda: pump.client)
+    exec(compile(ours, str(PAGE), "exec"), {})
+    assert [one.name for one in pump.client.schedules()] == [
+        "acme:office",
+        "acme:party",
+        "acme:poll",
+        "acme:report",
+    ]
+    found: dict[str, Any] = {}
+    exec(compile(beats, str(PAGE), "exec"), found)
+    entry = found["app"].conf.beat_schedule["report"]
+    assert entry["task"] == "brainq.turn.submit"
+    request, _ = read_foreign((), entry["kwargs"])
+    assert request.session_id == "acme:report"

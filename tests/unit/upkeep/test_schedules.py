@@ -1,0 +1,135 @@
+"""What becomes of due instants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from brainq.contracts.schedule import ScheduleRow
+from brainq.contracts.turn import TurnRequest
+from brainq.errors import InvalidInput, SessionBusy
+from brainq.upkeep.schedules import ScheduleRunner, judge, request_of
+
+HOUR_MS = 3_600_000
+DUE_MS = 1_925_708_400_000  # 2031-01-09 07:00 UTC
+
+
+def row(**changes: Any) -> ScheduleRow:
+    fields: dict[str, Any] = {
+        "schedule_id": "id1",
+        "name": "acme:report",
+        "timing": "every 3600",
+        "zone": "Europe/Berlin",
+        "session_id": "acme:report-{date}",
+        "request": {"user_message": "report"},
+        "on_running": "skip",
+        "missed": "once",
+        "paused": False,
+        "start_ms": DUE_MS,
+        "next_ms": DUE_MS,
+    }
+    return ScheduleRow(**(fields | changes))
+
+
+@dataclass
+class World:
+    """SQL's row, and the turns by their request key."""
+
+    row: ScheduleRow
+    now_ms: int = DUE_MS + 2_000
+    turns: dict[str, TurnRequest] = field(default_factory=dict[str, TurnRequest])
+    running: set[str] = field(default_factory=set[str])
+    dies: bool = False
+    refuses: bool = False
+
+    def due(self, now_ms: int, most: int) -> list[ScheduleRow]:
+        return [self.row] if self.row.next_ms is not None and self.row.next_ms <= now_ms else []
+
+    def move(
+        self, schedule_id: str, was_ms: int, next_ms: int | None, *, turn_id: str = "", note: str = ""
+    ) -> bool:
+        if self.dies:
+            raise KeyboardInterrupt
+        if self.row.next_ms != was_ms:
+            return False
+        changes = {"next_ms": next_ms, "last_due_ms": was_ms, "note": note}
+        self.row = self.row.model_copy(update=changes | ({"last_turn_id": turn_id} if turn_id else {}))
+        return True
+
+    def submit(self, request: TurnRequest) -> str:
+        if self.refuses:
+            raise SessionBusy(request.session_id, "t1")
+        return self.turns.setdefault(request.key, request).turn_id
+
+    def runner(self) -> ScheduleRunner:
+        return ScheduleRunner(
+            rows=self,
+            submit=self.submit,
+            runs=lambda turn_id: turn_id in self.running,
+            next_ms=lambda timing, zone, start, after: start + ((after - start) // HOUR_MS + 1) * HOUR_MS,
+            now_ms=lambda: self.now_ms,
+        )
+
+
+def test_a_due_instant_is_one_turn_and_moves_its_schedule() -> None:
+    world = World(row())
+    assert world.runner().run() == 1
+    assert world.runner().run() == 0
+    (request,) = world.turns.values()
+    assert (request.session_id, request.key) == ("acme:report-2031-01-09", f"schedule:id1:{DUE_MS}")
+    assert (world.row.next_ms, world.row.last_due_ms) == (DUE_MS + HOUR_MS, DUE_MS)
+    assert world.row.last_turn_id == request.turn_id
+
+
+def test_a_runner_killed_between_submit_and_move_leaves_one_turn() -> None:
+    world = World(row(), dies=True)
+    with pytest.raises(KeyboardInterrupt):
+        world.runner().run()
+    assert len(world.turns) == 1
+    world.dies = False
+    world.now_ms += 10 * HOUR_MS  # nobody came for long
+    world.runner().run()
+    assert list(world.turns) == [f"schedule:id1:{DUE_MS}"]
+    assert world.row.next_ms == DUE_MS + 11 * HOUR_MS
+
+
+def test_two_runners_at_once_begin_one_turn() -> None:
+    world = World(row())
+    both = [world.runner(), world.runner()]
+    seen = world.due(world.now_ms, 1)
+    world.due = lambda now_ms, most: seen  # both have read it before either moved it
+    assert [runner.run() for runner in both] == [1, 1]
+    assert len(world.turns) == 1
+    assert world.row.next_ms == DUE_MS + HOUR_MS
+
+
+def test_of_missed_instants_the_first_is_made_up_for_or_none() -> None:
+    late = World(row(), now_ms=DUE_MS + 5 * HOUR_MS)
+    assert late.runner().run() == 1
+    assert list(late.turns) == [f"schedule:id1:{DUE_MS}"]
+    assert late.row.next_ms == DUE_MS + 6 * HOUR_MS
+    none = World(row(missed="skip"), now_ms=DUE_MS + 5 * HOUR_MS)
+    assert none.runner().run() == 0
+    assert (none.turns, none.row.note[:6]) == ({}, "missed")
+
+
+def test_one_whose_last_turn_still_runs_is_left_out_or_queued() -> None:
+    world = World(row(last_turn_id="t0"), running={"t0"})
+    assert world.runner().run() == 0
+    assert (world.row.note, world.row.last_turn_id) == ("left out: turn t0 still ran", "t0")
+    assert judge(row(on_running="queue"), DUE_MS, DUE_MS, last_runs=True) == "run"
+
+
+def test_a_refused_run_says_why_and_the_schedule_goes_on() -> None:
+    world = World(row(), refuses=True)
+    assert world.runner().run() == 0
+    assert world.row.note.startswith("refused: ")
+    assert world.row.next_ms == DUE_MS + HOUR_MS
+
+
+def test_the_session_of_a_run_is_of_its_instant_in_its_zone() -> None:
+    assert request_of(row(session_id="s-{date}-{time}"), DUE_MS).session_id == "s-2031-01-09-0800"
+    with pytest.raises(InvalidInput, match="session_id"):
+        request_of(row(session_id="a b {date}"), DUE_MS)
