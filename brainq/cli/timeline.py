@@ -42,6 +42,7 @@ class Timeline:
         self._tool_width = 0
         self._shown = ""
         self._text = _TextBlock(console, self._margin, stream=not label)
+        self._thought = _TextBlock(console, self._margin, stream=not label, style="dim italic")
 
     def show(self, event: TurnEvent) -> None:
         """Print one event. Events come in the order of their numbers."""
@@ -50,11 +51,17 @@ class Timeline:
         data = cast("dict[str, Any]", event.data)
         if event.kind is EventKind.TEXT_DELTA:
             self._shown += str(data.get("text", ""))
+            self._thought.close()
             self._text.add(str(data.get("text", "")))
+            return
+        if event.kind is EventKind.REASONING_DELTA:
+            self._text.close()
+            self._thought.add(str(data.get("text", "")))
             return
         if event.kind is EventKind.STEP_STARTED:
             self._shown = ""
         replaced = event.kind is EventKind.STEP_STARTED and data.get("attempt", 1) > 1
+        self._thought.close(replaced=replaced)
         self._text.close(replaced=replaced)
         subject, word, details = self._describe(event.kind, data)
         line = Text()
@@ -75,6 +82,7 @@ class Timeline:
 
     def close(self) -> None:
         """End a line of text that is still open; call it when the events stop before the final one."""
+        self._thought.close()
         self._text.close()
 
     def knows(self, call_id: str, tool: str, effect: Effect) -> None:
@@ -201,8 +209,9 @@ class Timeline:
 class _TextBlock:
     """The model's text beside a gutter, wrapped at words; a word is held back until it is whole."""
 
-    def __init__(self, console: Console, margin: Any, *, stream: bool) -> None:
+    def __init__(self, console: Console, margin: Any, *, stream: bool, style: str | None = None) -> None:
         self._console = console
+        self._style = style
         self._margin = margin
         self._stream = stream
         self._held = ""
@@ -243,7 +252,7 @@ class _TextBlock:
                 out.append(piece)
                 self._column += len(piece)
         if out:
-            self._console.out("".join(out), end="", highlight=False)
+            self._console.out("".join(out), end="", highlight=False, style=self._style)
 
 
 def retry_details(data: dict[str, Any]) -> Details:

@@ -18,6 +18,7 @@ class EventKind(StrEnum):
     STEP_STARTED = "step.started"  # a higher attempt replaces the text of the lower
     STEP_RETRIED = "step.retried"  # the model failed, and is asked again after the wait
     TEXT_DELTA = "text.delta"
+    REASONING_DELTA = "reasoning.delta"  # what the model thinks, before and between its text
     STEP_ENDED = "step.ended"  # the reply asks for calls, or could not be acted on
     CALL_WAITING = "call.waiting"  # for its lanes
     CALL_DISPATCHED = "call.dispatched"
@@ -53,6 +54,7 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     EventKind.STEP_STARTED: ("step", "attempt"),
     EventKind.STEP_RETRIED: ("step", "attempt", "kind", "wait_ms", "model"),
     EventKind.TEXT_DELTA: ("step", "attempt", "text"),
+    EventKind.REASONING_DELTA: ("step", "attempt", "text"),
     EventKind.STEP_ENDED: ("step", "calls", "plan", "input_tokens", "output_tokens", "problem"),
     EventKind.CALL_WAITING: ("call",),
     EventKind.CALL_DISPATCHED: ("call", "attempt"),
@@ -83,7 +85,7 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
 
 class TurnEvent(Wire):
     """One event. `data` never holds prompts, arguments or results, but for the arguments of a call that the reader is
-    to run itself; text deltas are the model's words, and a turn's diff is what its tools changed."""
+    to run itself; text and reasoning deltas are the model's words, and a turn's diff is what its tools changed."""
 
     seq: int
     kind: EventKind

@@ -17,6 +17,7 @@ from brainq.contracts.claim import (
     TurnEnded,
     TurnStart,
 )
+from brainq.contracts.event import EventKind
 from brainq.contracts.kept import Kept
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
@@ -57,7 +58,9 @@ class Turns(Protocol):
     def begin_step(
         self, claim: TurnClaim, step: StepStart, mark: str
     ) -> StepBegun | StepSpent | Literal["LOST"]: ...
-    def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str, mark: str = ...) -> bool: ...
+    def tell_delta(
+        self, claim: TurnClaim, step: int, attempt: int, text: str, mark: str = ..., kind: EventKind = ...
+    ) -> bool: ...
     def tell_retry(self, claim: TurnClaim, step: int, attempt: int, retry: ModelRetry) -> bool: ...
     def commit_calls(
         self,

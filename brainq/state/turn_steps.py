@@ -15,6 +15,7 @@ from brainq.contracts.claim import (
     TurnClaim,
     TurnStart,
 )
+from brainq.contracts.event import EventKind
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRetry
 from brainq.contracts.usage import Spend
@@ -60,8 +61,17 @@ class TurnSteps:
             case "LOST":
                 return "LOST"
 
-    def tell_delta(self, claim: TurnClaim, step: int, attempt: int, text: str, mark: str = "") -> bool:
-        """Tell readers a part of the reply; False when the turn was lost. With the same `mark` it is told once."""
+    def tell_delta(
+        self,
+        claim: TurnClaim,
+        step: int,
+        attempt: int,
+        text: str,
+        mark: str = "",
+        kind: EventKind = EventKind.TEXT_DELTA,
+    ) -> bool:
+        """Tell readers a part of the reply, or of what was thought; False when the turn was lost. With the same `mark`
+        it is told once."""
         reply = self._run.step_delta(
             claim.session_id,
             claim.turn_id,
@@ -70,6 +80,7 @@ class TurnSteps:
             step=step,
             attempt=attempt,
             part=mark or self.mark(claim),
+            kind=kind.value,
             text=text,
         )
         return reply == "OK"

@@ -67,7 +67,7 @@ HEADERS = {
     "session_resume": "50368eb72b",
     "step_begin": "a7c37a35c1",
     "step_commit": "9c4513114f",
-    "step_delta": "04b6a7f16a",
+    "step_delta": "a8133d275b",
     "step_retry": "8a4283b19b",
     "turn_beat": "1050784ce4",
     "turn_begin": "3fd49bcee1",
@@ -1421,11 +1421,15 @@ class Scripts(LoadedScripts):
         step: int,
         attempt: int,
         part: str,
+        kind: str,
         text: str,
     ) -> Literal["OK", "LOST"]:
-        """Tell readers a part of the reply that is being written."""
+        """Tell readers a part of the reply that is being written, or of what was thought before it
+        (`kind`)."""
         turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("step_delta", [turn, f"{turn}:events"], [owner, fence, step, attempt, part, text])
+        reply = self.run(
+            "step_delta", [turn, f"{turn}:events"], [owner, fence, step, attempt, part, kind, text]
+        )
         return reply[0]
 
     def step_retry(

@@ -10,6 +10,7 @@ from functools import partial
 from brainq.brain import Brain
 from brainq.contracts.callbacks import StreamChunk
 from brainq.contracts.claim import StepSpent, TurnClaim
+from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelRequest, ModelRetry
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Price, Spend, TokenUsage
@@ -119,8 +120,8 @@ class Attempts:
         raise AssertionError("the last attempt returns")
 
     def _tail(self, claim: TurnClaim, step: int, attempt: int, trying: Trying) -> TextTail:
-        def tell(mark: str, text: str) -> bool:
-            return self._turns.tell_delta(claim, step, attempt, text, mark)
+        def tell(mark: str, text: str, kind: EventKind) -> bool:
+            return self._turns.tell_delta(claim, step, attempt, text, mark, kind)
 
         return TextTail(tell, lambda: self._turns.mark(claim), trying.is_away)
 

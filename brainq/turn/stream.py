@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import closing
 
+from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import ProviderError
 from brainq.observe.logs import logger
@@ -36,6 +37,8 @@ def stream_reply(
     chat = chat_span(provider, request)
     with chat.span, closing(_of_the_model(provider, request)) as chunks:
         for chunk in chunks:
+            if chunk.reasoning and (lost() or not tail.add(chunk.reasoning, EventKind.REASONING_DELTA)):
+                raise TurnLost
             if chunk.text:
                 chat.chunk()
                 if lost() or not tail.add(chunk.text):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from brainq.contracts.event import EventKind
 from brainq.observe.logs import logger
 from brainq.turn.patience import Trying, never
 
@@ -15,13 +16,14 @@ DELTA_EVERY_S = 0.05  # at most about 20 text events a second a turn
 QUIET_S = 0.5  # after a piece that could not be written; doubled each time up to the longest
 LONGEST_QUIET_S = 5.0
 
-Tell = Callable[[str, str], bool]
-"""Writes one piece: (mark, text). False when the turn is no longer ours. The same mark twice is writing once."""
+Tell = Callable[[str, str, EventKind], bool]
+"""Writes one piece: (mark, text, kind). False when the turn is no longer ours. The same mark twice is writing once."""
 
 
 @dataclass(slots=True)
 class TextTail:
-    """Groups text deltas. What is left when the reply is whole goes out with the step's commit.
+    """Groups deltas of text, and of what was thought before it. What is left of the text when the reply is whole goes
+    out with the step's commit.
 
     A piece that cannot be written while Redis is away is kept, under its mark, and written before the next one.
     """
@@ -30,19 +32,24 @@ class TextTail:
     mark: Callable[[], str]
     is_away: Callable[[Exception], bool] = never
     started: float = field(default_factory=time.monotonic)
+    _kind: EventKind = EventKind.TEXT_DELTA
     _parts: list[str] = field(default_factory=list[str])
-    _unsure: tuple[str, str] | None = None  # it may have been written, and the answer have been lost
+    _waiting: list[tuple[str, str, EventKind]] = field(default_factory=list[tuple[str, str, EventKind]])
     _quiet_s: float = 0.0
 
-    def add(self, text: str) -> bool:
+    def add(self, text: str, kind: EventKind = EventKind.TEXT_DELTA) -> bool:
         """False when the turn is no longer ours."""
-        self._parts.append(text)
         now = time.monotonic()
+        if kind is not self._kind:  # the pieces keep their order
+            self._pack()
+            self._kind = kind
+        self._parts.append(text)
         if now - self.started < max(DELTA_EVERY_S, self._quiet_s):
             return True
         self.started = now
+        self._pack()
         try:
-            ours = self._write_unsure() and self._write(self.mark(), self._taken())
+            ours = self._write()
         except Exception as failure:
             if not self.is_away(failure):
                 raise
@@ -55,20 +62,24 @@ class TextTail:
         return ours
 
     def rest(self, trying: Trying) -> str:
-        """The text that goes out with the commit. First what was written in doubt is made sure of."""
-        trying(self._write_unsure)
-        return self._taken()
-
-    def _write(self, mark: str, text: str) -> bool:
-        self._unsure = (mark, text)
-        ours = self.tell(mark, text)
-        self._unsure = None
-        return ours
-
-    def _write_unsure(self) -> bool:
-        return True if self._unsure is None else self._write(*self._unsure)
-
-    def _taken(self) -> str:
+        """The text that goes out with the commit. First what was not written, or in doubt, is made sure of."""
+        if self._kind is not EventKind.TEXT_DELTA:
+            self._pack()
+        trying(self._write)
         text = "".join(self._parts)
         self._parts.clear()
         return text
+
+    def _pack(self) -> None:
+        """What is held becomes a piece."""
+        if self._parts:
+            self._waiting.append((self.mark(), "".join(self._parts), self._kind))
+            self._parts.clear()
+
+    def _write(self) -> bool:
+        """Write the pieces. One that fails may have been written, and its answer have been lost: it stays the first."""
+        while self._waiting:
+            if not self.tell(*self._waiting[0]):
+                return False
+            self._waiting.pop(0)
+        return True

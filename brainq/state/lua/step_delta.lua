@@ -1,9 +1,10 @@
 --[[
-Tell readers a part of the reply that is being written. A higher attempt replaces the text of a lower one.
+Tell readers a part of the reply that is being written, or of what was thought before it (`kind`). A higher attempt
+replaces the text of a lower one.
 `part` is new for each text, so that telling it twice is telling it once.
 
 KEYS   turn events
-ARGV   owner fence:n step:n attempt:n part text
+ARGV   owner fence:n step:n attempt:n part kind text
 REPLY  OK | LOST
 ]]
 -- @include lib/event
@@ -11,5 +12,5 @@ REPLY  OK | LOST
 if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('HGET', turn, 'part') == part then return {'OK'} end
 redis.call('HSET', turn, 'part', part)
-emit(events, 'text.delta', {step = step, attempt = attempt, text = text})
+emit(events, kind, {step = step, attempt = attempt, text = text})
 return {'OK'}

@@ -142,6 +142,20 @@ def test_claudes_thinking_goes_back_with_the_result_and_not_with_the_next_turn(
     (said,) = [message for message in handle.transcript() if message.calls]
     assert [one.text for one in said.reasoning if one.text] == [THOUGHT["thinking"]]
     assert said.content == "Let me look. "
+    events = list(handle.events())
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    deltas = [event for event in events if event.kind.endswith(".delta")]
+    words = {
+        (kind, step): "".join(
+            str(one.data["text"]) for one in deltas if (one.kind, one.data["step"]) == (kind, step)
+        )
+        for kind, step in dict.fromkeys((one.kind.value, one.data["step"]) for one in deltas)
+    }
+    assert list(words.items()) == [
+        (("reasoning.delta", 1), THOUGHT["thinking"]),
+        (("text.delta", 1), "Let me look. "),
+        (("text.delta", 2), "It rains."),
+    ]
 
 
 def test_thinking_that_is_not_taken_back_is_left_out_of_that_request(

@@ -103,6 +103,23 @@ def test_the_text_of_the_newest_step_is_kept() -> None:
     assert timeline.text == "the answer"
 
 
+def test_what_the_model_thought_is_shown_apart_and_is_no_answer() -> None:
+    timeline = Timeline(Console(file=StringIO(), width=60))
+    told: list[tuple[str, str]] = [
+        ("reasoning.delta", "I "),
+        ("reasoning.delta", "look."),
+        ("text.delta", "It rains."),
+    ]
+    for number, (kind, text) in enumerate(told):
+        data: dict[str, Any] = {"step": 1, "attempt": 1, "text": text}
+        timeline.show(TurnEvent(seq=number + 1, kind=EventKind(kind), at_ms=0, data=data))
+    assert timeline.text == "It rains."
+    thought = ("reasoning.delta", {"step": 1, "attempt": 1, "text": "I look. "})
+    text = shown(thought, delta("It rains."), terminal=True)
+    assert "I look." in text.splitlines()[0]
+    assert "It rains." in text.splitlines()[1]
+
+
 def test_control_characters_and_markup_of_models_and_tools_are_not_obeyed() -> None:
     plan = [{"call": "c1-0", "tool": "[red]x\x1b[2J", "effect": "network"}]
     text = shown(
@@ -117,7 +134,7 @@ def test_control_characters_and_markup_of_models_and_tools_are_not_obeyed() -> N
     assert "[red]x" in text
 
 
-@pytest.mark.parametrize("kind", [kind for kind in EventKind if kind is not EventKind.TEXT_DELTA])
+@pytest.mark.parametrize("kind", [kind for kind in EventKind if not kind.endswith(".delta")])
 def test_every_kind_of_event_is_one_line(kind: EventKind) -> None:
     data: dict[str, Any] = {"step": 1, "call": "c1-0", "status": "failed", "ahead": 1, "deadline_in_ms": 1}
     data |= {"plan": [], "tokens_before": 2, "tokens_after": 1, "method": "rules", "context_full": 71}

@@ -96,7 +96,7 @@ def test_a_turn_read_in_pieces_is_the_same_whole_wherever_it_is_cut(tmp_path: Pa
 
 
 def test_every_kind_of_event_is_known_to_the_sample() -> None:
-    assert {event["kind"] for event in WHOLE} | {"turn.opening", "input.bounced"} == {
+    assert {event["kind"] for event in WHOLE} | {"turn.opening", "input.bounced", "reasoning.delta"} == {
         kind.value for kind in FIELDS
     }
 

@@ -120,7 +120,7 @@ export function watchTurn(turnId, changed) {
       for (const [which, names] of CHANGES) if (which.test(kind)) names.forEach((name) => old.add(name));
     }
     for (const name of old) lazy[name].refresh();
-    if (events.some(({ kind }) => kind !== "text.delta")) seen.refresh();
+    if (events.some(({ kind }) => !kind.endsWith(".delta"))) seen.refresh();
     if (events.some(({ kind }) => kind === "result")) ended();
     changed();
   }
