@@ -145,6 +145,7 @@ def history(
     from brainq.cli.output import print_json, say, stdout
     from brainq.cli.reach import operator
     from brainq.cli.style import STATUS_STYLES, clean
+    from brainq.contracts.attachment import in_text
 
     with operator() as client:
         turns = client.session(session_id).history(limit, before)
@@ -162,7 +163,7 @@ def history(
         if not turn.is_kept:
             console.print(Text("  not kept (redact_logs)", "dim"))
             continue
-        for who, said in (("user", turn.user_message), ("brain", turn.text)):
+        for who, said in (("user", in_text(turn.user_message, turn.attachments)), ("brain", turn.text)):
             if said:
                 console.print(Text(f"{who:<6} ", "bold").append(clean(said), "default"), soft_wrap=True)
         console.print()

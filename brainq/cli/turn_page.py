@@ -95,7 +95,7 @@ def _print_head(console: Console, facts: TurnFacts) -> None:
     if facts.request and facts.request.brain:
         head.append(("brain", Text(facts.request.brain)))
     if facts.request:
-        head.append(("message", Text(short(facts.request.user_message, 100))))
+        head.append(("message", Text(short(facts.request.said, 100))))
     if snapshot and snapshot.state in (TurnState.ACTIVE, TurnState.PARKED):
         head.append(("lease", _lease(snapshot)))
     if said := clean(row.error or row.reject_reason or "", lines=False):
