@@ -14,87 +14,11 @@ from brainq.contracts.status import Ending
 from brainq.providers.anthropic import AnthropicProvider
 from brainq.providers.openai_compat import OpenAIProvider
 from brainq.providers.vendor import VendorProvider
+from tests.integration.providers.thinking_services import Claude, DeepSeek, beginning_read_again
 from tests.integration.providers.wire_server import Exchange, WireServer
 from tests.support.pump import Pump
 from tests.unit.providers.requests import request
-from tests.unit.providers.test_reasoning import HIDDEN, THOUGHT, events_of, text, use
-
-CONTENT = [THOUGHT, text("Let me look. "), HIDDEN, use(0)]
-STALE = "messages.1.content.0: thinking: The block is bound to a different conversation"
-BACK = {"reasoning_content": "I look first. 🦊"}
-
-
-class Thinker:
-    """Answers a question by a call, and its result by an answer. Refuses a result that comes without what was thought.
-
-    refuses   how many such requests it refuses all the same
-    """
-
-    def __init__(self, wire: WireServer) -> None:
-        self.wire = wire
-        self.refuses = 0
-        self.wrong: list[str] = []
-
-    def refuse(self, exchange: Exchange, why: str) -> None:
-        exchange.send_json(400, {"error": {"type": "invalid_request_error", "message": why}})
-
-    @property
-    def messages(self) -> list[dict[str, Any]]:
-        return self.wire.bodies[-1]["messages"]
-
-
-class Claude(Thinker):
-    def __call__(self, exchange: Exchange) -> None:
-        newest = self.messages[-1]
-        if newest["content"][0]["type"] != "tool_result":
-            thought = [
-                block for one in self.messages for block in one["content"] if "thinking" in block["type"]
-            ]
-            if thought:
-                self.wrong.append(f"an earlier turn's {thought}")
-            return self.stream(exchange, CONTENT)
-        if self.refuses:
-            self.refuses -= 1
-            return self.refuse(exchange, STALE)
-        back = [
-            {name: value for name, value in block.items() if name != "cache_control"}
-            for block in self.messages[-2]["content"]
-        ]
-        wanted = [
-            {**block, "id": back[-1].get("id")} if block["type"] == "tool_use" else block for block in CONTENT
-        ]
-        if back != wanted:
-            self.wrong.append(json.dumps(back))
-        return self.stream(exchange, [text("It rains.")])
-
-    def stream(self, exchange: Exchange, content: list[dict[str, Any]]) -> None:
-        exchange.begin()
-        for event in events_of(content):
-            exchange.event(event)
-        exchange.finish()
-
-
-class DeepSeek(Thinker):
-    def __call__(self, exchange: Exchange) -> None:
-        called = [one for one in self.messages if one.get("tool_calls")]
-        if any({name: one.get(name) for name in BACK} != BACK for one in called):
-            return self.refuse(
-                exchange, "The `reasoning_content` in the thinking mode must be passed back to the API."
-            )
-        if self.messages[-1]["role"] == "tool":
-            return self.stream(exchange, [{"reasoning_content": "Rain."}, {"content": "It rains."}], "stop")
-        arguments = {"name": "weather", "arguments": '{"n": 0}'}
-        made = {"index": 0, "id": "x", "type": "function", "function": arguments}
-        words = [BACK, {"content": "Let me look. "}, {"tool_calls": [made]}]
-        return self.stream(exchange, words, "tool_calls")
-
-    def stream(self, exchange: Exchange, deltas: list[dict[str, Any]], finish: str) -> None:
-        exchange.begin()
-        for delta in deltas:
-            exchange.event({"choices": [{"delta": delta}]})
-        exchange.event({"choices": [{"delta": {}, "finish_reason": finish}]})
-        exchange.event("[DONE]")
-        exchange.finish()
+from tests.unit.providers.test_reasoning import THOUGHT
 
 
 @pytest.fixture
@@ -221,20 +145,7 @@ def test_a_turns_steps_read_what_the_step_before_left(
 ) -> None:
     wire.otherwise = Claude(wire)
     ask(pumps(thinking_brain(anthropic)))
-    first, second = (blocks_of(body) for body in wire.bodies)
-    assert first[-1].pop("cache_control")
-    assert second[len(first) - 1].pop("cache_control")
-    marked = [{**block, "cache_control": None} for block in (*first, *second) if "cache_control" in block]
-    assert 1 <= len(marked) <= 7
-    for block in (*first, *second):
-        block.pop("cache_control", None)
-    assert json.dumps(second[: len(first)]).encode() == json.dumps(first).encode()
-
-
-def blocks_of(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """A request in the order in which its service reads it."""
-    said = [block for message in body["messages"] for block in message["content"]]
-    return [*body.get("tools", ()), *body.get("system", ()), *said]
+    beginning_read_again(*wire.bodies)
 
 
 def test_a_server_that_knows_no_breakpoints_is_asked_without(
