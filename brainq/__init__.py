@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         MailboxFull,
         NoParsedOutput,
         ProviderError,
+        QueueFull,
         ResultRefused,
         ResultTimeout,
         SessionBusy,
@@ -183,8 +184,8 @@ _NAMES = {
     "brainq.contracts.usage": "Spend TokenUsage",
     "brainq.errors": (
         "ApprovalDecided BrainqError ContentNotKept InvalidInput MailboxFull NoParsedOutput "
-        "ProviderError ResultRefused ResultTimeout SessionBusy SetupError StaleTurn SubmitConflict TokenRefused "
-        "ToolSchemaError TurnNotFound TurnRejected Unreachable"
+        "ProviderError QueueFull ResultRefused ResultTimeout SessionBusy SetupError StaleTurn SubmitConflict "
+        "TokenRefused ToolSchemaError TurnNotFound TurnRejected Unreachable"
     ),
     "brainq.finalize.finalizer": "TurnFinalizer",
     "brainq.finalize.step": "FinalStep StepContext",
@@ -284,6 +285,7 @@ __all__ = [
     "PromptTemplate",
     "Provider",
     "ProviderError",
+    "QueueFull",
     "Receipt",
     "RecordedTurn",
     "ReflectionEngine",

@@ -8,6 +8,7 @@ BrainqError
 ├─ NoParsedOutput        `result.parsed_as(...)`: the turn has no answer that fits an output schema
 ├─ ResultTimeout         `handle.result(timeout_s=...)` ran out; the turn itself goes on
 ├─ SessionBusy           on_busy="reject": the session has a live turn; names it
+├─ QueueFull             too many turns of the session or its tenant wait; submit it again later
 ├─ MailboxFull           a turn has too much input that no step has read; wait, or submit a turn
 ├─ StaleTurn             expected_turn_id is no longer the live turn; names the one that is
 ├─ ApprovalDecided       an approval was decided the other way, has expired, or is for other arguments
@@ -82,6 +83,19 @@ class SessionBusy(BrainqError):
         )
         self.session_id = session_id
         self.live_turn_id = live_turn_id
+
+
+class QueueFull(BrainqError):
+    """As many turns wait as the deployment lets wait. Nothing was stored; the same submit may be taken later.
+
+    `setting` is the one that says how many.
+    """
+
+    def __init__(self, waiting: str, setting: str, most: int) -> None:
+        super().__init__(
+            f"{waiting}, and {setting}={most} lets no more; submit it again when some have begun"
+        )
+        self.setting = setting
 
 
 class StaleTurn(BrainqError):

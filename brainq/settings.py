@@ -117,6 +117,12 @@ class Settings(HttpSettings):
     live_turns_of: dict[str, int] = {}
     """Tenants that may have fewer or more, as JSON: `{"acme:": 20}`. `:` is the tenant of sessions without a colon."""
 
+    max_waiting_turns_a_session: int | None = Field(default=None, ge=1, le=1_000_000)
+    """How many turns may wait in one session; a submit beyond is refused with QueueFull. None: as many as come."""
+
+    max_waiting_turns_a_tenant: int | None = Field(default=None, ge=1, le=1_000_000)
+    """How many sessions of one tenant may wait for room with their next turn. None: as many as come."""
+
     webhooks: SecretStr = SecretStr("")
     """Who is told of endings and approvals, as JSON: `[{"url": ..., "secret": "whsec_...", "events": [...],
     "sessions": ["acme:"]}]`; the last two may be left out. Every worker needs it."""

@@ -134,8 +134,8 @@ class Client:
         The other arguments override the brain for this turn.
 
         Raises InvalidInput naming the field, before anything is stored; SubmitConflict when the
-        request_key or turn_id was used with other content; SessionBusy; MailboxFull where it is input; Unreachable,
-        whose `request_key` makes a second try the same turn.
+        request_key or turn_id was used with other content; SessionBusy; QueueFull where too many turns wait;
+        MailboxFull where it is input; Unreachable, whose `request_key` makes a second try the same turn.
         """
         request, files = read_submit(
             {

@@ -9,7 +9,9 @@ from brainq.admission import Admission
 from brainq.contracts.file import File
 from brainq.contracts.mailbox import Receipt, TurnInput
 from brainq.contracts.turn import TurnRequest
+from brainq.errors import QueueFull
 from brainq.people.inputs import InputDesk
+from brainq.people.queue_limits import QueueLimits
 from brainq.ports.blobs import Blobs
 from brainq.ports.sessions import Sessions
 from brainq.ports.turn_rows import TurnRows
@@ -38,23 +40,44 @@ class Intake:
     desk: InputDesk
     sessions: Sessions
     blobs: Blobs
+    limits: QueueLimits
 
     def submit(self, said: TurnRequest, files: Sequence[File] = ()) -> Submitted:
-        """Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`.
+        """For a caller that can come again: raises QueueFull where too many turns wait. Else like `take`."""
+        request = self.named(said)
+        joined = self._joined(request, files)
+        if joined is not None:
+            return joined
+        try:
+            self.limits.check(request)
+        except QueueFull:
+            if self.keys.by_key(request.key) is None:  # what was accepted before is told again
+                raise
+        return self._admit(request, said, files)
+
+    def take(self, said: TurnRequest, files: Sequence[File] = ()) -> Submitted:
+        """However many wait: a message from the broker, or a schedule, has nobody who would come again.
+
+        Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`.
 
         files   those that the request refers to: kept before it is accepted
         """
         request = self.named(said)
-        if request.on_busy in ("steer", "merge"):
-            receipt = self._as_input(request, files)
-            if receipt is not None:
-                turn_id = receipt.bounced_turn_id or receipt.turn_id
-                return Submitted(turn_id, request.session_id, created=False, receipt=receipt)
+        return self._joined(request, files) or self._admit(request, said, files)
+
+    def _admit(self, request: TurnRequest, said: TurnRequest, files: Sequence[File]) -> Submitted:
         # Sent again, it is the turn of its first time, which has them.
         if files and self.keys.by_key(request.key) is None:
             self.blobs.keep(request.session_id, request.turn_id, files)
         accepted = self.admission.admit(request, said)
         return Submitted(accepted.turn_id, accepted.session_id, accepted.created)
+
+    def _joined(self, request: TurnRequest, files: Sequence[File]) -> Submitted | None:
+        receipt = self._as_input(request, files) if request.on_busy in ("steer", "merge") else None
+        if receipt is None:
+            return None
+        turn_id = receipt.bounced_turn_id or receipt.turn_id
+        return Submitted(turn_id, request.session_id, created=False, receipt=receipt)
 
     def _as_input(self, request: TurnRequest, files: Sequence[File]) -> Receipt | None:
         """Put it into the live turn, or the newest that waits; None when it is to be a turn of its own."""

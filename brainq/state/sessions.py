@@ -30,6 +30,14 @@ class RedisSessions:
         key = self._keys.of_session(session_id, "waiting")
         return cast(list[str], self._run.client.lrange(key, 0, -1))
 
+    def waiting_counts(self, session_id: str) -> tuple[int, int]:
+        """How many turns of the session wait, and how many sessions of its tenant wait for room."""
+        pipe = self._run.client.pipeline(transaction=False)
+        pipe.llen(self._keys.of_session(session_id, "waiting"))
+        pipe.zcard(self._keys.room_line(session_id))
+        of_session, of_tenant = pipe.execute()
+        return of_session, of_tenant
+
     def pause(self, session_id: str) -> bool:
         """No further turn begins. False when it was paused before."""
         reply = self._run.session_pause(session_id, keep_session_ms=self._keep_session_ms)

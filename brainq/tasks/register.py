@@ -109,7 +109,7 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
     try:
         request, files = read_foreign(args, fields, wiring.settings.file_limits)
         with submitting(request) as request:
-            return wiring.people.intake.submit(request, files).turn_id
+            return wiring.people.intake.take(request, files).turn_id
     except BrainqError as failure:
         turn_id = str(fields.get("turn_id") or fields.get("request_key") or "")
         log.warning("foreign submit rejected", why=type(failure).__name__)

@@ -12,7 +12,6 @@ from brainq.brain import Brain
 from brainq.brains import Brains, brain_named, naming_its_brain
 from brainq.contracts.approval import EditedCall
 from brainq.contracts.claim import CallRef
-from brainq.contracts.file import FileLimits
 from brainq.contracts.turn import TurnRequest
 from brainq.people.approval_healer import ApprovalHealer
 from brainq.people.approvals import ApprovalDesk
@@ -22,7 +21,9 @@ from brainq.people.inputs import InputDesk
 from brainq.people.intake import Intake
 from brainq.people.outside import OutsideDesk
 from brainq.people.posthook import PostHook
+from brainq.people.queue_limits import QueueLimits
 from brainq.providers.resolve import check_choice
+from brainq.settings import Settings
 from brainq.store.store import Store
 from brainq.turn.client_tools import check_client_tools, specs_of
 from brainq.turn.planning.edit import edited_call
@@ -46,7 +47,7 @@ class People:
 
 
 def make_people(
-    brains: Brains, turn_brains: TurnBrains, state: State, store: Store, limits: FileLimits
+    brains: Brains, turn_brains: TurnBrains, state: State, store: Store, settings: Settings
 ) -> People:
     brakes = BrakeDesk(store.brakes, state.holds, state.turns)
     admission = Admission(
@@ -82,6 +83,11 @@ def make_people(
             desk=inputs,
             sessions=state.sessions,
             blobs=store.blobs,
+            limits=QueueLimits(
+                sessions=state.sessions,
+                a_session=settings.max_waiting_turns_a_session,
+                a_tenant=settings.max_waiting_turns_a_tenant,
+            ),
         ),
         children=ChildDesk(
             limits=brains.each(lambda brain: brain.children),
@@ -109,7 +115,7 @@ def make_people(
             asks=state.approvals,
             intents=store.calls,
             blobs=store.blobs,
-            limits=limits,
+            limits=settings.file_limits,
             hook=hook,
         ),
     )

@@ -105,7 +105,7 @@ class Wiring:
 
     @cached_property
     def people(self) -> People:
-        return make_people(self.brains, self.turn_brains, self.state, self.store, self.settings.file_limits)
+        return make_people(self.brains, self.turn_brains, self.state, self.store, self.settings)
 
     @cached_property
     def parts(self) -> Parts:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import Ending, StopReason
+from brainq.errors import QueueFull
+from brainq.http.problems import answer_of
 from brainq.providers.scripted import calls, says
+from brainq.tasks.register import submit_foreign
 from tests.integration.test_people_children import Family
 from tests.support.people import Pumps, Watched, brain_of, events, swept_until, turn_field
 from tests.support.pump import Pump
@@ -91,3 +96,48 @@ def test_the_fleet_says_how_much_room_there_is(pumps: Pumps) -> None:
     pump.submit("b:1", "go")
     room = pump.client.fleet().room
     assert (room.size, room.share, room.live, room.tenants_waiting) == (1, 1, 1, 1)
+
+
+def test_a_session_lets_no_more_turns_wait_than_the_deployment_says(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Watched(says("done"))), max_waiting_turns_a_session=2)
+    handles = [pump.submit("a:1", "go", request_key=f"key-{n}") for n in range(3)]
+    with pytest.raises(QueueFull, match=r"2 turns of session 'a:1' wait, .*_A_SESSION=2 ") as refused:
+        pump.submit("a:1", "go", request_key="key-3")
+    told = answer_of(refused.value)
+    assert (told.status_code, told.headers["Retry-After"]) == (429, "5")
+    assert pump.wiring.store.turns.by_key("key-3") is None, "nothing is stored"
+    assert pump.submit("a:1", "go", request_key="key-2").turn_id == handles[2].turn_id, (
+        "it was accepted before"
+    )
+    assert pump.submit("a:2", "go").turn_id, "another session is not full"
+    newest = pump.submit("a:1", "go", on_busy="replace")
+    assert pump.wiring.state.sessions.waiting("a:1") == [newest.turn_id]
+    assert pump.submit("a:1", "go", request_key="key-3").created
+
+
+def test_a_tenant_lets_no_more_sessions_wait_for_room(pumps: Pumps) -> None:
+    pump = small(pumps, max_waiting_turns_a_tenant=2)
+    for n in range(3):
+        pump.submit(f"a:{n}", "go")
+    for session_id in ("a:3", "a:0"):
+        with pytest.raises(QueueFull, match=r"2 sessions of tenant 'a' wait for room, .*_A_TENANT=2 "):
+            pump.submit(session_id, "go")
+    assert pump.submit("b:1", "go").turn_id, "another tenant is not full"
+
+
+def test_what_nobody_would_send_again_waits_however_many_do(pumps: Pumps) -> None:
+    pump = small(pumps, max_waiting_turns_a_session=1)
+    live, behind = pump.submit("a:1", "go"), pump.submit("a:1", "go")
+    with pytest.raises(QueueFull):
+        pump.submit("a:1", "go")
+    foreign = {"session_id": "a:1", "user_message": "go", "turn_id": "theirs"}
+    assert submit_foreign(pump.wiring, (), foreign) == "theirs"
+    assert pump.wiring.state.sessions.waiting("a:1") == [behind.turn_id, "theirs"]
+    receipt = live.steer("and this", client_message_id="late")
+    assert receipt.state == "accepted"
+    live.cancel()
+    pump.settle(live)
+    bounced = live.receipt("late")
+    assert bounced.state == "bounced"
+    assert bounced.bounced_turn_id
+    assert pump.finish(pump.client.handle(bounced.bounced_turn_id)).ending is Ending.COMPLETED
