@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict, cast
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from brainq.contracts.base import Wire
 from brainq.contracts.plain_json import check_json
@@ -108,6 +108,8 @@ class ModelOptions(TurnOptions):
                     `extra_headers`
     """
 
+    model_config = ConfigDict(hide_input_in_errors=True)  # it may be a key with its newline
+
     extra_headers: Mapping[str, str] | None = Field(default=None, repr=False)
     extra_body: Mapping[str, JsonValue] | None = Field(default=None, repr=False)
 
@@ -140,6 +142,12 @@ class ModelOptions(TurnOptions):
                 "options.extra_body", f"{', '.join(taken)}: brainq writes that itself; leave it out"
             )
         return check_json("options.extra_body", given)
+
+    def for_another_service(self) -> ModelOptions:
+        """Without what was meant for the service of the brain's own model: another would read its secrets."""
+        if self.extra_headers is None and self.extra_body is None:
+            return self
+        return self.model_copy(update=dict.fromkeys(CODE_ONLY))
 
     def over(self, below: ModelOptions) -> ModelOptions:
         """What is said here, and where nothing is, what is said `below`. Headers, and the parameters of the body, are

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry
-from brainq.contracts.options import CODE_ONLY
 from brainq.errors import InvalidInput, ProviderError, SetupError
 from brainq.observe.logs import logger
 from brainq.providers.base import Checked, Provider
@@ -225,8 +224,8 @@ def _asked(request: ModelRequest, model: str, deadline: Deadline, left: int, *, 
         "first_token_s": first_s,
         "in_line": request.in_line and not left,
     }
-    if not is_own and (request.options.extra_headers or request.options.extra_body):
-        changes["options"] = request.options.model_copy(update=dict.fromkeys(CODE_ONLY))
+    if not is_own:
+        changes["options"] = request.options.for_another_service()
     return request.model_copy(update=changes)
 
 

@@ -98,7 +98,10 @@ class Beginner:
         )
         system_prompt = request.system_prompt or system_prompt_of(brain, info)
         chosen = checked_options(choice.options)
-        options = step_options(view.step + 1, brain.options, request.options, chosen)
+        own = brain.options
+        if provider.name != resolve_model(brain.model)[0].name:
+            own = own.for_another_service()
+        options = step_options(view.step + 1, own, request.options, chosen)
         check_tool_choice(options, specs_of(brain, request))
         limits = request.limits.over(brain.limits)
         return Setting(provider, model, system_prompt, info, limits, options, earlier)

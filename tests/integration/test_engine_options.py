@@ -162,6 +162,23 @@ def test_a_cheaper_model_takes_chosen_steps_and_is_what_they_are_billed_for(
     assert [(spend.step, spend.model) for spend in result.spends] == [(1, "dear"), (2, "cheap"), (3, "cheap")]
 
 
+def test_what_is_meant_for_one_service_is_told_to_no_other(pumps: Callable[..., Pump]) -> None:
+    models = Models(pumps, options=OPTIONS)
+    models.run()
+    own, other, _ = [options.said() for _, options in models.asked]
+    assert own == OPTIONS.said()
+    assert other == {"temperature": 0, "seed": 7, "tool_choice": "required"}
+    mine = StepChoice(model=models.cheap, options=ModelOptions(extra_headers={"x-mine": "1"}))
+
+    def chosen(info: StepInfo) -> StepChoice:
+        return mine
+
+    models.choose = chosen
+    models.asked.clear()
+    models.run()
+    assert {str(options.extra_headers) for _, options in models.asked} == {"{'x-mine': '1'}"}
+
+
 def test_what_is_known_of_a_step(pumps: Callable[..., Pump]) -> None:
     models = Models(pumps, lambda info: None)
     models.run(metadata={"order": 17})

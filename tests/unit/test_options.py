@@ -71,6 +71,14 @@ def test_what_may_be_secret_is_not_shown() -> None:
     options = ModelOptions(extra_headers={"x-key": "s3cret"}, extra_body={"key": "s3cret"})
     assert "s3cret" not in repr(options)
     assert "s3cret" not in repr(Brain("b", "offline:rules", options=options).options)
+    wrong_ones: list[dict[str, Any]] = [
+        {"extra_headers": {"x-key": "s3cret\n"}},
+        {"extra_body": {"model": "s3cret"}},
+    ]
+    for wrong in wrong_ones:
+        with pytest.raises(ValueError, match=r"options\.extra") as refused:
+            ModelOptions(**wrong)
+        assert "s3cret" not in str(refused.value)
 
 
 def test_a_turn_may_be_given_what_was_made_for_a_brain() -> None:
