@@ -21,12 +21,12 @@ from brainq.calls.child import load_outputs
 from brainq.calls.ended import Ended, load_ended
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame
 from brainq.calls.grace import Grace
-from brainq.calls.guard import ProcessGuard
 from brainq.contracts.outcome import ToolFailure, ToolTimeout, ToolUnknown
 from brainq.errors import SetupError
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.outcome_text import unreported_text
+from brainq.tools.process_guard import ProcessGuard
 from brainq.tools.tool import Tool
 
 _BOOT = (

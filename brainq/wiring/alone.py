@@ -16,13 +16,13 @@ from typing import Any
 from pydantic import SecretStr
 
 from brainq.calls.frames import FrameLostError
-from brainq.calls.guard import ProcessGuard
 from brainq.contracts.claim import StepClaim
 from brainq.finalize.alone import FailedAlone
 from brainq.observe.logs import logger
 from brainq.settings import Settings
 from brainq.state.away import is_redis_away
 from brainq.state.turns import RedisTurns
+from brainq.tools.process_guard import ProcessGuard
 from brainq.wiring.alone_process import AloneProcess
 
 log = logger("brainq.turn")

@@ -12,8 +12,8 @@ import time
 from typing import Any
 
 from brainq.calls.frames import FrameLostError, receive_frame, send_frame
-from brainq.calls.guard import ProcessGuard
 from brainq.errors import SetupError
+from brainq.tools.process_guard import ProcessGuard
 
 START_S = 60.0  # for what the brain's module does when it is imported, too
 _BOOT = (

@@ -36,10 +36,12 @@ def tool_function(
     *,
     effect: Effect,
     idempotent: bool,
+    key_argument: str | None = None,
 ) -> Function:
     """An async function of the tool's arguments. It starts the server if that does not run.
 
-    key   the same for tools that may share a session
+    key            the same for tools that may share a session
+    key_argument   the argument that gets the idempotency key, whatever the model says for it
     """
     call = _Call(
         key, server, pinned, tool.name, effect.is_read, effect.is_read or idempotent, Secrets.of(server)
@@ -49,7 +51,10 @@ def tool_function(
         return await call.run(_brainq_context, arguments, {})
 
     async def change(*, _brainq_context: RunContext, **arguments: Any) -> Any:
-        return await call.run(_brainq_context, arguments, {IDEMPOTENCY_KEY: _brainq_context.idempotency_key})
+        idempotency_key = _brainq_context.idempotency_key
+        if key_argument is not None:
+            arguments[key_argument] = idempotency_key
+        return await call.run(_brainq_context, arguments, {IDEMPOTENCY_KEY: idempotency_key})
 
     function = read if effect.is_read else change
     function.__module__, function.__qualname__ = "mcp", f"{server.name}.{tool.name}"

@@ -27,6 +27,9 @@ class McpTool:
     approval     as for `@brain.tool`
     timeout_s    the longest one call may take, seconds
     hidden       True: the model is not told of it, and cannot call it
+    idempotency_argument
+                 the argument that takes an idempotency key. The model is not told of it; brainq fills in the call's
+                 key, the same for every attempt. The tool is then idempotent, unless `idempotent` is False
     """
 
     effect: Effect | None = None
@@ -35,6 +38,7 @@ class McpTool:
     approval: ApprovalRule = None
     timeout_s: float | None = None
     hidden: bool = False
+    idempotency_argument: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

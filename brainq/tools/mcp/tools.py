@@ -13,6 +13,7 @@ from brainq.errors import InvalidInput, SetupError
 from brainq.tools.mcp.annotations import effect_of, is_idempotent
 from brainq.tools.mcp.catalogue import REMEDY, read_catalogue
 from brainq.tools.mcp.function import tool_function
+from brainq.tools.mcp.key_argument import without_key
 from brainq.tools.mcp.pinned import PinnedServer, PinnedTool, hash_of
 from brainq.tools.mcp.server import McpServer, by_server_name
 from brainq.tools.mcp.sessions import EXTRA
@@ -51,7 +52,8 @@ def tools_of_servers(servers: Sequence[McpServer], catalogue: str | PathLike[str
 
 
 def tools_of(server: McpServer, pinned: PinnedServer) -> list[Tool]:
-    """One server's tools, without those that are hidden. Raises InvalidInput for rules of tools it does not have."""
+    """One server's tools, without those that are hidden. Raises InvalidInput for rules of tools it does not have, and
+    for an idempotency argument that takes no key."""
     offered = pinned.by_name
     if unknown := sorted(set(server.tools) - set(offered) - set(pinned.left_out)):
         raise InvalidInput(
@@ -65,12 +67,22 @@ def tools_of(server: McpServer, pinned: PinnedServer) -> list[Tool]:
 def _tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: PinnedTool) -> Tool:
     rule = server.rule(tool.name)
     effect = effect_of(tool.annotations) if rule.effect is None else rule.effect
-    idempotent = is_idempotent(tool.annotations) if rule.idempotent is None else rule.idempotent
+    argument = rule.idempotency_argument
+    idempotent = rule.idempotent
+    if idempotent is None:
+        idempotent = argument is not None or is_idempotent(tool.annotations)
+    try:
+        parameters = (
+            tool.input_schema if argument is None else without_key(tool.input_schema, argument, effect)
+        )
+    except ValueError as problem:
+        where = f"tools[{tool.name!r}].idempotency_argument"
+        raise InvalidInput(where, f"MCP server {server.name!r}: {problem}") from None
     return make_tool(
-        tool_function(key, server, pinned, tool, effect=effect, idempotent=idempotent),
+        tool_function(key, server, pinned, tool, effect=effect, idempotent=idempotent, key_argument=argument),
         name=tool_name(server.name, tool.name),
         description=tool.description or tool.title or "",
-        parameters=tool.input_schema,
+        parameters=parameters,
         effect=effect,
         idempotent=idempotent,
         lane=_lane(server, rule.lane, effect),

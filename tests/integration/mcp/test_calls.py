@@ -10,14 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.progress import Progress
 from brainq.tools.deadline import DeadlineToken
+from brainq.tools.mcp.pinned import PinnedServer
+from brainq.tools.mcp.server import McpTool
 from brainq.tools.mcp.sessions import close_sessions
+from brainq.tools.mcp.tools import tools_of
 from tests.integration.mcp.conftest import Call
-from tests.support.mcp_servers import noted
+from tests.support.mcp_servers import faulty, noted
 from tests.support.wait import wait_until
-from tests.unit.calls.support import context_for, is_running
+from tests.unit.calls.support import context_for, is_running, run_in
 
 
 def answers(call: Call) -> bool:
@@ -102,6 +106,17 @@ def test_an_idempotent_change_whose_server_dies_is_sent_again(call: Call, tmp_pa
     outcome = call("put_once")
     assert isinstance(outcome, ToolSuccess)
     assert noted(tmp_path, "writes") == ["put", "put"]
+
+
+def test_the_argument_for_keys_gets_the_call_s_key_whatever_the_model_says(
+    executor: BoundedToolExecutor, faulty_pinned: PinnedServer, tmp_path: Path
+) -> None:
+    server = faulty(tmp_path, tools={"write": McpTool(idempotency_argument="text")})
+    [write] = [tool for tool in tools_of(server, faulty_pinned) if tool.name == "faulty__write"]
+    context = context_for(DeadlineToken(20.0))
+    for arguments in ({}, {"text": "a key of the model's"}):
+        assert isinstance(run_in(executor, write, context, arguments), ToolSuccess)
+    assert noted(tmp_path, "writes") == [context.idempotency_key] * 2
 
 
 def test_a_read_that_hangs_is_cancelled_at_its_deadline_and_its_server_is_replaced(

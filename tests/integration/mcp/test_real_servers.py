@@ -6,9 +6,11 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +18,18 @@ import pytest
 
 from brainq import Brain, Effect
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout
+from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import write_catalogue
 from brainq.tools.mcp.discover import discover
-from brainq.tools.mcp.server import McpServer
+from brainq.tools.mcp.server import McpServer, McpTool
 from brainq.tools.mcp.tools import pinning, tools_of
 from tests.integration.mcp.conftest import looked
-from tests.support.mcp_servers import npm, pypi, why_not
+from tests.support.mcp_servers import HOLDER, npm, pypi, why_not
 from tests.support.wait import wait_until
 from tests.support.world import World
-from tests.unit.calls.support import context_for, run_in
+from tests.unit.calls.support import context_for, is_running, run_in
 
 pytestmark = [pytest.mark.full, pytest.mark.needs(why_not() is None, "make mcp-servers")]
 Asked = Callable[..., Any]
@@ -141,6 +143,52 @@ def test_a_server_that_is_killed_between_calls_is_opened_again(
     read = memory("read_graph")
     assert isinstance(read, ToolSuccess)
     assert names_in(tmp_path / "memory.jsonl") == {"e0", "e1", "e2"}
+
+
+@pytest.mark.parametrize("effect", [Effect.READ_ONLY, Effect.DESTRUCTIVE])
+def test_a_server_that_is_killed_in_a_call_is_opened_again(
+    five: list[McpServer], executor: BoundedToolExecutor, effect: Effect
+) -> None:
+    """A read is asked once more; of a change nobody knows."""
+    rule = McpTool(effect=effect, idempotent=False)
+    everything = calling(executor, replace(five[2], tools={"trigger-long-running-operation": rule}))
+    context = context_for(DeadlineToken(60.0))
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(
+            everything, "trigger-long-running-operation", context=context, duration=3, steps=12
+        )
+        wait_until(lambda: context.newest_progress is not None, "the server is in the middle of it")
+        [pid] = children_of(os.getpid(), "server-everything")
+        os.kill(pid, signal.SIGKILL)
+        ended = asked.result(60)
+    assert isinstance(ended, ToolSuccess if effect.is_read else ToolUnknown), ended
+    assert isinstance(everything("echo", message="hi"), ToolSuccess)
+    assert children_of(os.getpid(), "server-everything") != [pid]
+
+
+def test_no_server_outlives_a_worker_that_is_killed(five: list[McpServer]) -> None:
+    """One of them is in the middle of a call, and does not look whether its stdin has ended."""
+    busy = {"server": "everything", "tool": "trigger-long-running-operation", "duration": 600, "steps": 6000}
+    servers = [{"name": one.name, "command": one.command, "env": dict(one.env)} for one in five]
+    holder = subprocess.Popen(
+        [sys.executable, str(HOLDER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    try:
+        holder.stdin.write(json.dumps({"servers": servers, "busy": busy}) + "\n")
+        holder.stdin.flush()
+        assert holder.stdout.readline() == "busy\n"
+        held = children_of(holder.pid, "server-")
+        assert len(held) == len(five)
+        family = children_of(holder.pid, "")
+        assert len(family) == len(held) + 1  # and the guard
+    finally:
+        holder.kill()
+        holder.wait(20)
+        holder.stdin.close()
+        holder.stdout.close()
+    wait_until(lambda: not [pid for pid in family if is_running(pid)], "the servers are gone", 30)
 
 
 def entity(name: str) -> dict[str, Any]:

@@ -10,12 +10,19 @@ from brainq.tools.mcp.server import McpServer, McpTool
 
 FOLDER = Path(sys.prefix) / "mcp-servers"
 FAULTY = Path(__file__).with_name("faulty.py")
+HOLDER = Path(__file__).with_name("holder.py")
+PAYMENTS = Path(__file__).with_name("payments.py")
 
 
 def faulty(folder: Path, name: str = "faulty", *, tools: dict[str, McpTool] | None = None) -> McpServer:
     """The faulty server; what it does is noted in `folder`."""
     command = [sys.executable, "-S", "-E", str(FAULTY), str(folder)]
     return McpServer(name, command, env={"FAULTY_TOKEN": "sk-very-secret-1"}, tools=tools or {}, timeout_s=20)
+
+
+def payments(folder: Path | str, tools: dict[str, McpTool]) -> McpServer:
+    """The payment server; its ledger is in `folder`."""
+    return McpServer("payments", [sys.executable, str(PAYMENTS), str(folder)], tools=tools)
 
 
 def noted(folder: Path, name: str) -> list[str]:

@@ -1,4 +1,5 @@
-"""A server's process: started in a process group of its own, and ended with all it started."""
+"""A server's process: started in a process group of its own, and ended with all it started, also when the worker
+is killed."""
 
 from __future__ import annotations
 
@@ -11,16 +12,26 @@ from os import PathLike
 
 from mcp.client.stdio import get_default_environment
 
+from brainq.tools.process_guard import ProcessGuard
+
 LINE_CHUNK = 64 * 1024
 CLOSE_S = 2.0  # for a server to end by itself once its stdin is closed
 TERM_S = 1.0  # after SIGTERM
+ORPHAN_S = 0.5  # for a server to end by its stdin's end when the worker was killed; far shorter than a lease
+
+_guards: dict[int, ProcessGuard] = {}
+"""Process id -> its guard: what a fork inherits is the parent's."""
+
+
+def _guard() -> ProcessGuard:
+    return _guards.setdefault(os.getpid(), ProcessGuard(ORPHAN_S))
 
 
 async def start_process(
     command: Sequence[str], env: Mapping[str, str], cwd: str | PathLike[str] | None
 ) -> asyncio.subprocess.Process:
     """Raises OSError where the program cannot be started."""
-    return await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -30,6 +41,12 @@ async def start_process(
         limit=LINE_CHUNK,
         start_new_session=True,
     )
+    try:
+        _guard().add(process.pid)
+    except OSError:
+        await end_process(process)
+        raise
+    return process
 
 
 def has_exited(process: asyncio.subprocess.Process) -> bool:
@@ -51,6 +68,8 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
         await _ended(process, TERM_S)
     _signal(process, signal.SIGKILL)
     await _ended(process, TERM_S)
+    _guard().forget(process.pid)
+    _guard().close_if_idle()
 
 
 def _signal(process: asyncio.subprocess.Process, number: int) -> None:

@@ -82,6 +82,47 @@ def test_the_operator_s_word_stands_over_the_server_s() -> None:
         tools_of(McpServer("git", ["x"], tools={"do": McpTool(lane="file:{pth}")}), listed(tool("do")))
 
 
+PAY: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "cents": {"type": "integer"},
+        "key": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+        "flag": {"type": ["boolean", "null"]},
+    },
+    "required": ["cents", "key"],
+    "additionalProperties": False,
+}
+
+
+def paying(argument: str, **more: Any) -> McpServer:
+    return McpServer("shop", ["x"], tools={"pay": McpTool(idempotency_argument=argument, **more)})
+
+
+def test_the_argument_for_keys_is_not_in_the_model_s_schema_and_makes_the_tool_idempotent() -> None:
+    pinned = listed(tool("pay", inputSchema=PAY))
+    [made] = tools_of(paying("key"), pinned)
+    assert set(made.spec.parameters["properties"]) == {"cents", "flag"}
+    assert made.spec.parameters["required"] == ["cents"]
+    assert made.spec.idempotent
+    assert "key" in pinned.tools[0].input_schema["properties"]  # what is compared with the running server
+    assert not tools_of(paying("key", idempotent=False), pinned)[0].spec.idempotent
+
+
+@pytest.mark.parametrize(
+    ("argument", "hints", "said"),
+    [
+        ("kee", {}, "no argument 'kee'; it has cents, key, flag"),
+        ("cents", {}, "'cents' takes no text"),
+        ("flag", {}, "'flag' takes no text"),
+        ("key", {"readOnlyHint": True}, "is a read"),
+    ],
+)
+def test_an_argument_that_takes_no_key_is_refused(argument: str, hints: dict[str, bool], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said) as refused:
+        tools_of(paying(argument), listed(tool("pay", hints, inputSchema=PAY)))
+    assert "tools['pay'].idempotency_argument" in str(refused.value)
+
+
 def test_names_fit_both_vendors_and_what_collides_is_refused(tmp_path: Path) -> None:
     names = [made.name for made in tools_of(GIT, listed(tool("a.b/c"), tool("x" * 80), tool("x" * 80 + "y")))]
     assert names[0] == "git__a_b_c"

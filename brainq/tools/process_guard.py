@@ -1,4 +1,4 @@
-"""Kills the process groups of tool processes when the worker dies, however it dies.
+"""Kills the process groups of tools and of their servers when the worker dies, however it dies.
 
 The guard is a small process of its own that reads group ids from a pipe and waits for its end. A death signal
 (`PR_SET_PDEATHSIG`) would do less: it is sent when the *thread* that started the child ends, it reaches only
@@ -13,24 +13,35 @@ import sys
 import threading
 
 _SCRIPT = """
-import os, signal, sys
+import os, signal, sys, time
+def kill(group, number):
+    try:
+        os.killpg(group, number)
+    except OSError:
+        return False
+    return True
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
 groups = set()
 for line in sys.stdin:
     (groups.add if line[0] == '+' else groups.discard)(int(line[1:]))
+ends_at = time.monotonic() + float(sys.argv[1])
+while groups and time.monotonic() < ends_at:
+    time.sleep(0.02)
+    groups = {group for group in groups if kill(group, 0)}
 for group in groups:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except OSError:
-        pass
+    kill(group, signal.SIGKILL)
 """
 
 
 class ProcessGuard:
-    """Knows the groups that must not outlive this process. Started when the first is added."""
+    """Knows the groups that must not outlive this process. Started when the first is added.
 
-    def __init__(self) -> None:
+    grace_s   how long they may take to end by themselves once this process is dead
+    """
+
+    def __init__(self, grace_s: float = 0.0) -> None:
+        self._grace_s = grace_s
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._groups: set[int] = set()
@@ -47,6 +58,13 @@ class ProcessGuard:
             self._groups.discard(group)
             self._say(f"-{group}\n")
 
+    def close_if_idle(self) -> None:
+        """End the guard if it knows no group; the next `add` starts another."""
+        with self._lock:
+            is_idle = not self._groups
+        if is_idle:
+            self.close()
+
     def close(self) -> None:
         """End the guard; it kills what it still knows."""
         with self._lock:
@@ -61,7 +79,7 @@ class ProcessGuard:
             return
         if not self._groups:
             return
-        self._process = _started()
+        self._process = _started(self._grace_s)
         self._write(self._process, "".join(f"+{group}\n" for group in self._groups))
 
     def _write(self, process: subprocess.Popen[str], text: str) -> bool:
@@ -75,10 +93,10 @@ class ProcessGuard:
         return True
 
 
-def _started() -> subprocess.Popen[str]:
+def _started(grace_s: float) -> subprocess.Popen[str]:
     # -I -S: no site packages, so it is up in some 10 ms and small.
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _SCRIPT],
+        [sys.executable, "-I", "-S", "-c", _SCRIPT, str(grace_s)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         start_new_session=True,
