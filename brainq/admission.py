@@ -80,7 +80,8 @@ def read_foreign(
     Its files come through the broker, and are small: 1 MB together.
 
     Such a producer speaks for itself alone: it starts no child turn of a call, and takes no id that brainq makes for
-    a child turn or for input that becomes a turn. Raises InvalidInput naming the first wrong field.
+    a child turn, for input that becomes a turn or for a scheduled turn. Raises InvalidInput naming the first wrong
+    field.
     """
     if args:
         raise InvalidInput("arguments", "send the fields as keywords, or as one object; nothing positional")

@@ -211,10 +211,23 @@ class Client:
         )
         return schedules.set_schedule(self.wiring, row)
 
-    def schedules(self, limit: int = 1000, names: Sequence[str] | None = None) -> tuple[Schedule, ...]:
-        """Schedules by name; `names`: only those that begin with one of these prefixes, such as ("acme:",)."""
-        prefixes = (ALL,) if names is None else check_prefixes("names", names)
-        rows = self.wiring.store.schedules.list(prefixes, checks.limit(limit))
+    def schedules(
+        self,
+        limit: int = 1000,
+        names: Sequence[str] | None = None,
+        sessions: Sequence[str] | None = None,
+        *,
+        after: str = "",
+    ) -> tuple[Schedule, ...]:
+        """Schedules by name.
+
+        names      only those that begin with one of these prefixes, such as ("acme:",)
+        sessions   only those whose session begins with one of these
+        after      the last name of the page at hand
+        """
+        by_name = (ALL,) if names is None else check_prefixes("names", names)
+        by_session = (ALL,) if sessions is None else check_prefixes("sessions", sessions)
+        rows = self.wiring.store.schedules.list(by_name, checks.limit(limit), by_session, after)
         return tuple(schedules.schedule_of(row) for row in rows)
 
     def find_schedule(self, name: str) -> Schedule:

@@ -13,6 +13,7 @@ from brainq.errors import InvalidInput, TurnNotFound
 from brainq.upkeep.schedules import request_of
 from brainq.wiring import Wiring
 
+FURTHEST_S = 3660 * 86_400
 NOT_SCHEDULED = ("turn_id", "request_key", "readiness", "attachments")
 """What a submit may say that belongs to one turn, not to each of many."""
 
@@ -56,8 +57,10 @@ def schedule_row(
         if at.tzinfo is None:
             raise InvalidInput("at", "it needs a time zone: datetime(..., tzinfo=ZoneInfo('Europe/Berlin'))")
         start_ms = round(at.timestamp() * 1000)
+        if not 0 <= start_ms <= now_ms + FURTHEST_S * 1000:
+            raise InvalidInput("at", "it is from 1970 to ten years from now")
     elif in_s is not None:
-        if not 0 <= in_s <= 3660 * 86_400:
+        if not 0 <= in_s <= FURTHEST_S:
             raise InvalidInput("in_s", "it is from 0 seconds to ten years")
         start_ms += round(in_s * 1000)
     request = read_request(

@@ -15,9 +15,10 @@ from brainq.errors import InvalidInput
 MAX_ID_LENGTH = 128
 CHILD = "ch-"
 BOUNCED = "in-"
-DERIVED = (CHILD, BOUNCED)
-"""How the turn ids begin that brainq derives: those of child turns, and of input that becomes a turn. Whoever took one
-first would stand in the way of its turn."""
+SCHEDULED = "schedule:"
+DERIVED = (CHILD, BOUNCED, SCHEDULED)
+"""How the turn ids begin that brainq derives, of child turns and of input that becomes a turn, and the request keys of
+scheduled turns. Whoever took one first would stand in the way of its turn."""
 ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}$"
 TURN_ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}$"
 """What ids look like, as JSON schemas say it; Python's `$` would let a line feed follow."""

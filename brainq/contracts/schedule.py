@@ -13,9 +13,6 @@ OnRunning = Literal["skip", "queue"]
 Missed = Literal["once", "skip"]
 """What becomes of runs that nobody could begin in their time: the first of them is made up for, or none is."""
 
-KEY = "schedule:"
-"""How the request keys of scheduled turns begin."""
-
 
 class ScheduleRow(Wire):
     """A schedule as SQL keeps it; instants in ms since 1970.

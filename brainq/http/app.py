@@ -17,7 +17,18 @@ from starlette.exceptions import HTTPException
 
 from brainq import __version__
 from brainq.errors import BrainqError, InvalidInput, SetupError
-from brainq.http import approvals, brains, deliveries, health, lists, metrics, sessions, turn_people, turns
+from brainq.http import (
+    approvals,
+    brains,
+    deliveries,
+    health,
+    lists,
+    metrics,
+    schedules,
+    sessions,
+    turn_people,
+    turns,
+)
 from brainq.http.ag_ui import routes as ag_ui
 from brainq.http.ai_sdk import routes as ai_sdk
 from brainq.http.body_limit import BodyLimit
@@ -39,6 +50,7 @@ ROUTERS = (
     approvals.router,
     sessions.router,
     lists.router,
+    schedules.router,
     deliveries.router,
     metrics.router,
     ai_sdk.router,

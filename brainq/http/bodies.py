@@ -4,9 +4,9 @@ nothing is made a number that was sent as text, and unknown fields are refused."
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_HOLD_S, MAX_REASON_CHARS
 from brainq.client.options import Cancelled
@@ -22,10 +22,12 @@ from brainq.contracts.client_tool import (
 from brainq.contracts.file import MAX_FILES, MAX_NAME_CHARS, read_files
 from brainq.contracts.history import HistoryTurn, TurnCall
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
+from brainq.contracts.ids import MAX_ID_LENGTH
 from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
 from brainq.contracts.options import TurnOptions
+from brainq.contracts.schedule import Missed, OnRunning, Schedule
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.turn import (
     MAX_EXTRA_CHARS,
@@ -40,6 +42,8 @@ from brainq.http.gateway import ID, TURN_ID
 from brainq.tools.with_files import WithFiles
 
 MAX_BY_CHARS = 90  # with the caller's name before it
+SESSIONS = r"^([A-Za-z0-9]|\{date\}|\{time\})([A-Za-z0-9._:@+=-]|\{date\}|\{time\})*$"
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Body(BaseModel):
@@ -103,10 +107,9 @@ class ClientToolBody(Body):
     timeout_s: float = Field(default=DEFAULT_CLIENT_S, gt=0, le=MAX_CLIENT_S, allow_inf_nan=False)
 
 
-class SubmitBody(Body):
-    """One user message to one session, and how its turn differs from others; see `Client.submit`."""
+class TurnBody(Body):
+    """What a turn is asked, and how it differs from others; see `Client.submit`."""
 
-    session_id: str = Field(pattern=ID)
     user_message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
     model: str | None = None
     provider: str | None = None
@@ -125,8 +128,6 @@ class SubmitBody(Body):
     priority: Priority = "normal"
     kind: TurnKind = "chat"
     seed: Literal["session", "empty"] = "session"
-    readiness: bool | None = None
-    attachments: list[FileBody] = Field(default=[], max_length=MAX_FILES)
     greeting: str | None = Field(default=None, min_length=1, max_length=MAX_MESSAGE_CHARS)
     history: list[BroughtMessage] = Field(default=[], max_length=MAX_BROUGHT)
     client_tools: list[ClientToolBody] = Field(default=[], max_length=MAX_CLIENT_TOOLS)
@@ -135,6 +136,53 @@ class SubmitBody(Body):
     def given(self) -> list[str]:
         """The fields that say something; null says nothing."""
         return [name for name in sorted(self.model_fields_set) if getattr(self, name) is not None]
+
+
+class SubmitBody(TurnBody):
+    """One user message to one session, and how its turn differs from others."""
+
+    session_id: str = Field(pattern=ID)
+    readiness: bool | None = None
+    attachments: list[FileBody] = Field(default=[], max_length=MAX_FILES)
+
+
+def _instant(given: object) -> datetime:
+    if not isinstance(given, str):
+        raise ValueError("write a text such as 2031-01-05T09:00:00+01:00")
+    return datetime.fromisoformat(given)
+
+
+class ScheduleBody(TurnBody):
+    """Turns that begin at a time; give one of `when` and `at`.
+
+    name         begins with its tenant's prefix, as its session does; the same name again sets the schedule anew
+    session_id   {date} and {time} in it are those of each due instant in `zone`
+    when         repeated: a crontab's five fields, such as `*/5 9-17 * * mon-fri`, or a span in seconds
+    at           once
+    """
+
+    name: str = Field(pattern=ID)
+    session_id: str = Field(pattern=SESSIONS, max_length=MAX_ID_LENGTH)
+    when: Annotated[str, Field(max_length=200)] | Seconds | None = None
+    at: Annotated[AwareDatetime, BeforeValidator(_instant, json_schema_input_type=str)] | None = None
+    zone: str = Field(default="UTC", max_length=100)
+    on_running: OnRunning = "skip"
+    missed: Missed = "once"
+
+
+class Scheduled(Answer):
+    """A schedule that was set, paused or resumed. `next_at` null: it has no run any more."""
+
+    name: str
+    paused: bool
+    next_at: datetime | None
+
+
+class SchedulePage(Answer):
+    """By name. `next`, given as `after`, is the page behind this one; null: this is the last."""
+
+    schedules: tuple[Schedule, ...]
+    next: str | None
 
 
 class Submitted(Answer):

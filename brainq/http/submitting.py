@@ -7,11 +7,11 @@ from typing import Any
 from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
-from brainq.http.bodies import SubmitBody
+from brainq.http.bodies import ScheduleBody, SubmitBody, TurnBody
 from brainq.http.gateway import Asker, Gateway
 
 
-def require_submit(by: Asker, body: SubmitBody) -> None:
+def require_submit(by: Asker, body: SubmitBody | ScheduleBody) -> None:
     """Raise TurnNotFound for a session that is not the caller's, Refused for what the caller has no verb for."""
     by.require(body.session_id)
     by.require_options(body.given())
@@ -21,17 +21,14 @@ def require_submit(by: Asker, body: SubmitBody) -> None:
 
 async def accept(here: Gateway, body: SubmitBody, request_key: str) -> AsyncTurnHandle:
     """Submit the turn under this key. Raises as `Client.submit`."""
-    options = _options(body)
+    options = options_of(body)
     options["request_key"] = request_key
     return await here.client.submit(body.session_id, body.user_message, **options)
 
 
-def _options(body: SubmitBody) -> SubmitOptions:
-    given: Any = {
-        name: getattr(body, name)
-        for name in body.given()
-        if name not in ("session_id", "user_message", "limits", "options")
-    }
+def options_of(body: TurnBody) -> SubmitOptions:
+    """What it says of its turn, as the client takes it."""
+    given: Any = {name: getattr(body, name) for name in body.given() if name in SubmitOptions.__annotations__}
     if body.limits is not None:
         given["limits"] = body.limits.model_dump(exclude_unset=True)
     if body.options is not None:

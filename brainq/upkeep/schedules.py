@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from brainq.contracts.ids import check_id, new_turn_id
-from brainq.contracts.schedule import KEY, ScheduleRow
+from brainq.contracts.ids import SCHEDULED, check_id, new_turn_id
+from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError
 from brainq.observe.logs import logger
@@ -38,7 +38,7 @@ def request_of(row: ScheduleRow, due_ms: int) -> TurnRequest:
             **row.request,
             "turn_id": new_turn_id(),
             "session_id": check_id("session_id", session_id),
-            "request_key": f"{KEY}{row.schedule_id}:{due_ms}",
+            "request_key": f"{SCHEDULED}{row.schedule_id}:{due_ms}",
         }
     )
 

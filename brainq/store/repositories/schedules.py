@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from sqlalchemy import BigInteger, bindparam, case, delete, select, update
+from sqlalchemy import BigInteger, and_, bindparam, case, delete, select, update
 
 from brainq.contracts.schedule import ScheduleRow
+from brainq.contracts.session_prefix import ALL
 from brainq.store.database import Database, Record
 from brainq.store.statements import insert_into, within
 from brainq.store.tables import schedules
@@ -72,9 +73,12 @@ class Schedules:
         found = self._db.first(_GET, {"sought": name})
         return None if found is None else _row(found)
 
-    def list(self, prefixes: Sequence[str], limit: int) -> list[ScheduleRow]:
-        """By name, those that begin with one of these prefixes; `*` is any."""
-        asked = select(schedules).where(within(_S.name, prefixes)).order_by(_S.name).limit(limit)
+    def list(
+        self, names: Sequence[str], limit: int, sessions: Sequence[str] = (ALL,), after: str = ""
+    ) -> list[ScheduleRow]:
+        """By name, those behind `after` whose name, and whose session, begin with one of these prefixes; `*` is any."""
+        own = and_(within(_S.name, names), within(_S.session_id, sessions), _S.name > after)
+        asked = select(schedules).where(own).order_by(_S.name).limit(limit)
         return [_row(found) for found in self._db.all(asked, {})]
 
     def due(self, now_ms: int, most: int) -> list[ScheduleRow]:

@@ -98,6 +98,8 @@ ROUND = '{"turn_id": "{turn_id}", "seq": 0, "asks": {"{approval_id}": "x"}}'
 DECIDED_THERE = {"{approval_id}": {"action": "accept", "content": {"decision": "approve"}}}
 """What an MCP client brings back with its user's decision."""
 
+WEEKLY = {"session_id": "acme:{date}", "user_message": "look", "when": 604_800}
+
 OF_NOBODY = frozenset({"GET /v1/brains", "GET /v1/models", "GET /v1/models/{model}"})
 """Told to everybody alike: what they tell is the deployment's."""
 
@@ -107,6 +109,10 @@ RUNS = (
     run(resume=RESUMED, needs=Verb.DECIDE),
     run(resume=RESUMED, thread="{own_session}"),
 )
+
+
+def scheduled(**said: str) -> Asked:
+    return Asked(body={"session_id": "{session_id}", "user_message": "x", "when": 3600, **said})
 
 
 def completed(last: dict[str, Any]) -> dict[str, Any]:
@@ -160,6 +166,18 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "POST /v1/sessions/{session_id}/flags": IT,
     "DELETE /v1/sessions/{session_id}/flags/{flag_id}": IT,
     "POST /v1/sessions/{session_id}/compact": IT,
+    "POST /v1/schedules": (
+        scheduled(name="{name}"),
+        scheduled(name="{name}", session_id="{own_session}"),
+        scheduled(name="{own_session}"),
+        scheduled(name="{name}", on_busy="replace"),
+        scheduled(name="{name}", model="scripted:x"),
+    ),
+    "GET /v1/schedules": (Asked(is_list=True), Asked("?after={above_name}", is_list=True)),
+    "GET /v1/schedules/{name}": IT,
+    "POST /v1/schedules/{name}/pause": IT,
+    "POST /v1/schedules/{name}/resume": IT,
+    "DELETE /v1/schedules/{name}": IT,
     "POST /api/chat": (
         chat(),
         chat(needs=Verb.READ),
@@ -303,6 +321,8 @@ def lived_in(gateway: GatewayThread, pump: Pump, mine: Any) -> dict[str, str]:
         "delivery_id": str(given_up(pump, turn_id)),
         "above_delivery": "999",
         "own_session": "evil:1",
+        "name": ask("POST", "/v1/schedules", {**WEEKLY, "name": "acme:weekly"})["name"],
+        "above_name": "acme:a",
         "response_id": f"resp_{turn_id}",
         "model": pump.wiring.brains.default.name,
         "brain": pump.wiring.brains.default.name,
@@ -339,6 +359,8 @@ def nobodys(ids: Ids) -> dict[str, str]:
         "flag_id": "noflag",
         "delivery_id": "998",
         "above_delivery": "1",
+        "name": "acme:none",
+        "above_name": "acme:z",
     }
 
 

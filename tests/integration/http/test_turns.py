@@ -69,7 +69,7 @@ def test_the_same_key_is_the_same_turn(gateway: GatewayThread, pump: Pump) -> No
     assert first["turn_id"] == again["turn_id"] == pump.client.find("order-17").turn_id
     other = gateway.http.post("/v1/turns", json=body | {"user_message": "bye"}, headers=key)
     problem(other, 409, "submit-conflict")
-    for derived in ("in-1", "ch-1"):
+    for derived in ("in-1", "ch-1", "schedule:a:1"):
         told = gateway.http.post("/v1/turns", json=body, headers={"Idempotency-Key": derived})
         assert problem(told, 422, "invalid-input")["field"] == "Idempotency-Key"
 

@@ -66,6 +66,7 @@ def test_what_fits_submit_is_taken(given: dict[str, Any]) -> None:
         {**SENT, "turn_id": "a b"},
         {**SENT, "turn_id": "ch-17"},
         {**SENT, "request_key": "in-17"},
+        {**SENT, "request_key": "schedule:17:1"},
         {**SENT, "session_id": "{1}"},
         {**SENT, "user_message": " "},
         {"session_id": "monday", "user_message": "hi"},

@@ -11,12 +11,13 @@ from fastapi.routing import APIRoute
 from brainq import errors
 from brainq.access import Caller, Verb
 from brainq.client.options import SubmitOptions
+from brainq.client.schedules import NOT_SCHEDULED
 from brainq.contracts.turn import LimitsOverride
 from brainq.error_kinds import ERROR_KINDS, ErrorKind, kind_of
 from brainq.errors import BrainqError, InvalidInput, SessionBusy, SetupError, TurnNotFound, Unreachable
 from brainq.http.app import COMMON, OPENAI, ROUTERS
 from brainq.http.approvals import decider
-from brainq.http.bodies import SubmitBody, TurnLimits
+from brainq.http.bodies import ScheduleBody, SubmitBody, TurnLimits
 from brainq.http.gateway import Asker
 from brainq.http.kept import KEPT_S, Kept
 from brainq.http.problems import REFUSALS, Refused, answer_of, problem_of
@@ -48,6 +49,8 @@ def test_a_submit_takes_what_the_client_takes() -> None:
     # The key is a header, and what a turn is called is brainq's to say: an id that is taken would tell of another's.
     ours = set(SubmitBody.model_fields) - {"session_id", "user_message"}
     assert ours == set(get_type_hints(SubmitOptions)) - {"request_key", "turn_id"}
+    scheduled = set(ScheduleBody.model_fields) & set(get_type_hints(SubmitOptions))
+    assert scheduled == ours - set(NOT_SCHEDULED)
     assert set(TurnLimits.model_fields) == set(LimitsOverride.model_fields)
 
 

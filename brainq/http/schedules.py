@@ -1,0 +1,105 @@
+"""Schedules: turns that begin at a time. One is the caller's if its name and its session are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from brainq.contracts.schedule import Schedule
+from brainq.errors import InvalidInput, TurnNotFound
+from brainq.http.bodies import Changed, ScheduleBody, Scheduled, SchedulePage
+from brainq.http.gateway import ID, Asker, By, Gateway, Here
+from brainq.http.paging import LISTED, Limit
+from brainq.http.submitting import options_of, require_submit
+
+router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
+
+
+async def schedule(name: Annotated[str, Path(pattern=ID)], here: Here, by: By) -> Schedule:
+    """A schedule of the caller's own."""
+    by.require(name)
+    found = await here.client.find_schedule(name)
+    by.require(found.session_id)
+    return found
+
+
+Own = Annotated[Schedule, Depends(schedule)]
+
+
+@router.post("")
+async def put(body: ScheduleBody, here: Here, by: By) -> Scheduled:
+    """Have a turn begin at a time, once or again and again. The name is what makes sending it again safe: saying the
+    same again changes nothing, and other content sets the schedule of this name anew.
+
+    What its turns may say is what a submit of the same caller may: `model`, `provider`, `system_prompt`,
+    `skill_context`, `cwd`, `limits` and `options` need the verb `configure`, and what `on_busy` does to a live turn
+    needs `steer`.
+    """
+    by.require(body.name)
+    require_submit(by, body)
+    if (body.when is None) is (body.at is None):
+        raise InvalidInput("when", "give one of `when` and `at`")
+    await _require_free(here, by, body.name)
+    made = await here.client.schedule(
+        body.name,
+        body.session_id,
+        body.user_message,
+        when=body.when,
+        at=body.at,
+        zone=body.zone,
+        on_running=body.on_running,
+        missed=body.missed,
+        **options_of(body),
+    )
+    return _told(made)
+
+
+@router.get("")
+async def schedules(
+    here: Here,
+    by: By,
+    limit: Limit = LISTED,
+    after: Annotated[str, Query(pattern=f"^$|{ID}", description="`next` of the page at hand.")] = "",
+) -> SchedulePage:
+    """Schedules of the caller's own, by name."""
+    own = by.caller.prefixes
+    found = await here.client.schedules(limit, own, own, after=after)
+    return SchedulePage(schedules=found, next=found[-1].name if len(found) == limit else None)
+
+
+@router.get("/{name}")
+async def look(own: Own) -> Schedule:
+    """One schedule: when it runs next, what its turns are asked, and which turn was the last."""
+    return own
+
+
+@router.post("/{name}/pause")
+async def pause(own: Own, here: Here) -> Scheduled:
+    """Begin nothing of it until it is resumed. Doing it again changes nothing."""
+    return _told(await here.client.pause_schedule(own.name))
+
+
+@router.post("/{name}/resume")
+async def resume(own: Own, here: Here) -> Scheduled:
+    """Go on with its next run; what was due while it was paused is left out."""
+    return _told(await here.client.resume_schedule(own.name))
+
+
+@router.delete("/{name}")
+async def remove(own: Own, here: Here) -> Changed:
+    """Forget it; turns that it has begun go on. 404 where there is none."""
+    return Changed(changed=await here.client.remove_schedule(own.name))
+
+
+async def _require_free(here: Gateway, by: Asker, name: str) -> None:
+    """Raise TurnNotFound where a schedule of this name begins turns in a session that is not the caller's."""
+    try:
+        known = await here.client.find_schedule(name)
+    except TurnNotFound:
+        return
+    by.require(known.session_id)
+
+
+def _told(made: Schedule) -> Scheduled:
+    return Scheduled(name=made.name, paused=made.paused, next_at=made.next_at)
