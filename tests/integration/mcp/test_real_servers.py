@@ -167,16 +167,24 @@ def test_a_server_that_is_killed_in_a_call_is_opened_again(
 
 
 def test_no_server_outlives_a_worker_that_is_killed(five: list[McpServer]) -> None:
-    """One of them is in the middle of a call, and does not look whether its stdin has ended."""
-    busy = {"server": "everything", "tool": "trigger-long-running-operation", "duration": 600, "steps": 6000}
-    servers = [{"name": one.name, "command": one.command, "env": dict(one.env)} for one in five]
+    """One of them is in the middle of a call: for five minutes it writes nothing, and does not heed its stdin's end."""
+    files, memory, everything, *others = five
+    long = {"tool": "trigger-long-running-operation", "arguments": {"duration": 600, "steps": 2}}
+    given = {
+        "servers": [
+            {"name": one.name, "command": one.command, "env": dict(one.env)}
+            for one in (everything, files, memory, *others)
+        ],
+        "busy": long,
+        "then": {"tool": "echo", "arguments": {"message": "hi"}},
+    }
     holder = subprocess.Popen(
         [sys.executable, str(HOLDER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert holder.stdin is not None
     assert holder.stdout is not None
     try:
-        holder.stdin.write(json.dumps({"servers": servers, "busy": busy}) + "\n")
+        holder.stdin.write(json.dumps(given) + "\n")
         holder.stdin.flush()
         assert holder.stdout.readline() == "busy\n"
         held = children_of(holder.pid, "server-")

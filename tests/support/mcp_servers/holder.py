@@ -14,16 +14,19 @@ from brainq.tools.mcp.connection import Connection
 from brainq.tools.mcp.server import McpServer
 
 
-async def hold(servers: list[dict[str, Any]], busy: dict[str, Any]) -> None:
-    async def told(progress: float, total: float | None, message: str | None) -> None:
-        if progress == 1:
-            print("busy", flush=True)
+async def hold(servers: list[dict[str, Any]], busy: dict[str, Any], then: dict[str, Any]) -> None:
+    """`busy` and `then` are calls of the first server; it answers the second while it is at the first."""
 
-    held = {one["name"]: Connection(McpServer(**one), None) for one in servers}
-    for connection in held.values():
+    async def told(progress: float, total: float | None, message: str | None) -> None: ...
+
+    held = [Connection(McpServer(**one), None) for one in servers]
+    for connection in held:
         await connection.open()
-    server, tool = busy.pop("server"), busy.pop("tool")
-    await held[server].call(tool, busy, {}, told)
+    long = asyncio.create_task(held[0].call(busy["tool"], busy["arguments"], {}, told))
+    await asyncio.sleep(0)  # its message goes first
+    await held[0].call(then["tool"], then["arguments"], {}, told)
+    print("busy", flush=True)
+    await long
 
 
 if __name__ == "__main__":
