@@ -15,7 +15,7 @@ POLICY = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self'",
+        "img-src 'self' blob:",  # a turn's files, which the page asks for with its token
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",

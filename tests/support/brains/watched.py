@@ -8,10 +8,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from brainq import Brain, Effect, ScriptedProvider
+from brainq import Brain, Effect, File, ScriptedProvider, WithFiles
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.providers.scripted import ScriptedFailure, fails, says
-from tests.support.brains import obedient, people
+from brainq.contracts.reasoning import Reasoning
+from brainq.providers.scripted import ScriptedFailure, calls, fails, says
+from brainq.turn.text_tail import DELTA_EVERY_S
+from tests.support.blobs import png
+from tests.support.brains import diary, obedient, people
+
+THOUGHT = "A picture says more."
+PAINTED = File(png(9), name="painted.png")
 
 
 def orders(request: ModelRequest) -> dict[str, Any]:
@@ -57,5 +63,34 @@ def refuse(said: str) -> str:
     raise ValueError(said)
 
 
+class Thinks(ScriptedProvider):
+    """Thinks aloud before it calls a tool, and goes on once the gate that the message names is open."""
+
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        if request.step > 1:
+            yield from super().generate_stream(request)
+            return
+        for at in range(0, len(THOUGHT), 5):
+            time.sleep(1.5 * DELTA_EVERY_S)  # pieces that come sooner wait for the next one
+            yield ModelChunk(reasoning=THOUGHT[at : at + 5])
+        diary.pass_gate(next(one.content for one in request.messages if one.turn == request.turn_id))
+        for chunk in super().generate_stream(request):
+            if chunk.reply is not None:
+                thought = Reasoning(wire="scripted", text=THOUGHT)
+                chunk = ModelChunk(reply=chunk.reply.model_copy(update={"reasoning": (thought,)}))
+            yield chunk
+
+
+painter = Brain(
+    "painter", Thinks(rules=lambda request: calls(("paint", {})) if request.step == 1 else says("Painted."))
+)
+
+
+@painter.tool(effect=Effect.READ_ONLY)
+def paint() -> WithFiles:
+    """A picture."""
+    return WithFiles("painted", [PAINTED])
+
+
 parrot = Brain("parrot", ScriptedProvider(rules=lambda request: says("the parrot says so")), "Say so.")
-brains = (brain, parrot)
+brains = (brain, parrot, painter)

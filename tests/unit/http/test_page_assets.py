@@ -54,7 +54,9 @@ def test_the_policy_lets_in_nothing_from_elsewhere() -> None:
     assert "'unsafe" not in POLICY
     assert "default-src 'none'" in POLICY
     sources = {word for part in POLICY.split(";") for word in part.split()[1:]}
-    assert sources == {"'none'", "'self'", "'script'"}
+    assert sources == {"'none'", "'self'", "'script'", "blob:"}
+    assert POLICY.count("blob:") == 1
+    assert "img-src 'self' blob:" in POLICY
 
 
 def test_styles_bring_nothing_from_elsewhere() -> None:

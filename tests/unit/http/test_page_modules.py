@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from brainq.contracts.attachment import Attachment
 from brainq.contracts.effect import Effect
 from brainq.contracts.event import FIELDS, EventKind, TurnEvent
 from brainq.contracts.timeline import TimelineBar, TimelineSpan, TurnTimeline
@@ -34,6 +35,9 @@ WHOLE = events(
     (K.STEP_RETRIED, {"step": 1, "attempt": 1, "kind": "stream", "wait_ms": 5}),
     (K.STEP_STARTED, {"step": 1, "attempt": 2}),
     (K.TEXT_DELTA, {"step": 1, "attempt": 1, "text": "of the attempt that was given up"}),
+    (K.REASONING_DELTA, {"step": 1, "attempt": 1, "text": "thought in vain"}),
+    (K.REASONING_DELTA, {"step": 1, "attempt": 2, "text": "To look "}),
+    (K.REASONING_DELTA, {"step": 1, "attempt": 2, "text": "is best."}),
     (K.TEXT_DELTA, {"step": 1, "attempt": 2, "text": "I look 😀"}),
     (K.APPROVAL_REQUESTED, {**CALL, "reason": "it is signed", "expires_in_ms": 1000}),
     (
@@ -54,6 +58,7 @@ WHOLE = events(
     (K.CALL_ENDED, {"call": "c1-0", "tool": "read", "status": "completed", "latency_ms": 9, "detail": ""}),
     (K.REFLECTION, {"step": 1, "stub": ""}),
     (K.COMPACTION, {"dropped": 3, "method": "rules", "tokens_before": 9, "tokens_after": 4}),
+    (K.NOTICE, {"waits_for": "requests a minute of m", "wait_ms": 900}),
     (K.STEP_STARTED, {"step": 2, "attempt": 1}),
     (K.INPUT_CONSUMED, {"input": "m1", "step": 2}),
     (K.NOTICE, {"context_full": 71, "step": 2}),
@@ -85,7 +90,12 @@ def test_a_turn_read_in_pieces_is_the_same_whole_wherever_it_is_cut(tmp_path: Pa
     assert told["differing"] == 0
     whole = told["whole"]
     assert [step["text"] for step in whole["steps"]] == ["I look 😀", "Done."]
+    assert [step["thought"] for step in whole["steps"]] == ["To look is best.", ""]
     assert [step["attempt"] for step in whole["steps"]] == [2, 1]
+    assert whole["contextFull"] == 71
+    *_, waited = whole["asides"]
+    assert waited["label"] == "Waits for requests a minute of m"
+    assert waited["to"] - waited["from"] == 100, "until the step began"
     (call,) = whole["calls"].values()
     assert [span["phase"] for span in call["spans"]] == ["parked", "waiting", "queued", "running"]
     assert all(span["to"] is not None for span in call["spans"])
@@ -96,7 +106,7 @@ def test_a_turn_read_in_pieces_is_the_same_whole_wherever_it_is_cut(tmp_path: Pa
 
 
 def test_every_kind_of_event_is_known_to_the_sample() -> None:
-    assert {event["kind"] for event in WHOLE} | {"turn.opening", "input.bounced", "reasoning.delta"} == {
+    assert {event["kind"] for event in WHOLE} | {"turn.opening", "input.bounced"} == {
         kind.value for kind in FIELDS
     }
 
@@ -132,6 +142,65 @@ def test_rows_have_every_part_of_a_turn_and_no_two_bars_on_one_place(tmp_path: P
         for line in range(row["lines"]):
             bars = sorted((bar["from"], bar["to"]) for bar in row["bars"] if bar["line"] == line)
             assert all(first[1] <= second[0] for first, second in pairwise(bars)), row["key"]
+
+
+def test_a_wait_for_a_models_limits_says_nothing_of_the_context(tmp_path: Path) -> None:
+    source = """
+    import { NOTHING, fold } from "./live/fold.js";
+    import { rowsOf } from "./live/rows.js";
+    const turn = given.reduce(fold, NOTHING);
+    told({ full: turn.contextFull, bars: rowsOf(turn, 9_000)[0].bars });
+    """
+    wait = (K.NOTICE, {"waits_for": "room at the service", "wait_ms": 50})
+    found = run(tmp_path, source, events((K.TURN_ACTIVE, {"deadline_in_ms": 60_000}), wait, wait))
+    assert found["full"] == 0
+    assert [(bar["label"], bar["tone"], bar["open"]) for bar in found["bars"]] == [
+        ("waits", "wait", False),
+        ("waits", "wait", True),
+    ]
+    assert found["bars"][1]["facts"] == [["", "Waits for room at the service"]]
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        ("session", "waits for its session"),
+        ("room", "waits for room in the fleet"),
+        ("paused", "waits: its session is paused"),
+    ],
+)
+def test_a_queued_turn_says_what_it_waits_for(tmp_path: Path, why: str, said: str) -> None:
+    source = """
+    import { NOTHING, fold } from "./live/fold.js";
+    import { rowsOf } from "./live/rows.js";
+    told(rowsOf(given.reduce(fold, NOTHING), 9_000)[0].bars.map((bar) => bar.label));
+    """
+    assert run(tmp_path, source, events((K.TURN_QUEUED, {"ahead": 2, "why": why}))) == [said]
+
+
+def test_files_are_named_and_only_images_that_a_browser_draws_are_shown(tmp_path: Path) -> None:
+    source = """
+    import { files } from "./parts/files.js";
+    const drawn = files("t01", given).children;
+    told({
+      none: files("t01", []),
+      images: drawn.map((one) => one.children.filter((child) => child.tag === "img").map((child) => child.props.alt)),
+      names: drawn.map((one) => one.children.at(-1).children.map((child) => child.children.join("")).join("")),
+    });
+    """
+    kinds = [("image/png", 2_340, "plan.png"), ("image/svg+xml", 9, ""), ("application/pdf", 1_200_000, "")]
+    given = [
+        Attachment(sha256=f"{at}" * 64, media_type=kind, size=size, name=name).model_dump(mode="json")
+        for at, (kind, size, name) in enumerate(kinds)
+    ]
+    found = run(tmp_path, source, given)
+    assert found["none"] is None
+    assert found["images"] == [["plan.png"], [], []]
+    assert found["names"] == [
+        "plan.png image/png, 2.3 kB",
+        "an image image/svg+xml, 9 bytes",
+        "a file application/pdf, 1.2 MB",
+    ]
 
 
 def test_a_turn_whose_events_are_gone_has_the_rows_that_its_route_tells(tmp_path: Path) -> None:

@@ -42,6 +42,13 @@ export const PARKED_FOR = {
   client: "waits for the client to run it",
 };
 
+/** @type {Record<string, string>} */
+export const QUEUED_FOR = {
+  session: "waits for its session",
+  room: "waits for room in the fleet",
+  paused: "waits: its session is paused",
+};
+
 /** @param {string} state */
 export function wordOf(state) {
   return STATES[state]?.word ?? state.replaceAll("_", " ");
@@ -71,6 +78,12 @@ export function dollars(cost) {
   let places = 4;
   while (cost * 10 ** places < 10) places += 1;
   return `$${cost.toFixed(places)}`;
+}
+
+/** `12.3 kB`. @param {number} size in bytes */
+export function bytes(size) {
+  if (size >= 1_000_000) return `${(size / 1_000_000).toFixed(1)} MB`;
+  return size >= 1_000 ? `${(size / 1_000).toFixed(1)} kB` : counted(size, "byte");
 }
 
 /** The first line of a text, as a title. @param {string} text @param {number} [most] */

@@ -7,12 +7,12 @@
  * @typedef {{id: string, tool: string, effect: string, step: number, status: string, detail: string, latencyMs: number,
  *   attempt: number, spans: Span[]}} Call
  * @typedef {{at: number, kind: string, waitMs: number}} Retry
- * @typedef {{step: number, attempt: number, from: number, to: number | null, text: string, calls: number,
+ * @typedef {{step: number, attempt: number, from: number, to: number | null, text: string, thought: string, calls: number,
  *   inputTokens: number, outputTokens: number, problem: string, retries: Retry[]}} Step
  * @typedef {{call: string, tool: string, from: number, to: number | null, decision: string, edited: boolean, reason: string}} Asked
  * @typedef {{id: string, kind: string, reason: string, from: number, to: number | null}} Hold
  * @typedef {{id: string, from: number, to: number | null, state: string, step: number}} Input
- * @typedef {{kind: "opening" | "reflection" | "compaction", from: number, to: number | null, label: string}} Aside
+ * @typedef {{kind: "opening" | "reflection" | "compaction" | "waits", from: number, to: number | null, label: string}} Aside
  * @typedef {{from: number, to: number | null, awaits: string}} Park
  * @typedef {{
  *   seq: number, from: number, last: number, state: string, ahead: number, waitsFor: string, activeAt: number, deadlineAt: number,
@@ -78,11 +78,8 @@ const TELLS = {
       retries: [...step.retries, { at, kind: data.kind, waitMs: data.wait_ms }],
     })),
   }),
-  "text.delta": (turn, data) => ({
-    steps: stepped(turn.steps, data.step, (step) =>
-      data.attempt === step.attempt ? { ...step, text: step.text + data.text } : step,
-    ),
-  }),
+  "text.delta": (turn, data) => said(turn, data, "text"),
+  "reasoning.delta": (turn, data) => said(turn, data, "thought"),
   "step.ended": (turn, data, at) => ({
     steps: stepped(turn.steps, data.step, (step) => ({
       ...step,
@@ -147,7 +144,10 @@ const TELLS = {
       { kind: "compaction", from: quietSince(turn), to: at, label: `Compaction, ${data.tokens_before} to ${data.tokens_after} tokens, by ${data.method}` },
     ],
   }),
-  notice: (_, data) => ({ contextFull: data.context_full }),
+  notice: (turn, data, at) =>
+    data.waits_for
+      ? { asides: [...closed(turn.asides, at), { kind: "waits", from: at, to: null, label: `Waits for ${data.waits_for}` }] }
+      : { contextFull: data.context_full },
   "turn.diff": (_, data) => ({ diff: data.diff }),
   "turn.closing": (turn, data, at) => ({
     state: "closing",
@@ -183,6 +183,7 @@ function begun(steps, data, at) {
     from: before?.from ?? at,
     to: null,
     text: "",
+    thought: "",
     calls: 0,
     inputTokens: 0,
     outputTokens: 0,
@@ -195,6 +196,14 @@ function begun(steps, data, at) {
 /** @param {Step[]} steps @param {number} number @param {(step: Step) => Step} change */
 function stepped(steps, number, change) {
   return steps.map((step) => (step.step === number ? change(step) : step));
+}
+
+/** What comes of an attempt that was given up is left out. @param {Turn} turn @param {Record<string, any>} data @param {"text" | "thought"} where */
+function said(turn, data, where) {
+  const steps = stepped(turn.steps, data.step, (step) =>
+    data.attempt === step.attempt ? { ...step, [where]: step[where] + data.text } : step,
+  );
+  return { steps };
 }
 
 /** @param {Step[]} steps @param {number} at @returns {Step[]} */

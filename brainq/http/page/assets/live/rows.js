@@ -11,7 +11,7 @@
  */
 
 import { duration } from "../core/when.js";
-import { PARKED_FOR, wordOf } from "../core/words.js";
+import { PARKED_FOR, QUEUED_FOR, wordOf } from "../core/words.js";
 
 export const POOLS = {
   read_only: { name: "Reads", hint: "parallel pool" },
@@ -48,7 +48,7 @@ function coordinator(turn, now) {
   /** @type {Bar[]} */
   const bars = [];
   if (turn.ahead || (!turn.activeAt && from)) {
-    bars.push(bar("queued", from, queued, !turn.activeAt && !turn.endedAt, "wait", turn.waitsFor === "room" ? "waits for room in the fleet" : "waits for its session", [["turns before it", String(turn.ahead)]]));
+    bars.push(bar("queued", from, queued, !turn.activeAt && !turn.endedAt, "wait", QUEUED_FOR[turn.waitsFor] ?? turn.waitsFor, [["turns before it", String(turn.ahead)]]));
   }
   for (const step of turn.steps) {
     const tokens = step.inputTokens || step.outputTokens ? `${step.inputTokens} in, ${step.outputTokens} out` : "";
@@ -63,7 +63,7 @@ function coordinator(turn, now) {
     );
   }
   turn.asides.forEach((aside, index) => {
-    bars.push(bar(`${aside.kind} ${index}`, aside.from, aside.to ?? now, aside.to === null, "aside", aside.kind, [["", aside.label]]));
+    bars.push(bar(`${aside.kind} ${index}`, aside.from, aside.to ?? now, aside.to === null, aside.kind === "waits" ? "wait" : "aside", aside.kind, [["", aside.label]]));
   });
   return bars;
 }

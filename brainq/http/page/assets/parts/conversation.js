@@ -5,6 +5,7 @@ import { duration, now } from "../core/when.js";
 import { PARKED_FOR } from "../core/words.js";
 import { badge } from "./bits.js";
 import { changeOf } from "./change.js";
+import { files } from "./files.js";
 import { block, inLine } from "./json.js";
 import { markdown } from "./markdown.js";
 
@@ -24,8 +25,9 @@ export function conversation(turn, ways) {
   const named = new Set();
   for (const [index, message] of messages.entries()) {
     if (message.extra?.note) shown.push(note(message.content, `note ${index}`));
-    else if (message.role === "user") shown.push(userSaid(message, index));
+    else if (message.role === "user") shown.push(userSaid(turn, message, index));
     else if (message.role === "assistant") {
+      shown.push(thought((message.reasoning ?? []).map((/** @type {any} */ one) => one.text).join("\n\n"), `thought ${index}`));
       if (message.content.trim()) shown.push(modelSaid(message.content, `said ${index}`));
       for (const call of message.calls ?? []) {
         named.add(call.id);
@@ -60,14 +62,15 @@ function openPark(call) {
   return last?.phase === "parked" && last.to === null ? last.why : "";
 }
 
-/** @param {any} message @param {number} index */
-function userSaid(message, index) {
+/** @param {Watched} turn @param {any} message @param {number} index */
+function userSaid(turn, message, index) {
   const isInput = Boolean(message.extra?.input);
   return h(
     "article",
     { class: "message user", key: `user ${index}`, "aria-label": isInput ? "Input while it ran" : "The user" },
     h("header", null, isInput ? "Input while it ran" : "User"),
-    h("div", { class: "prose plain" }, message.content),
+    message.content ? h("div", { class: "prose plain" }, message.content) : null,
+    files(turn.turnId, message.attachments),
   );
 }
 
@@ -81,20 +84,29 @@ function modelSaid(text, key, isLive = false) {
   );
 }
 
+/** What the model thought, folded. @param {string} text @param {string} key */
+function thought(text, key) {
+  return text.trim() ? h("details", { class: "thought", key }, h("summary", null, "What it thought"), h("div", { class: "prose plain" }, text)) : null;
+}
+
 /** @param {string} text @param {string} key */
 function note(text, key) {
   return h("article", { class: "message note", key }, h("div", { class: "prose plain" }, text));
 }
 
-/** The newest step's text, until the transcript has it. @param {Watched} turn @param {any[]} messages */
+/** The newest step's thoughts and text, until the transcript has it. @param {Watched} turn @param {any[]} messages */
 function live(turn, messages) {
   const step = turn.events.steps.at(-1);
   if (!step || messages.some((message) => message.role === "assistant" && message.step === step.step)) return null;
   if (turn.isOver && !turn.messages.value && !turn.messages.problem) return null; // it comes as a whole
-  if (step.text.trim()) return modelSaid(step.text, "live", step.to === null);
+  return [thought(step.thought, "live thought"), step.text.trim() ? modelSaid(step.text, "live", step.to === null) : asking(turn, step)];
+}
+
+/** @param {Watched} turn @param {import("../live/fold.js").Step} step */
+function asking(turn, step) {
   if (turn.isOver || step.to !== null) return null;
   const retry = step.retries.at(-1);
-  return h("p", { class: "thinking", key: "thinking" }, retry ? `The model failed (${retry.kind}) and is asked again.` : "The model is asked…");
+  return h("p", { class: "thinking", key: "thinking" }, retry ? `The model failed (${retry.kind}) and is asked again.` : step.thought ? "The model thinks…" : "The model is asked…");
 }
 
 /** @param {Watched} turn @param {any} call @param {Ways} ways */
@@ -124,15 +136,15 @@ function oneCall(turn, call, { opened, update, approval }) {
         call.park ? h("span", { class: "badge", "data-tone": "park" }, h("span", { class: "dot", "aria-hidden": "true" }), PARKED_FOR[call.park] ?? call.park) : badge(call.status),
         h("span", { class: "number took" }, took(call)),
       ),
-      isOpen ? insides(call, update) : null,
+      isOpen ? insides(turn, call, update) : null,
     ),
     ask && approval && ask.state === "pending" ? approval(ask, { inTurn: true }) : null,
     ask && ask.state !== "pending" && isOpen ? h("p", { class: "muted" }, `${ask.state}${ask.edited ? ", with other arguments" : ""}${ask.decided_by ? ` by ${ask.decided_by}` : ""}${ask.comment ? `: ${ask.comment}` : ""}`) : null,
   );
 }
 
-/** @param {any} call @param {() => void} update */
-function insides(call, update) {
+/** @param {Watched} turn @param {any} call @param {() => void} update */
+function insides(turn, call, update) {
   const facts = [call.call_id, call.effect?.replaceAll("_", " "), call.step ? `step ${call.step}` : "before the first step", call.attempt > 1 ? `attempt ${call.attempt}` : "", call.detail].filter(Boolean);
   return h(
     "div",
@@ -141,6 +153,7 @@ function insides(call, update) {
     call.is_kept === false ? h("p", { class: "muted" }, "Its content is not kept.") : null,
     call.arguments === null || call.arguments === undefined ? null : [h("h4", null, "Arguments"), block(call.arguments, `Arguments of ${call.call_id}`, update), changeOf(call.arguments, `What ${call.call_id} changes`)],
     call.result === null || call.result === undefined ? null : [h("h4", null, call.is_error ? "Result, an error" : "Result"), block(call.result, `Result of ${call.call_id}`, update)],
+    files(turn.turnId, call.attachments),
   );
 }
 

@@ -14,6 +14,7 @@ import { approvalCards } from "../parts/approval_card.js";
 import { badge, loading, refusal } from "../parts/bits.js";
 import { composer } from "../parts/composer.js";
 import { conversation } from "../parts/conversation.js";
+import { files } from "../parts/files.js";
 import { markdown } from "../parts/markdown.js";
 import { messageId, receipts } from "../parts/receipts.js";
 
@@ -213,7 +214,9 @@ function pastTurn(turn) {
     turnLine(turn.turn_id, turn.state, turn.accepted_at),
     turn.greeting ? h("article", { class: "message model" }, h("header", null, "Greeting"), markdown(turn.greeting)) : null,
     turn.is_kept === false ? h("p", { class: "muted" }, "Its content is not kept.") : null,
-    turn.user_message ? h("article", { class: "message user" }, h("header", null, "User"), h("div", { class: "prose plain" }, turn.user_message)) : null,
+    turn.user_message || turn.attachments?.length
+      ? h("article", { class: "message user" }, h("header", null, "User"), turn.user_message ? h("div", { class: "prose plain" }, turn.user_message) : null, files(turn.turn_id, turn.attachments))
+      : null,
     turn.text ? h("article", { class: "message model" }, h("header", null, "Model"), markdown(turn.text)) : null,
   );
 }
