@@ -61,6 +61,27 @@ class TextEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningBegan:
+    """The model thinks. `id` is of this span of its reasoning, unique in the turn."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningAdded:
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningEnded:
+    """`text`: the whole span."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     """The reply asks for a call. Of `call` only what never changes is told: its id, tool and arguments."""
 
@@ -126,6 +147,9 @@ ChatEvent = (
     | StepReset
     | TextAdded
     | TextEnded
+    | ReasoningBegan
+    | ReasoningAdded
+    | ReasoningEnded
     | Called
     | Handed
     | Asked
@@ -142,6 +166,8 @@ class ChatState:
 
     step, attempt  those whose text comes now
     text           what the step has said
+    spans          how many spans of reasoning this attempt at it has
+    reasoning      what the span says that is open; empty: none is
     is_replied     its reply asks for calls: no more text of it comes
     asks           approvals that are asked for, whose calls the reply is about to name
     tools          the tools of the step's calls, by id
@@ -153,6 +179,8 @@ class ChatState:
     step: int = 0
     attempt: int = 0
     text: str = ""
+    spans: int = 0
+    reasoning: str = ""
     is_replied: bool = False
     asks: tuple[Asked, ...] = ()
     tools: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -173,6 +201,8 @@ def fold(state: ChatState, event: TurnEvent, more: More) -> tuple[ChatState, tup
             return _step_started(state, data["step"], data["attempt"])
         case EventKind.TEXT_DELTA:
             return _text(state, data["step"], data["attempt"], data["text"])
+        case EventKind.REASONING_DELTA:
+            return _reasoning(state, data["step"], data["attempt"], data["text"])
         case EventKind.APPROVAL_REQUESTED:
             ask = Asked(
                 full_call_id(state.turn_id, data["call"]),
@@ -198,28 +228,56 @@ def fold(state: ChatState, event: TurnEvent, more: More) -> tuple[ChatState, tup
         case EventKind.TURN_RESUMED:
             return replace(state, is_parked=False), (Noted(event),)
         case EventKind.RESULT:
-            return state, (_ended(state, more.result),)
+            state, over = _reasoning_over(state)
+            return state, (*over, _ended(state, more.result))
         case _:
             return state, (Noted(event),)
 
 
 def _step_started(state: ChatState, step: int, attempt: int) -> tuple[ChatState, tuple[ChatEvent, ...]]:
-    began = replace(state, step=step, attempt=attempt, text="", is_replied=False)
+    state, over = _reasoning_over(state)
+    began = replace(state, step=step, attempt=attempt, text="", spans=0, is_replied=False)
     if step != state.step:
-        return began, (StepBegan(step),)
-    return began, (StepReset(step, attempt),) if state.text else ()
+        return began, (*over, StepBegan(step))
+    return began, (*over, StepReset(step, attempt)) if state.text or state.spans else ()
 
 
 def _text(state: ChatState, step: int, attempt: int, text: str) -> tuple[ChatState, tuple[ChatEvent, ...]]:
-    told: tuple[ChatEvent, ...] = ()
-    if (step, attempt) != (state.step, state.attempt):
-        state, told = _step_started(state, step, attempt)
-    return replace(state, text=state.text + text), (*told, TextAdded(text, step, attempt))
+    state, told = _come_to(state, step, attempt)
+    state, over = _reasoning_over(state)
+    return replace(state, text=state.text + text), (*told, *over, TextAdded(text, step, attempt))
+
+
+def _reasoning(
+    state: ChatState, step: int, attempt: int, text: str
+) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+    state, told = _come_to(state, step, attempt)
+    if not state.reasoning:
+        state = replace(state, spans=state.spans + 1)
+        told = (*told, ReasoningBegan(_span_id(state)))
+    return replace(state, reasoning=state.reasoning + text), (*told, ReasoningAdded(_span_id(state), text))
+
+
+def _reasoning_over(state: ChatState) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+    if not state.reasoning:
+        return state, ()
+    return replace(state, reasoning=""), (ReasoningEnded(_span_id(state), state.reasoning),)
+
+
+def _span_id(state: ChatState) -> str:
+    return f"s{state.step}-a{state.attempt}-r{state.spans}"
+
+
+def _come_to(state: ChatState, step: int, attempt: int) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+    if (step, attempt) == (state.step, state.attempt):
+        return state, ()
+    return _step_started(state, step, attempt)
 
 
 def _step_ended(state: ChatState, calls: tuple[TurnCall, ...]) -> tuple[ChatState, tuple[ChatEvent, ...]]:
     asked = {ask.id: ask for ask in state.asks}
-    told: list[ChatEvent] = [TextEnded()]
+    state, over = _reasoning_over(state)
+    told: list[ChatEvent] = [*over, TextEnded()]
     for call in calls:
         told.append(Called(call))
         if call.id in asked:

@@ -82,8 +82,8 @@ class ScriptedProvider:
     It holds no position: the reply depends on the request alone, so a step that is run again, by whichever
     process, gets the same reply. A step past the end of the script raises ProviderError (kind `script`).
 
-    latency_s   seconds a reply takes; a stream spreads them over its words. If `timeout_s` of the request is
-                less, the call raises ProviderError (kind `timeout`) when it is up.
+    latency_s   seconds a reply takes; a stream spreads them over its text's words, which come behind its reasoning.
+                If `timeout_s` of the request is less, the call raises ProviderError (kind `timeout`) when it is up.
     auxiliary   answers requests that are not steps (`request.purpose`: reflections, summaries, ...); without
                 it they raise ProviderError (kind `script`), and what asked goes on without a model
     """
@@ -115,6 +115,9 @@ class ScriptedProvider:
     @keeps_limits
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
         answer = self._answer(request)
+        thoughts = () if isinstance(answer, ScriptedFailure) else answer.reasoning
+        for word in (word for thought in thoughts for word in _words(thought.text)):
+            yield ModelChunk(reasoning=word)
         text = answer.after_text if isinstance(answer, ScriptedFailure) else answer.text
         words = _words(text)
         pause_s = self._latency_s / max(1, len(words))

@@ -36,6 +36,10 @@ class UiMessage:
     def text(self) -> str:
         return "\n".join(part["text"] for part in self.parts if part["type"] == "text")
 
+    @property
+    def reasoning(self) -> list[str]:
+        return [part["text"] for part in self.parts if part["type"] == "reasoning"]
+
     def tool(self, call_id: str) -> Part:
         (found,) = [part for part in self.parts if part.get("toolCallId") == call_id]
         return found
@@ -53,13 +57,14 @@ class UiMessage:
             case "reset-step":
                 del self.parts[self._step_at() :]
                 self._open.clear()
-            case "text-start":
-                self._open[chunk["id"]] = {"type": "text", "text": "", "state": "streaming"}
-                self.parts.append(self._open[chunk["id"]])
-            case "text-delta":
-                self._open[chunk["id"]]["text"] += chunk["delta"]
-            case "text-end":
-                self._open.pop(chunk["id"])["state"] = "done"
+            case "text-start" | "reasoning-start" as begun:
+                kind = begun.removesuffix("-start")
+                self._open[kind + chunk["id"]] = {"type": kind, "text": "", "state": "streaming"}
+                self.parts.append(self._open[kind + chunk["id"]])
+            case "text-delta" | "reasoning-delta" as added:
+                self._open[added.removesuffix("-delta") + chunk["id"]]["text"] += chunk["delta"]
+            case "text-end" | "reasoning-end" as ended:
+                self._open.pop(ended.removesuffix("-end") + chunk["id"])["state"] = "done"
             case "tool-input-start" | "tool-input-available":
                 self._tool_input(chunk)
             case "tool-approval-request":
@@ -133,6 +138,7 @@ class AgUiClient:
         steps: set[str] = set()
         texts: set[str] = set()
         calls: set[str] = set()
+        spans: set[str] = set()
         for at, event in enumerate(deepcopy(list(events))):
             assert (at == 0) == (event["type"] == "RUN_STARTED") or event["type"] == "RUN_ERROR"
             is_over = self.outcome or self.error
@@ -143,6 +149,13 @@ class AgUiClient:
                     steps.add(event["stepName"])
                 case "STEP_FINISHED":
                     steps.remove(event["stepName"])
+                case "REASONING_START" | "REASONING_MESSAGE_START" as kind:
+                    assert kind + event["messageId"] not in spans
+                    spans.add(kind + event["messageId"])
+                case "REASONING_MESSAGE_CONTENT":
+                    assert f"REASONING_MESSAGE_START{event['messageId']}" in spans
+                case "REASONING_END" | "REASONING_MESSAGE_END" as kind:
+                    spans.remove(kind.replace("END", "START") + event["messageId"])
                 case "TEXT_MESSAGE_START":
                     assert event["messageId"] not in texts
                     texts.add(event["messageId"])
@@ -156,7 +169,7 @@ class AgUiClient:
                 case "TOOL_CALL_END":
                     calls.remove(event["toolCallId"])
                 case "RUN_FINISHED":
-                    assert not steps | texts | calls
+                    assert not steps | texts | calls | spans
                 case _:
                     pass
             self._take(event)
@@ -167,13 +180,17 @@ class AgUiClient:
         said = [message.get("content") for message in self.messages if message["role"] == "assistant"]
         return "\n".join(text for text in said if text)
 
+    @property
+    def reasoning(self) -> list[str]:
+        return [message["content"] for message in self.messages if message["role"] == "reasoning"]
+
     def _take(self, event: Part) -> None:
         match event["type"]:
-            case "TEXT_MESSAGE_START":
+            case "TEXT_MESSAGE_START" | "REASONING_MESSAGE_START":
                 if not self._found(event["messageId"]):
                     new = {"id": event["messageId"], "role": event["role"], "content": ""}
                     self.messages.append(new)
-            case "TEXT_MESSAGE_CONTENT":
+            case "TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT":
                 message = self._found(event["messageId"])
                 assert message is not None
                 message["content"] = message.get("content", "") + event["delta"]
@@ -185,7 +202,13 @@ class AgUiClient:
                 self._result(event)
             case "MESSAGES_SNAPSHOT":
                 new = {message["id"]: message for message in event["messages"]}
-                kept = [new.pop(message["id"]) for message in self.messages if message["id"] in new]
+                # The client's own reasoning stays where the snapshot has none at all.
+                stays = {"reasoning"} - {message["role"] for message in event["messages"]}
+                kept = [
+                    new.pop(message["id"], message)
+                    for message in self.messages
+                    if message["id"] in new or message["role"] in stays
+                ]
                 self.messages = [*kept, *new.values()]
             case "RUN_FINISHED":
                 self.outcome, self.result = event["outcome"], event.get("result")

@@ -17,16 +17,18 @@ from brainq.contracts.usage import Spend
 from brainq.http.chat_events import More
 
 TURN = "01k7x2turn"
+PIECES = (EventKind.TEXT_DELTA, EventKind.REASONING_DELTA)
 TEXTS = st.text('ab \n😀é\u200d👩"\\', min_size=1, max_size=5)
 
 
 @dataclass
 class Script:
-    """`texts`: what the last attempt of each step said, in order."""
+    """`texts`, `thoughts`: what the last attempt of each step said, and each span of what it thought, in order."""
 
     events: list[TurnEvent] = field(default_factory=list[TurnEvent])
     more: list[More] = field(default_factory=list[More])
     texts: list[str] = field(default_factory=list[str])
+    thoughts: list[str] = field(default_factory=list[str])
     result: TurnResult | None = None
 
     def add(self, kind: EventKind, more: More | None = None, /, **data: Any) -> None:
@@ -82,20 +84,28 @@ def scripts(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Script:
 
 
 def _attempts(draw: Any, script: Script, step: int) -> str:
-    text = ""
+    text, spans = "", list[str]()
     attempts = draw(st.integers(1, 3))
     for attempt in range(1, attempts + 1):
         script.add(EventKind.STEP_STARTED, step=step, attempt=attempt)
-        pieces = draw(st.lists(TEXTS, max_size=3))
-        text = "".join(pieces)
-        for piece in pieces:
-            script.add(EventKind.TEXT_DELTA, step=step, attempt=attempt, text=piece)
+        text, spans = "", []
+        thinks = False
+        for kind, piece in draw(st.lists(st.tuples(st.sampled_from(PIECES), TEXTS), max_size=3)):
+            script.add(kind, step=step, attempt=attempt, text=piece)
+            if kind is EventKind.TEXT_DELTA:
+                text += piece
+            elif thinks:
+                spans[-1] += piece
+            else:
+                spans.append(piece)
+            thinks = kind is EventKind.REASONING_DELTA
             if draw(st.integers(0, 5)) == 0:
                 script.add(EventKind.INPUT_ACCEPTED, input=f"m{step}")
         if attempt < attempts and draw(st.booleans()):
             script.add(EventKind.STEP_RETRIED, step=step, attempt=attempt, kind="stream", wait_ms=1)
     if text:
         script.texts.append(text)
+    script.thoughts += spans
     return text
 
 

@@ -1,7 +1,7 @@
 """From a turn's chat events to events of AG-UI 1.0: pure.
 
 Each step is an assistant message with its calls, each result a tool message. What a step said in an attempt that is
-replaced is taken back by a snapshot of the messages without it.
+replaced is taken back by a snapshot of the messages without it. A span of reasoning is a message of its own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ from ag_ui.core import (
     Interrupt,
     Message,
     MessagesSnapshotEvent,
+    ReasoningEndEvent,
+    ReasoningMessage,
+    ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
+    ReasoningMessageStartEvent,
+    ReasoningStartEvent,
     RunErrorEvent,
     RunFinishedCancelledOutcome,
     RunFinishedEvent,
@@ -56,6 +62,9 @@ from brainq.http.chat_events import (
     Handed,
     More,
     Noted,
+    ReasoningAdded,
+    ReasoningBegan,
+    ReasoningEnded,
     StepBegan,
     StepReset,
     TextAdded,
@@ -106,16 +115,16 @@ def begin(
     return RunState(ChatState(turn_id), thread_id, run_id, tuple(messages), frozenset(answered))
 
 
-def opening(state: RunState, *, takes_back: bool) -> list[BaseEvent]:
+def opening(state: RunState, takes_back: Sequence[Message] = ()) -> list[BaseEvent]:
     """Begins a run: from the turn's beginning, or behind an interrupt, where its step goes on.
 
-    takes_back   the client has messages of the turn, which will be told again
+    takes_back   the messages of the turn that the client has, which will be told again
     """
     begun: list[BaseEvent] = [
         RunStartedEvent(thread_id=state.thread_id, run_id=state.run_id, protocol_version=PROTOCOL_VERSION)
     ]
     if takes_back:
-        begun.append(MessagesSnapshotEvent(messages=list(state.messages)))
+        begun += _without(state.messages, takes_back)
     if state.step:
         begun.append(StepStartedEvent(step_name=_step_name(state.step)))
     return begun
@@ -161,6 +170,12 @@ def _told(state: RunState, event: ChatEvent) -> Told:
             return _text(state, _message_id(state, step), text)
         case TextEnded():
             return _text_over(state)
+        case ReasoningBegan(span):
+            return _reasoning(state, _span_id(state, span))
+        case ReasoningAdded(span, text):
+            return state, [ReasoningMessageContentEvent(message_id=_span_id(state, span), delta=text)]
+        case ReasoningEnded(span, text):
+            return _reasoning_over(state, _span_id(state, span), text)
         case Called(call):
             return _called(state, call)
         case CallEnded(call):
@@ -187,6 +202,10 @@ def _message_id(state: RunState, step: int) -> str:
     return f"{state.chat.turn_id}-s{step}"
 
 
+def _span_id(state: RunState, span: str) -> str:
+    return f"{state.chat.turn_id}-{span}"
+
+
 def _custom(kind: str, value: Any) -> CustomEvent:
     return CustomEvent(name=f"brainq.{kind}", value=value)
 
@@ -207,6 +226,22 @@ def _text_over(state: RunState) -> Told:
     return replace(said, message_id="", text=""), [TextMessageEndEvent(message_id=state.message_id)]
 
 
+def _reasoning(state: RunState, message_id: str) -> Told:
+    if state.message_id:  # the text's message stands before it
+        state = _kept(state, AssistantMessage(id=state.message_id, content=state.text))
+    return _kept(state, ReasoningMessage(id=message_id, content="")), [
+        ReasoningStartEvent(message_id=message_id),
+        ReasoningMessageStartEvent(message_id=message_id, role="reasoning"),
+    ]
+
+
+def _reasoning_over(state: RunState, message_id: str, text: str) -> Told:
+    return _kept(state, ReasoningMessage(id=message_id, content=text)), [
+        ReasoningMessageEndEvent(message_id=message_id),
+        ReasoningEndEvent(message_id=message_id),
+    ]
+
+
 def _step_over(state: RunState) -> Told:
     state, events = _text_over(state)
     if state.step:
@@ -216,8 +251,27 @@ def _step_over(state: RunState) -> Told:
 
 def _taken_back(state: RunState, message_id: str) -> Told:
     state, events = _text_over(state)
-    left = tuple(message for message in state.messages if message.id != message_id)
-    return replace(state, messages=left), [*events, MessagesSnapshotEvent(messages=list(left))]
+    gone = [
+        message
+        for message in state.messages
+        if message.id == message_id or message.id.startswith(f"{message_id}-")
+    ]
+    left = tuple(message for message in state.messages if message not in gone)
+    return replace(state, messages=left), [*events, *_without(left, gone)]
+
+
+def _without(left: Sequence[Message], gone: Iterable[Message]) -> list[BaseEvent]:
+    """What takes messages back.
+
+    A snapshot without any reasoning leaves clients what they have of it. So it is made another kind of message first.
+    """
+    thoughts = [
+        AssistantMessage(id=message.id, content="")
+        for message in gone
+        if isinstance(message, ReasoningMessage)
+    ]
+    first = [MessagesSnapshotEvent(messages=[*left, *thoughts])] if thoughts else []
+    return [*first, MessagesSnapshotEvent(messages=list(left))]
 
 
 def _called(state: RunState, call: TurnCall) -> Told:

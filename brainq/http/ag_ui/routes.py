@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-from ag_ui.core import BaseEvent
+from ag_ui.core import BaseEvent, Message
 from fastapi import APIRouter, Path, Request, Response
 
 from brainq.access import Verb
@@ -63,9 +64,7 @@ async def _run(body: RunBody, brain: str | None, request: Request, here: Gateway
         handle, behind = await answer(here, by, body.thread_id, answers)
         before = before_the_turn(messages, handle.turn_id)
         state = begin(handle.turn_id, body.thread_id, body.run_id, before, answered_in(messages))
-        found = await chat_stream(
-            request, here, by, handle, _wire(takes_back=False), state, behind, opens=True
-        )
+        found = await chat_stream(request, here, by, handle, _wire(), state, behind, opens=True)
     else:
         question = question_of(messages)
         configures = Verb.CONFIGURE in by.caller.verbs
@@ -74,17 +73,17 @@ async def _run(body: RunBody, brain: str | None, request: Request, here: Gateway
         handle = await ask(here, by, body.thread_id, question, options, history, waits_for_decisions=True)
         before = before_the_turn(messages, handle.turn_id)
         state = begin(handle.turn_id, body.thread_id, body.run_id, before)
-        takes_back = any(is_of(message, handle.turn_id) for message in messages)
-        found = await chat_stream(request, here, by, handle, _wire(takes_back=takes_back), state, opens=True)
+        takes_back = [message for message in messages if is_of(message, handle.turn_id)]
+        found = await chat_stream(request, here, by, handle, _wire(takes_back), state, opens=True)
     return Response(status_code=204) if found is None else found
 
 
-def _wire(*, takes_back: bool) -> Wire[RunState, BaseEvent]:
+def _wire(takes_back: Sequence[Message] = ()) -> Wire[RunState, BaseEvent]:
     return Wire(
         tell=tell,
         chat=lambda state: state.chat,
         encode=lambda event: event.model_dump_json(by_alias=True).encode(),
-        opening=lambda state: opening(state, takes_back=takes_back),
+        opening=lambda state: opening(state, takes_back),
         rest=rest,
         cut=cut,
     )

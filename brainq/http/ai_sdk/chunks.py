@@ -25,6 +25,9 @@ from brainq.http.chat_events import (
     Handed,
     More,
     Noted,
+    ReasoningAdded,
+    ReasoningBegan,
+    ReasoningEnded,
     StepBegan,
     StepReset,
     TextAdded,
@@ -112,6 +115,12 @@ def _told(state: MessageState, event: ChatEvent) -> Told:
             return _text(state, f"{step}.{attempt}", text)
         case TextEnded():
             return replace(state, text_id=""), _closed(state)
+        case ReasoningBegan(id):
+            return state, [{"type": "reasoning-start", "id": id}]
+        case ReasoningAdded(id, text):
+            return state, [{"type": "reasoning-delta", "id": id, "delta": text}]
+        case ReasoningEnded(id):
+            return state, [{"type": "reasoning-end", "id": id}]
         case Called(call):
             begins = {"type": "tool-input-start", "toolCallId": call.id, "toolName": call.tool}
             return state, [{**begins, "providerExecuted": True}, _input(call.id, call.tool, call.arguments)]

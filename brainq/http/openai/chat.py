@@ -30,7 +30,18 @@ from brainq.http.openai.params import (
     require_brain,
     require_plain,
 )
-from brainq.http.openai.parts import Answered, Asked, Began, Broke, ClientCall, Said, Usage, Word
+from brainq.http.openai.parts import (
+    BETWEEN,
+    Answered,
+    Asked,
+    Began,
+    Broke,
+    ClientCall,
+    Said,
+    Thought,
+    Usage,
+    Word,
+)
 from brainq.http.openai.turns import ask, give, request_key
 
 router = APIRouter(tags=["openai"])
@@ -196,6 +207,7 @@ class Chunks:
     model: str
     with_usage: bool
     at_s: int = 0
+    span: int = 1
 
     def write(self, word: Word) -> bytes:
         match word:
@@ -204,6 +216,9 @@ class Chunks:
                 return self._chunk({"role": "assistant", "content": ""})
             case Said():
                 return self._chunk({"content": word.text})
+            case Thought():
+                lead, self.span = BETWEEN if word.span > self.span else "", word.span
+                return self._chunk({"reasoning_content": lead + word.text})
             case Asked():
                 calls = b"".join(
                     self._chunk({"tool_calls": [{"index": at, **call_of(call)}]})
@@ -238,6 +253,8 @@ class Chunks:
 def completion(turn_id: str, model: str, at_s: int, last: Asked | Answered) -> dict[str, Any]:
     """The whole of a part that was answered, or asked the client for calls."""
     message: dict[str, Any] = {"role": "assistant", "content": last.text, "refusal": None}
+    if last.thoughts:
+        message["reasoning_content"] = BETWEEN.join(last.thoughts)
     if isinstance(last, Asked):
         message["content"] = last.text or None
         message["tool_calls"] = [call_of(call) for call in last.calls]

@@ -53,13 +53,23 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
+class Thought:
+    """More of what the model thought. `span` counts from 1: each stretch between other words is one of its own."""
+
+    part: int
+    text: str
+    span: int
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
-    """The part ends: the client is to run these calls."""
+    """The part ends: the client is to run these calls. `thoughts` are the spans that stand, as of `text`."""
 
     part: int
     text: str
     calls: tuple[ClientCall, ...]
     usage: Usage
+    thoughts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,7 @@ class Answered:
     text: str
     finish: str
     usage: Usage
+    thoughts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +92,10 @@ class Broke:
     ending: Ending
     message: str
     usage: Usage
+    thoughts: tuple[str, ...] = ()
 
 
-Word = Began | Said | Asked | Answered | Broke
+Word = Began | Said | Thought | Asked | Answered | Broke
 Last = (Asked, Answered, Broke)
 """The words that end a part."""
 
@@ -97,6 +109,10 @@ class State:
     text           what the newest attempt at the newest step said so far
     told           how much of that step readers were told: more than `text`, where an attempt began anew
     again          a new attempt has not yet said more than the one before it
+    kept           the spans of reasoning of the part's earlier steps
+    thoughts       those of the newest attempt at the newest step
+    span           how many spans readers were told
+    is_thinking    the last of them is open
     waiting        the client's calls that have not ended, by their ids in the turn
     parked_in      call -> the part that ended with it
     fresh          the calls that this part will end with
@@ -110,6 +126,10 @@ class State:
     text: str = ""
     told: str = ""
     again: bool = False
+    kept: tuple[str, ...] = ()
+    thoughts: tuple[str, ...] = ()
+    span: int = 0
+    is_thinking: bool = False
     place: tuple[int, int] = (0, 0)
     waiting: Mapping[str, ClientCall] = field(default_factory=dict[str, ClientCall])
     parked_in: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -145,8 +165,13 @@ def _advance(state: State, event: TurnEvent, result: TurnResult | None) -> tuple
     match event.kind:
         case EventKind.TEXT_DELTA:
             place = (_int(data["step"]), _int(data["attempt"]))
-            state, words = _say(state, place, str(data["text"]))
+            state, words = _say(_come_to(state, place), str(data["text"]))
             return state, () if state.in_one_piece else words
+        case EventKind.REASONING_DELTA:
+            place = (_int(data["step"]), _int(data["attempt"]))
+            return _think(_come_to(state, place), str(data["text"]))
+        case EventKind.STEP_STARTED if data["step"] == state.place[0]:
+            return _come_to(state, (state.place[0], _int(data["attempt"]))), ()
         case EventKind.STEP_ENDED:
             spent = Usage(_int(data.get("input_tokens")), _int(data.get("output_tokens")))
             return replace(state, usage=_plus(state.usage, spent)), ()
@@ -173,19 +198,38 @@ def _advance(state: State, event: TurnEvent, result: TurnResult | None) -> tuple
                 before=_plus(state.before, state.usage),
                 place=state.place,
             )
-            return after, (*_held_back(state), Asked(state.part, state.whole, calls, state.usage))
+            asked = Asked(state.part, state.whole, calls, state.usage, (*state.kept, *state.thoughts))
+            return after, (*_held_back(state), asked)
         case EventKind.RESULT if result is not None:
             return state, _ended(state, result)
         case _:
             return state, ()
 
 
-def _say(state: State, place: tuple[int, int], text: str) -> tuple[State, tuple[Word, ...]]:
+def _come_to(state: State, place: tuple[int, int]) -> State:
+    """At a new step what the one before said is kept; at a new attempt what the one before said is not."""
+    if place == state.place:
+        return state
     if place[0] != state.place[0]:
-        state = replace(state, said=state.whole, text="", told="", again=False, place=place)
-    elif place != state.place:
+        kept = (*state.kept, *state.thoughts)
+        state = replace(state, said=state.whole, text="", told="", again=False, kept=kept)
+    else:
         # What was told cannot be taken back: the new attempt is told from where it says something else, or more.
-        state = replace(state, text="", again=bool(state.told), place=place)
+        state = replace(state, text="", again=bool(state.told))
+    return replace(state, thoughts=(), is_thinking=False, place=place)
+
+
+def _think(state: State, text: str) -> tuple[State, tuple[Word, ...]]:
+    if state.is_thinking:
+        thoughts = (*state.thoughts[:-1], state.thoughts[-1] + text)
+    else:
+        thoughts = (*state.thoughts, text)
+        state = replace(state, span=state.span + 1, is_thinking=True)
+    return replace(state, thoughts=thoughts), (Thought(state.part, text, state.span),)
+
+
+def _say(state: State, text: str) -> tuple[State, tuple[Word, ...]]:
+    state = replace(state, is_thinking=False)
     said = state.text + text
     if not state.again:
         lead = BETWEEN if not state.text and state.said and not state.told else ""
@@ -205,15 +249,17 @@ def _ended(state: State, result: TurnResult) -> tuple[Word, ...]:
         max(0, total.output_tokens - state.before.output_tokens),
         total.cached_tokens if state.part == 1 else 0,
     )
+    thoughts = (*state.kept, *state.thoughts)
     if result.ending is not Ending.COMPLETED:
         why = result.error or f"the turn ended as {result.ending} ({result.stop_reason})"
-        return (*_held_back(state), Broke(state.part, state.whole, result.ending, why, usage))
+        return (*_held_back(state), Broke(state.part, state.whole, result.ending, why, usage, thoughts))
     if state.in_one_piece:
         state, rest = replace(state, said="", text=result.text), result.text
     else:
         state, rest = _rest(state, result.text)
     told = (Said(state.part, rest),) if rest else ()
-    return (*told, Answered(state.part, state.whole, _FINISH.get(result.stop_reason, "stop"), usage))
+    finish = _FINISH.get(result.stop_reason, "stop")
+    return (*told, Answered(state.part, state.whole, finish, usage, thoughts))
 
 
 def _held_back(state: State) -> tuple[Word, ...]:

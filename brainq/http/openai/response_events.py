@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brainq.contracts.status import Ending
-from brainq.http.openai.parts import Answered, Asked, Began, Broke, ClientCall, Said, Usage, Word
+from brainq.http.openai.parts import Answered, Asked, Began, Broke, ClientCall, Said, Thought, Usage, Word
 
 BEFORE = "resp_"
 _CODES = {
@@ -45,6 +45,8 @@ class ResponseFold:
     """Told word by word: the response as it stands, and its events.
 
     seen   the number of the last event that need not be told again
+    spans  of the reasoning: each is a part of its item's summary
+    order  the items that were begun, `reasoning` and `message`, as they stand in the output; calls follow
     """
 
     turn_id: str
@@ -57,7 +59,9 @@ class ResponseFold:
     at_s: int = 0
     status: str = "queued"
     text: str = ""
-    has_text: bool = False
+    spans: tuple[str, ...] = ()
+    is_thinking: bool = False
+    order: tuple[str, ...] = ()
     calls: tuple[ClientCall, ...] = ()
     usage: Usage | None = None
     error: dict[str, str] | None = None
@@ -72,22 +76,25 @@ class ResponseFold:
                 self.part, self.at_s, self.status = word.part, word.at_s, "in_progress"
                 self._emit("response.created", response=self.body())
                 self._emit("response.in_progress", response=self.body())
+            case Thought():
+                self._think(word)
             case Said():
+                self._end_span()
                 self._open_text()
                 self.text += word.text
                 self._emit("response.output_text.delta", **self._where(), delta=word.text, logprobs=[])
             case Asked():
-                self._end_text(word.text)
+                self._end_items(word.text, word.thoughts)
                 for call in word.calls:
                     self._call(call)
                 self.calls = word.calls
                 self._end("completed", word.usage)
             case Answered():
-                self._end_text(word.text)
+                self._end_items(word.text, word.thoughts)
                 self.incomplete = _INCOMPLETE.get(word.finish)
                 self._end("incomplete" if self.incomplete else "completed", word.usage)
             case Broke():
-                self._end_text(word.text)
+                self._end_items(word.text, word.thoughts)
                 self.error = {"code": _CODES[word.ending], "message": word.message}
                 self._end("cancelled" if word.ending is Ending.CANCELLED else "failed", word.usage)
         return b"".join(self.out)
@@ -122,7 +129,11 @@ class ResponseFold:
 
     def _output(self) -> list[dict[str, Any]]:
         done = self.status not in ("queued", "in_progress")
-        items = [self._message("completed" if done else "in_progress", done=True)] if self.has_text else []
+        status = "completed" if done else "in_progress"
+        items = [
+            self._message(status, done=True) if kind == "message" else self._reasoning(status)
+            for kind in self.order
+        ]
         return [*items, *(_item_of(call, "completed") for call in self.calls)]
 
     def _message(self, status: str, *, done: bool) -> dict[str, Any]:
@@ -130,30 +141,76 @@ class ResponseFold:
         ident = f"msg_{self.turn_id}.{self.part}"
         return {"id": ident, "type": "message", "role": "assistant", "status": status, "content": content}
 
+    def _reasoning(self, status: str) -> dict[str, Any]:
+        summary = [_summary(span) for span in self.spans]
+        return {"id": self._reasoning_id(), "type": "reasoning", "status": status, "summary": summary}
+
+    def _reasoning_id(self) -> str:
+        return f"rs_{self.turn_id}.{self.part}"
+
+    def _think(self, word: Thought) -> None:
+        if word.span > len(self.spans):
+            self._end_span()
+            self._open("reasoning", self._reasoning("in_progress"))
+            self.spans, self.is_thinking = (*self.spans, ""), True
+            self._emit("response.reasoning_summary_part.added", **self._which_span(), part=_summary(""))
+        self.spans = (*self.spans[:-1], self.spans[-1] + word.text)
+        self._emit("response.reasoning_summary_text.delta", **self._which_span(), delta=word.text)
+
+    def _end_span(self) -> None:
+        if self.is_thinking:
+            self.is_thinking = False
+            told = self.spans[-1]
+            self._emit("response.reasoning_summary_text.done", **self._which_span(), text=told)
+            self._emit("response.reasoning_summary_part.done", **self._which_span(), part=_summary(told))
+
+    def _which_span(self) -> dict[str, Any]:
+        return {
+            "item_id": self._reasoning_id(),
+            "output_index": self.order.index("reasoning"),
+            "summary_index": len(self.spans) - 1,
+        }
+
     def _where(self) -> dict[str, Any]:
-        return {"item_id": f"msg_{self.turn_id}.{self.part}", "output_index": 0, "content_index": 0}
+        return {
+            "item_id": f"msg_{self.turn_id}.{self.part}",
+            "output_index": self.order.index("message"),
+            "content_index": 0,
+        }
+
+    def _open(self, kind: str, item: dict[str, Any]) -> bool:
+        """Whether the item is new."""
+        if kind in self.order:
+            return False
+        self.order = (*self.order, kind)
+        self._emit("response.output_item.added", output_index=len(self.order) - 1, item=item)
+        return True
 
     def _open_text(self) -> None:
-        if self.has_text:
-            return
-        self.has_text = True
-        self._emit(
-            "response.output_item.added", output_index=0, item=self._message("in_progress", done=False)
-        )
-        self._emit("response.content_part.added", **self._where(), part=_content(""))
+        if self._open("message", self._message("in_progress", done=False)):
+            self._emit("response.content_part.added", **self._where(), part=_content(""))
 
-    def _end_text(self, whole: str) -> None:
+    def _end_items(self, whole: str, thoughts: tuple[str, ...]) -> None:
+        """What a broken attempt thought was told, and is none of the item that is done."""
+        self._end_span()
         if whole:
             self._open_text()
-        if not self.has_text:
-            return
+        self.spans = thoughts
+        for index, kind in enumerate(self.order):
+            if kind == "message":
+                self._end_text(whole)
+                item = self._message("completed", done=True)
+            else:
+                item = self._reasoning("completed")
+            self._emit("response.output_item.done", output_index=index, item=item)
+
+    def _end_text(self, whole: str) -> None:
         self.text = whole or self.text
         self._emit("response.output_text.done", **self._where(), text=self.text, logprobs=[])
         self._emit("response.content_part.done", **self._where(), part=_content(self.text))
-        self._emit("response.output_item.done", output_index=0, item=self._message("completed", done=True))
 
     def _call(self, call: ClientCall) -> None:
-        index = int(self.has_text) + len(self.calls)
+        index = len(self.order) + len(self.calls)
         self.calls = (*self.calls, call)
         told = {"item_id": f"fc_{call.id}", "output_index": index}
         begun = {**_item_of(call, "in_progress"), "arguments": ""}
@@ -181,6 +238,10 @@ def told(fold: ResponseFold, words: Sequence[Word]) -> dict[str, Any]:
     for word in words:
         fold.write(word)
     return fold.body()
+
+
+def _summary(text: str) -> dict[str, Any]:
+    return {"type": "summary_text", "text": text}
 
 
 def _content(text: str) -> dict[str, Any]:

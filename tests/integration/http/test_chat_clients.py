@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.brains.chatty import STORY
+from tests.support.brains.chatty import STORY, THOUGHT
 from tests.support.gateways import GatewayProcess
 from tests.support.js_clients import why_not
 from tests.support.js_clients.node import Node
@@ -87,16 +87,18 @@ def test_usechat_holds_no_text_that_was_taken_back(chats: Node) -> None:
 
 
 def test_usechat_resumes_from_wherever_its_connection_broke(chats: Node) -> None:
-    whole = chats.ask(do="send", chat="whole", text="look a")["messages"]
+    whole = chats.ask(do="send", chat="whole", text="think")["messages"]
+    reasoning = [part["text"] for part in whole[-1]["parts"] if part["type"] == "reasoning"]
+    assert reasoning == [THOUGHT]
     frames = 0
     for frames in range(40):
         chat = f"broke-{frames}"
-        sent = chats.ask(do="send", chat=chat, text="look a", message="m1", breakAfter=frames)
+        sent = chats.ask(do="send", chat=chat, text="think", message="m1", breakAfter=frames)
         if sent["status"] == "ready":
             break
         last = sent["messages"][-1]
         if last["role"] == "user":  # nothing came: it is sent again, and is the same turn
-            sent = chats.ask(do="send", chat=chat, text="look a", messages=[], message="m1")
+            sent = chats.ask(do="send", chat=chat, text="think", messages=[], message="m1")
         else:
             more = {"turn": last["id"], "messages": sent["messages"]}
             sent = chats.ask(do="resume", chat=chat, **more)
@@ -175,12 +177,13 @@ def test_agents_of_ag_ui_hold_messages_calls_and_outcomes(agents: Node) -> None:
 
 
 def test_agents_of_ag_ui_run_again_from_wherever_their_connection_broke(agents: Node) -> None:
-    whole = agents.ask(do="say", thread="whole", message="m1", text="look a")["messages"]
+    whole = agents.ask(do="say", thread="whole", message="m1", text="think")["messages"]
+    assert [message["content"] for message in whole if message["role"] == "reasoning"] == [THOUGHT]
     turn = whole[-1]["id"].rpartition("-")[0]
     events = 0
     for events in range(60):
         thread = f"broke-{events}"
-        broken = agents.ask(do="say", thread=thread, message="m1", text="look a", breakAfter=events)
+        broken = agents.ask(do="say", thread=thread, message="m1", text="think", breakAfter=events)
         if not broken.get("failed"):
             break
         told = agents.ask(do="run", thread=thread)["messages"]

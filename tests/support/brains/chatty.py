@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from brainq import Approvals, Brain, Effect, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.reasoning import Reasoning
 from brainq.providers.scripted import ScriptedFailure, calls, fails, says
 
 FAMILY = "👩‍👩‍👧‍👦"
+THOUGHT = "Hm, I should 🤔 look."
 STORY = f"Once 😀 there was {FAMILY} and so on."
 
 
@@ -23,6 +25,11 @@ def answer(request: ModelRequest) -> ModelReply | ScriptedFailure:
                 return fails("refused", retryable=False, message="the model refuses")
             case ["locate"]:  # a tool that the client brings along
                 return calls(("locate", {"exact": True}), text="Where? ")
+            case ["think"]:
+                thought = Reasoning(wire="scripted", text=THOUGHT)
+                return calls(("look", {"name": "a"}), text="Let me see. ").model_copy(
+                    update={"reasoning": (thought,)}
+                )
             case ["two"]:
                 return calls(("save", {"name": "a"}), ("save", {"name": "b"}), text="Two of them. ")
             case [("look" | "save" | "fail") as tool, *names]:

@@ -40,6 +40,7 @@ def test_a_message_of_the_ai_sdk_is_the_same_from_wherever_it_is_read_again(scri
     told = chunks_of(script)
     whole = UiMessage().take(flat(told))
     assert whole.text == "\n".join(script.texts)
+    assert whole.reasoning == script.thoughts
     assert (whole.id, whole.metadata["turnId"]) == (TURN, TURN)
     assert not any(part.get("state") == "streaming" for part in whole.parts)
     for seen in range(1, len(told)):
@@ -79,10 +80,12 @@ def test_an_answer_goes_on_with_the_message_that_asked(script: Script) -> None:
         assert vars(paused.take([ai_sdk.start(TURN), *flat(told[behind:])])) == vars(whole)
 
 
-def run_of(script: Script, before: list[dict[str, Any]], *, takes_back: bool) -> list[list[dict[str, Any]]]:
+def run_of(
+    script: Script, before: list[dict[str, Any]], takes_back: list[dict[str, Any]]
+) -> list[list[dict[str, Any]]]:
     """What each event is told as; the first is what opens the run."""
     state = ag_ui.begin(TURN, "s1", "run1", MESSAGES.validate_python(before))
-    told = [dumped(ag_ui.opening(state, takes_back=takes_back))]
+    told = [dumped(ag_ui.opening(state, MESSAGES.validate_python(takes_back)))]
     for event, more in script.whole:
         state, events = ag_ui.tell(state, event, more)
         told.append(dumped(events))
@@ -96,26 +99,27 @@ def dumped(events: list[Any]) -> list[dict[str, Any]]:
 @EXAMPLES
 @given(scripts())
 def test_a_conversation_of_ag_ui_is_the_same_from_wherever_it_is_run_again(script: Script) -> None:
-    told = run_of(script, [ASKED], takes_back=False)
+    told = run_of(script, [ASKED], [])
     whole = AgUiClient([ASKED]).run(flat(told))
     assert whole.text == "\n".join(script.texts)
+    assert whole.reasoning == script.thoughts
     ending = script.result.ending if script.result else None
     assert (whole.error is not None) == (ending is Ending.FAILED)
     if ending is Ending.CANCELLED:
         assert whole.outcome == {"type": "cancelled"}
-    again = {back: flat(run_of(script, [ASKED], takes_back=back)) for back in (True, False)}
     for seen in range(1, len(told)):
         dropped = AgUiClient([ASKED]).run(flat(told[:seen]))
-        has_ours = any(message["id"].startswith(TURN) for message in dropped.messages)
-        assert dropped.run(again[has_ours]).messages == whole.messages
+        ours = [message for message in dropped.messages if message["id"].startswith(TURN)]
+        opened = run_of(Script(), [ASKED], ours)
+        assert dropped.run(flat([*opened, *told[1:]])).messages == whole.messages
 
 
 @EXAMPLES
 @given(scripts())
 def test_a_run_that_answers_an_interrupt_goes_on_where_it_stood(script: Script) -> None:
-    whole = AgUiClient([ASKED]).run(flat(run_of(script, [ASKED], takes_back=False)))
+    whole = AgUiClient([ASKED]).run(flat(run_of(script, [ASKED], [])))
     state = ag_ui.begin(TURN, "s1", "run1", MESSAGES.validate_python([ASKED]))
-    told = [dumped(ag_ui.opening(state, takes_back=False))]
+    told = [dumped(ag_ui.opening(state))]
     behind = 0
     for seen, (event, more) in enumerate(script.whole, 1):
         state, events = ag_ui.tell(state, event, more)
@@ -139,7 +143,7 @@ def continued(script: Script, client: AgUiClient, behind: int) -> list[dict[str,
     for seen, (event, more) in enumerate(script.whole, 1):
         state, events = ag_ui.tell(state, event, more)
         if seen == behind:
-            told = dumped(ag_ui.opening(state, takes_back=False))
+            told = dumped(ag_ui.opening(state))
         elif seen > behind:
             told += dumped(events)
     return told

@@ -11,11 +11,13 @@ from openai import OpenAI
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.access import Tokens
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.reasoning import Reasoning
 from brainq.providers.scripted import ScriptedFailure, calls, fails, says
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 from tests.support.pumping import pumping
 
+THOUGHT = "Hm, a tale 🦊. " * 20
 STORY = "A tale 🦊 of foxes: " + "naïve 👩‍👩‍👧 words " * 40
 OSLO, BERN = ("weather", {"place": "Oslo"}), ("weather", {"place": "Bern"})
 PLACE = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
@@ -36,6 +38,10 @@ def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
                 return calls(("refund", {}))
             case "fail":
                 return fails("server", retryable=False, message="the model broke")
+            case "think":
+                return says(STORY).model_copy(
+                    update={"reasoning": (Reasoning(wire="scripted", text=THOUGHT),)}
+                )
             case "story":
                 return says(STORY)
             case "everything":

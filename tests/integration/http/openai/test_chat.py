@@ -8,7 +8,7 @@ import pytest
 from openai import OpenAI
 from pydantic import BaseModel
 
-from tests.integration.http.openai.conftest import PLACE, STORY
+from tests.integration.http.openai.conftest import PLACE, STORY, THOUGHT
 from tests.support.pump import Pump
 
 pytestmark = pytest.mark.usefixtures("pools")
@@ -75,6 +75,22 @@ def test_a_stream_is_the_whole_text(client: OpenAI) -> None:
     assert chunks[-1].usage is not None
     assert chunks[-1].usage.total_tokens > 0
     assert len({chunk.id for chunk in chunks}) == 1
+
+
+def test_what_the_model_thought_comes_beside_the_text(client: OpenAI) -> None:
+    chunks: Any = client.chat.completions.create(model="shop", messages=said("think"), stream=True)
+    deltas = [chunk.choices[0].delta for chunk in chunks]
+    thought = [getattr(delta, "reasoning_content", None) for delta in deltas]
+    assert "".join(filter(None, thought)) == THOUGHT
+    assert "".join(delta.content or "" for delta in deltas) == STORY
+    done: Any = client.chat.completions.create(model="shop", messages=said("think"))
+    message = done.choices[0].message
+    assert (message.reasoning_content, message.content) == (THOUGHT, STORY)
+    # A client sends it back, and it is no part of what was said.
+    again = client.chat.completions.create(
+        model="shop", messages=[*said("think"), message.to_dict(), *said("everything")]
+    )
+    assert "Hm" not in str(again.choices[0].message.content)
 
 
 @pytest.mark.parametrize("streams", [pytest.param(False, marks=pytest.mark.full), True])

@@ -11,6 +11,7 @@ import pytest
 
 from brainq import Brain, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.reasoning import Reasoning
 from brainq.http.openai.chat import PLAIN as CHAT
 from brainq.http.openai.chat import ChatBody
 from brainq.http.openai.errors import is_openai
@@ -28,7 +29,10 @@ def answer(request: ModelRequest) -> ModelReply:
     said = [message.content for message in request.messages][-1]
     if "raining" in said:
         return calls(("weather", {"place": "Oslo"}))
-    return says(said if "rains" in said else "There are 3 apples.")
+    thought = Reasoning(wire="scripted", text="Let me count.")
+    return says(said if "rains" in said else "There are 3 apples.").model_copy(
+        update={"reasoning": (thought,)}
+    )
 
 
 @pytest.fixture
@@ -46,7 +50,12 @@ def test_the_examples_run(gateway: GatewayThread, key: str, capsys: pytest.Captu
         said.append(capsys.readouterr().out)
     names["client"].close()
     apples = "There are 3 apples."
-    assert said == [f"{apples}\n{apples}", "It rains in Oslo.\n", f"{apples}{apples}\n"]
+    assert said == [
+        f"{apples}\n{apples}",
+        "It rains in Oslo.\n",
+        f"{apples}{apples}\n",
+        "Let me count.",
+    ]
 
 
 def test_every_parameter_is_on_the_page() -> None:

@@ -12,7 +12,7 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.message import Message
 from brainq.contracts.tool import ToolSpec
 from brainq.providers.openai_responses import OpenAIResponsesProvider
-from tests.integration.http.openai.conftest import PLACE, STORY
+from tests.integration.http.openai.conftest import PLACE, STORY, THOUGHT
 from tests.integration.providers.asking import ask
 from tests.support.gateways import GatewayThread
 from tests.support.parts import forget
@@ -54,7 +54,7 @@ def test_sessions_are_named_by_a_response_before_or_as_a_conversation(client: Op
 
 
 def test_one_in_the_background_is_taken_up_behind_any_number(client: OpenAI) -> None:
-    begun = client.responses.create(model="shop", input="story", background=True)
+    begun = client.responses.create(model="shop", input="think", background=True)
     assert begun.status in ("queued", "in_progress", "completed")
     events = list(client.responses.retrieve(begun.id, stream=True))
     numbers = [event.sequence_number for event in events]
@@ -62,11 +62,27 @@ def test_one_in_the_background_is_taken_up_behind_any_number(client: OpenAI) -> 
     assert (events[0].type, events[-1].type) == ("response.created", "response.completed")
     deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
     assert "".join(deltas) == STORY
+    thought = [event.delta for event in events if event.type == "response.reasoning_summary_text.delta"]
+    assert "".join(thought) == THOUGHT
     for seen in numbers:
         rest = list(client.responses.retrieve(begun.id, stream=True, starting_after=seen))
         assert rest == events[seen + 1 :]
     last: Any = events[-1]
     assert client.responses.retrieve(begun.id).output == last.response.output
+
+
+def test_what_the_model_thought_is_an_item_of_the_output(client: OpenAI) -> None:
+    with client.responses.stream(model="shop", input="think") as stream:
+        kinds = [event.type for event in stream]
+        done: Any = stream.get_final_response()
+    reasoning, message = done.output
+    assert (reasoning.type, message.type, done.output_text) == ("reasoning", "message", STORY)
+    assert [part.text for part in reasoning.summary] == [THOUGHT]
+    assert kinds.index("response.reasoning_summary_part.done") < kinds.index("response.output_text.delta")
+    items: Any = [item.to_dict() for item in done.output]
+    said: Any = [{"role": "user", "content": "think"}, *items, {"role": "user", "content": "everything"}]
+    again = client.responses.create(model="shop", input=said)
+    assert again.output_text == f"user: think | assistant: {STORY} | user: everything"
 
 
 def test_the_client_runs_its_own_tools(client: OpenAI) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.http.openai.chat import Chunks
+from brainq.http.openai.chat import Chunks, completion
 from brainq.http.openai.parts import BETWEEN, Answered, Asked, Began, Broke, Last, Said, State, Word, advance
 from brainq.http.openai.response_events import ResponseFold, response_id, split_response_id, told
 
@@ -32,10 +32,12 @@ def turns(draw: st.DrawFn) -> tuple[list[TurnEvent], TurnResult]:
     for step in range(1, draw(st.integers(1, 4)) + 1):
         for attempt in range(1, draw(st.integers(1, 3)) + 1):
             emit(EventKind.STEP_STARTED, step=step, attempt=attempt)
-            parts = draw(TEXTS)
-            text = "".join(parts)
-            for part in parts:
+            text = ""
+            for part in draw(TEXTS):
+                for thought in draw(st.sampled_from([(), (), ("Hm. ",), ("Hm 🦊", "m.")])):
+                    emit(EventKind.REASONING_DELTA, step=step, attempt=attempt, text=thought)
                 emit(EventKind.TEXT_DELTA, step=step, attempt=attempt, text=part)
+                text += part
         wants = draw(st.sampled_from(["end", "brain", "client"]))
         if wants == "end":
             break
@@ -126,6 +128,7 @@ def test_a_response_is_continued_behind_any_number(turn: tuple[list[TurnEvent], 
         events = b"".join(frames).split(b"\n\n")[:-1]
         numbers = [json.loads(event.split(b"data: ", 1)[1])["sequence_number"] for event in events]
         assert numbers == list(range(len(events)))
+        assert_told_alike([json.loads(event.split(b"data: ", 1)[1]) for event in events])
         for seen in numbers:
             again = ResponseFold(TURN, "shop", "s1", part=part, seen=seen)
             rest = b"".join(again.write(word) for word in words)
@@ -137,6 +140,31 @@ def test_a_response_is_continued_behind_any_number(turn: tuple[list[TurnEvent], 
         done = [json.loads(event.split(b"data: ", 1)[1]) for event in events]
         items = [event["item"] for event in done if event["type"] == "response.output_item.done"]
         assert items == body["output"]
+
+
+def assert_told_alike(events: list[dict[str, Any]]) -> None:
+    """Each item's events name its place, and each part of a summary is its deltas."""
+    begun = [event["item"]["id"] for event in events if event["type"] == "response.output_item.added"]
+    assert all(
+        event["output_index"] == begun.index(event["item_id"]) for event in events if "item_id" in event
+    )
+    spans: dict[int, str] = {}
+    for event in events:
+        match event["type"]:
+            case "response.reasoning_summary_part.added":
+                assert event["summary_index"] == len(spans)
+                spans[event["summary_index"]] = ""
+            case "response.reasoning_summary_text.delta":
+                assert event["summary_index"] == len(spans) - 1
+                spans[event["summary_index"]] += event["delta"]
+            case "response.reasoning_summary_part.done":
+                assert event["part"]["text"] == spans[event["summary_index"]]
+            case _:
+                pass
+    done = [event for event in events if event["type"] == "response.reasoning_summary_part.done"]
+    assert len(done) == len(spans)
+    stand = [part["text"] for item in events[-1]["response"]["output"] for part in item.get("summary", ())]
+    assert set(stand) <= set(spans.values())
 
 
 @settings(max_examples=30, deadline=None)
@@ -176,6 +204,45 @@ def test_a_new_attempt_is_told_from_where_it_says_something_else() -> None:
     )
     assert streamed(("One ", "two"), ("One ", "too")) == (["One ", "two", f"{BETWEEN}One too"], "One too")
     assert streamed(("One",), ("On",)) == (["One"], "On")
+
+
+def test_what_a_broken_attempt_thought_was_told_and_stands_no_longer() -> None:
+    state, words = State(TURN), list[Word]()
+    for seq, (kind, attempt, text) in enumerate(
+        [
+            (EventKind.REASONING_DELTA, 1, "One"),
+            (EventKind.REASONING_DELTA, 1, ", two"),
+            (EventKind.STEP_STARTED, 2, ""),
+            (EventKind.REASONING_DELTA, 2, "Three"),
+            (EventKind.TEXT_DELTA, 2, "Well: "),
+            (EventKind.REASONING_DELTA, 2, "Four"),
+            (EventKind.TEXT_DELTA, 2, "five"),
+        ],
+        1,
+    ):
+        data: dict[str, Any] = {"step": 1, "attempt": attempt, "text": text}
+        state, more = advance(state, TurnEvent(seq=seq, kind=kind, at_ms=0, data=data))
+        words += more
+    result = TurnResult(
+        turn_id=TURN,
+        session_id="s1",
+        text="Well: five",
+        ending=Ending.COMPLETED,
+        stop_reason=StopReason.ANSWERED,
+    )
+    words += advance(state, TurnEvent(seq=8, kind=EventKind.RESULT, at_ms=0, data={}), result)[1]
+    last = words[-1]
+    assert isinstance(last, Answered)
+    assert (last.text, last.thoughts) == ("Well: five", ("Three", "Four"))
+    assert completion(TURN, "shop", 0, last)["choices"][0]["message"]["reasoning_content"] == "Three\n\nFour"
+    fold = Chunks(TURN, "shop", with_usage=False)
+    frames = b"".join(map(fold.write, words)).split(b"\n\n")[:-2]
+    deltas = [json.loads(frame.removeprefix(b"data: "))["choices"][0]["delta"] for frame in frames]
+    streamed = [delta["reasoning_content"] for delta in deltas if "reasoning_content" in delta]
+    assert streamed == ["One", ", two", "\n\nThree", "\n\nFour"]
+    reasoning, message = told(ResponseFold(TURN, "shop", "s1"), words)["output"]
+    assert [part["text"] for part in reasoning["summary"]] == ["Three", "Four"]
+    assert message["content"][0]["text"] == "Well: five"
 
 
 def test_ids_that_are_none_of_ours() -> None:
