@@ -47,7 +47,7 @@ def zone_of(name: str) -> ZoneInfo:
     """Raises InvalidInput for what is no IANA time zone."""
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
         raise InvalidInput(
             "zone", f"{name!r} is no time zone; write one such as Europe/Berlin, or UTC"
         ) from None
@@ -122,7 +122,7 @@ def _every(span: timedelta | float) -> str:
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
     if not LEAST_S <= seconds <= 366 * 86_400:
         raise InvalidInput("when", f"an interval is from 10 seconds to 366 days long, not {seconds:g} s")
-    return f"every {seconds:g}" if seconds < 1e6 else f"every {seconds:.0f}"
+    return f"every {seconds:.3f}".rstrip("0").rstrip(".")
 
 
 def _cron(text: str) -> str:

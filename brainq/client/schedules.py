@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from brainq.admission import read_request
 from brainq.contracts.ids import check_id, new_turn_id
@@ -13,9 +13,9 @@ from brainq.errors import InvalidInput, TurnNotFound
 from brainq.upkeep.schedules import request_of
 from brainq.wiring import Wiring
 
-FURTHEST_S = 3660 * 86_400
 NOT_SCHEDULED = ("turn_id", "request_key", "readiness", "attachments")
 """What a submit may say that belongs to one turn, not to each of many."""
+MOST_S = 3660 * 86_400
 
 
 def schedule_row(
@@ -45,6 +45,8 @@ def schedule_row(
     for field in NOT_SCHEDULED:
         if options.get(field) is not None:
             raise InvalidInput(field, "it belongs to one turn; leave it out of a schedule")
+    if options.get("on_busy") is not None:
+        raise InvalidInput("on_busy", "a schedule says it by on_running: skip or queue")
     now_ms = redis_now_ms(wiring)
     timing, start_ms = "once", now_ms
     if when is not None:
@@ -54,14 +56,14 @@ def schedule_row(
             raise InvalidInput("when", f"{timing.partition(' ')[2]!r} never comes")
         start_ms = found
     elif at is not None:
-        if at.tzinfo is None:
-            raise InvalidInput("at", "it needs a time zone: datetime(..., tzinfo=ZoneInfo('Europe/Berlin'))")
-        start_ms = round(at.timestamp() * 1000)
-        if not 0 <= start_ms <= now_ms + FURTHEST_S * 1000:
-            raise InvalidInput("at", "it is from 1970 to ten years from now")
+        start_ms = _instant_ms(at, now_ms)
     elif in_s is not None:
-        if not 0 <= in_s <= FURTHEST_S:
-            raise InvalidInput("in_s", "it is from 0 seconds to ten years")
+        if (
+            isinstance(in_s, bool)
+            or not isinstance(cast("object", in_s), int | float)
+            or not 0 <= in_s <= MOST_S
+        ):
+            raise InvalidInput("in_s", f"{in_s!r} must be a number of seconds from 0 to ten years")
         start_ms += round(in_s * 1000)
     request = read_request(
         {**options, "session_id": "x", "turn_id": new_turn_id(), "user_message": user_message}
@@ -84,6 +86,20 @@ def schedule_row(
     )
     wiring.people.intake.named(request_of(row, start_ms))  # what no brain could do is refused here
     return row
+
+
+def _instant_ms(at: object, now_ms: int) -> int:
+    if not isinstance(at, datetime):
+        raise InvalidInput("at", f"it must be a datetime with a time zone, got {type(at).__name__}")
+    if at.tzinfo is None:
+        raise InvalidInput("at", "it needs a time zone: datetime(..., tzinfo=ZoneInfo('Europe/Berlin'))")
+    try:
+        at_ms = round(at.timestamp() * 1000)
+    except (OverflowError, ValueError):
+        at_ms = -1
+    if not 0 <= at_ms <= now_ms + MOST_S * 1000:
+        raise InvalidInput("at", "it is from 1970 to ten years from now")
+    return at_ms
 
 
 def set_schedule(wiring: Wiring, row: ScheduleRow) -> Schedule:

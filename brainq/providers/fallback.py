@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import InvalidInput, ProviderError, SetupError
@@ -68,7 +68,8 @@ class Fallback:
     ) -> None:
         if isinstance(models, str) or len(models) < 2:
             raise InvalidInput("models", "a Fallback takes a list of at least two models")
-        if patience_s < 0 or rest_s <= 0 or longest_rest_s < rest_s:
+        # Told apart this way NaN is refused, too.
+        if not (patience_s >= 0 and 0 < rest_s <= longest_rest_s):
             raise InvalidInput(
                 "rest_s", "seconds must be positive, and longest_rest_s at least rest_s; patience_s may be 0"
             )
@@ -233,6 +234,8 @@ def _member(model: str | Provider, rest: Rest) -> _Member:
     if isinstance(model, str):
         split_model(model)
         return _Member(None, model, rest)
+    if not isinstance(cast("object", model), Provider):
+        raise InvalidInput("models", f"each must be a str or Provider, got {type(model).__name__}")
     return _Member(model, model.name, rest)
 
 

@@ -73,7 +73,7 @@ class SqlRecords:
         return self._once(claim, effect)
 
     def _forget(self, connection: Transaction, result: TurnResult, details: TurnDetails) -> None:
-        self.store.turns.forget_request(connection, redacted_request(result))
+        self.store.turns.forget_request(connection, result.turn_id, redacted_request)
         self.store.calls.forget(connection, result.turn_id)
         self.store.brakes.forget(connection, result.turn_id)
         self.store.blobs.forget(connection, result.turn_id)

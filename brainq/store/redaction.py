@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from brainq.contracts.turn import NOT_KEPT, TurnRequest, TurnResult
 
+CONTENT = (
+    *("system_prompt", "skill_context", "output_schema", "metadata", "greeting"),
+    *("attachments", "history", "client_tools", "options"),
+)
+"""What a request says beside its message that somebody wrote: texts, files, schemas."""
 
-def redacted_request(result: TurnResult) -> TurnRequest:
-    """Who asked, and not what: the request is needed whole only until the turn has ended."""
-    return TurnRequest(turn_id=result.turn_id, session_id=result.session_id, user_message=NOT_KEPT)
+
+def redacted_request(request: TurnRequest) -> TurnRequest:
+    """Who asked whom, and not what: the request is needed whole only until the turn has ended. Input that comes
+    later becomes a turn of the same brain, with the same limits."""
+    fields = TurnRequest.model_fields
+    nothing = {name: fields[name].get_default(call_default_factory=True) for name in CONTENT}
+    return request.model_copy(update=nothing | {"user_message": NOT_KEPT})
 
 
 def redacted_result(result: TurnResult) -> TurnResult:

@@ -84,6 +84,22 @@ def test_without_redaction_it_is_there(pumps: Pumps) -> None:
     assert CANARY in f"{kept.outcome_json}"
 
 
+def test_what_is_said_after_a_turn_is_its_brains_with_its_limits(pumps: Pumps) -> None:
+    other = Brain("other", ScriptedProvider([says("I am another.")]))
+    pump = pumps([other, brain_of(ENDS["answered"], ENDS["answered"])])
+    handle = pump.submit("s1", f"Do {CANARY}", brain="quiet", limits={"max_steps": 3})
+    pump.finish(handle)
+    receipt = handle.steer(f"And {CANARY}?")
+    assert receipt.bounced_turn_id
+    later = pump.client.handle(receipt.bounced_turn_id)
+    assert CANARY in pump.finish(later).text
+    request = pump.wiring.store.turns.request(later.turn_id)
+    assert request is not None
+    assert (request.brain, request.limits.max_steps) == ("quiet", 3)
+    for turn_id in (handle.turn_id, later.turn_id):
+        assert CANARY not in sql_text(pump.wiring.store, turn_id)
+
+
 REFUSED: dict[str, dict[str, Any]] = {
     "a wrong field": {"limits": {"max_steps": CANARY}},
     "a wrong id": {"session_id": f"{CANARY} is no id\n"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import and_, bindparam, func, or_, select, update
@@ -268,9 +268,15 @@ class Turns:
         )
         return ended == 1
 
-    def forget_request(self, connection: Transaction, kept: TurnRequest) -> None:
-        """Effect: `kept` takes the place of the turn's request. What tells a repeated submit stays as it was."""
-        connection.write(_FORGET, {"turn": kept.turn_id, "kept": sql_json(kept)})
+    def forget_request(
+        self, connection: Transaction, turn_id: str, redacted: Callable[[TurnRequest], TurnRequest]
+    ) -> None:
+        """Effect: what `redacted` leaves of it takes the place of the turn's request. What tells a repeated submit
+        stays as it was."""
+        found = connection.first(_REQUEST, {"turn": turn_id})
+        if found is not None:
+            kept = redacted(TurnRequest.model_validate_json(found["request_json"]))
+            connection.write(_FORGET, {"turn": turn_id, "kept": sql_json(kept)})
 
 
 def _turn_rows(found: Sequence[Record]) -> list[TurnRow]:

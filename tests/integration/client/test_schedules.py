@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -106,7 +107,15 @@ def test_a_list_is_of_one_tenants_names(pump: Pump) -> None:
         ({}, "when"),
         ({"when": 3600, "in_s": 5}, "when"),
         ({"at": datetime(2031, 1, 1)}, "at"),  # noqa: DTZ001 - that is what is refused
+        ({"at": "2031-01-01T00:00:00Z"}, "at"),
+        ({"at": datetime(9999, 12, 31, 23, 59, tzinfo=ZoneInfo("Asia/Tokyo"))}, "at"),
+        ({"at": datetime(1, 1, 1, tzinfo=ZoneInfo("America/New_York"))}, "at"),
         ({"in_s": -1}, "in_s"),
+        ({"in_s": "5"}, "in_s"),
+        ({"in_s": True}, "in_s"),
+        ({"in_s": float("nan")}, "in_s"),
+        ({"when": 3600, "zone": None}, "zone"),
+        ({"when": 3600, "on_busy": "reject"}, "on_busy"),
         ({"when": 3600, "zone": "Nowhere"}, "zone"),
         ({"when": 3600, "on_running": "wait"}, "on_running"),
         ({"when": 3600, "missed": "all"}, "missed"),

@@ -40,6 +40,7 @@ def following(timing: str, zone: str, after_ms: int, count: int) -> list[str]:
         (timedelta(minutes=30), "every 1800"),
         (schedule(90.0), "every 90"),
         (12.5, "every 12.5"),
+        (123456.5, "every 123456.5"),
         (timedelta(days=365), "every 31536000"),
     ],
 )
