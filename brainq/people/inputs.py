@@ -198,9 +198,10 @@ class InputDesk:
         bounced = bounced_request(request, row.item)
         self.blobs.lend(row.session_id, bounced.turn_id, row.attachments)
         self.admission.admit(bounced)
-        self.inputs.bounced(
-            row.session_id, row.client_message_id, bounced.turn_id, redact=self.redact(row.turn_id)
-        )
+        redact = self.redact(row.turn_id)
+        if redact and row.attachments:  # its turn may have been recorded, and forgotten, before they came
+            self.blobs.drop(row.turn_id)
+        self.inputs.bounced(row.session_id, row.client_message_id, bounced.turn_id, redact=redact)
         log.info("input became a turn", turn_id=bounced.turn_id, sent_to=row.turn_id)
         return self.receipt(row.session_id, row.client_message_id)
 

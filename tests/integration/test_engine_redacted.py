@@ -9,6 +9,7 @@ import pytest
 
 from brainq import Brain, Callbacks, Effect, ScriptedProvider
 from brainq.contracts.callbacks import PostToolUse, TurnInfo
+from brainq.contracts.file import File
 from brainq.contracts.outcome import ToolFailure, ToolSuccess
 from brainq.contracts.status import Ending
 from brainq.providers.scripted import ScriptedFailure, calls, fails, says
@@ -89,7 +90,7 @@ def test_what_is_said_after_a_turn_is_its_brains_with_its_limits(pumps: Pumps) -
     pump = pumps([other, brain_of(ENDS["answered"], ENDS["answered"])])
     handle = pump.submit("s1", f"Do {CANARY}", brain="quiet", limits={"max_steps": 3})
     pump.finish(handle)
-    receipt = handle.steer(f"And {CANARY}?")
+    receipt = handle.steer(f"And {CANARY}?", attachments=[File(b"pears", name=f"{CANARY}.txt")])
     assert receipt.bounced_turn_id
     later = pump.client.handle(receipt.bounced_turn_id)
     assert CANARY in pump.finish(later).text

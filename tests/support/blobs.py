@@ -27,6 +27,9 @@ class BlobsInMemory:
     def lend(self, session_id: str, turn_id: str, given: Sequence[Attachment]) -> None:
         assert all((session_id, one.sha256) in self.kept for one in given)
 
+    def drop(self, turn_id: str) -> None:
+        """Kept by session alone."""
+
     def load(self, session_id: str, hashes: Iterable[str]) -> Mapping[str, bytes]:
         if self.fails is not None:
             raise self.fails

@@ -68,6 +68,11 @@ class Blobs:
         for attachment in given:
             self._db.write(self._link, _row(session_id, turn_id, attachment))
 
+    def drop(self, turn_id: str) -> None:
+        """The turn has none any more; again changes nothing."""
+        with self._db.transaction() as connection:
+            self.forget(connection, turn_id)
+
     def load(self, session_id: str, hashes: Iterable[str]) -> Mapping[str, bytes]:
         """Those of these that the session has; what is gone, or another's, is left out."""
         found = self._db.all(_LOAD, {"session": session_id, "hashes": sorted(set(hashes))})
