@@ -21,6 +21,7 @@ PICTURE = File(png(), name="plan.png")
 ASKED: ModelRequest = request(
     Message(role="user", content="What is on it?", attachments=(PICTURE.attachment,)),
     blobs={PICTURE.attachment.sha256: PICTURE.data},
+    timeout_s=60.0,
 )
 OPENAI = {"choices": [{"message": {"content": "A hull."}, "finish_reason": "stop"}]}
 ANTHROPIC = {"content": [{"type": "text", "text": "A hull."}], "stop_reason": "end_turn"}
