@@ -153,7 +153,7 @@ class RedisTurns(TurnSteps):
 
     def let_wait(self, claim: TurnClaim, ring_s: float, wait_s: float, why: str) -> Literal["WAITS", "LOST"]:
         """Let the turn go until its model may be asked: it is rung in `ring_s`; readers are told `wait_s` and `why`."""
-        return self._run.turn_wait(
+        reply = self._run.turn_wait(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -162,6 +162,8 @@ class RedisTurns(TurnSteps):
             wait_ms=int(wait_s * 1000),
             why=why,
         )
+        self._outbox.flush(claim.session_id)
+        return reply
 
     def blame(self, session_id: str, turn_id: str, process: str, how: str) -> Literal["BLAMED", "GONE"]:
         """The process of this name worked on the turn alone, and died: `BLAMED`, or `GONE` when it held it no more."""

@@ -73,7 +73,7 @@ HEADERS = {
     "turn_begin": "3fd49bcee1",
     "turn_blame": "2f6c6e4706",
     "turn_cancel": "011479cf20",
-    "turn_claim": "3d6bf0e07b",
+    "turn_claim": "8a3f441eb4",
     "turn_end": "7256097ca6",
     "turn_open": "97f7c55730",
     "turn_release": "38a02c25dd",
@@ -1551,7 +1551,7 @@ class Scripts(LoadedScripts):
                 f"{turn}:events",
                 f"{turn}:spends",
             ],
-            [owner, fence, lease_ms, grace_ms, most_lost, " ".join(brains)],
+            [session_id, turn_id, owner, fence, lease_ms, grace_ms, most_lost, " ".join(brains)],
         )
         if reply[0] == "GO":
             return TurnClaimGo(fence=int(reply[1]), now=int(reply[2]), lost=reply[3] == "1")

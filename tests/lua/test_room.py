@@ -41,6 +41,32 @@ def test_a_turn_without_room_waits_and_its_deadline_with_it(rig: Rig) -> None:
     assert rig.client.zrange(rig.keys.room_live, 0, -1) == ["b:1 t04"]
 
 
+def test_who_waits_for_a_models_limit_makes_room_and_goes_on_without_asking(rig: Rig) -> None:
+    submit(rig, A1)
+    submit(rig, B1)
+    own(rig, A1)
+    waits = {"after_ms": 11_000, "wait_ms": 12_000, "why": "m:m: 60 requests a minute"}
+    assert rig.run("turn_wait", sid=A1[0], tid=A1[1], **waits) == ["WAITS"]
+    assert state(rig, B1) == "active"
+    rig.pass_ms(6_000)
+    rig.run("turn_sweep", sid=A1[0], tid=A1[1])
+    assert rig.client.zrange(rig.keys.room_live, 0, -1) == ["b:1 t04"], "looked at, it waits still"
+    rig.pass_ms(5_000)
+    rig.run("turn_sweep", sid=A1[0], tid=A1[1])
+    assert rig.client.zcard(rig.keys.room_live) == 2
+    assert submit(rig, A2)[0] == "QUEUED"
+
+
+def test_a_claim_before_its_time_takes_its_place_again(rig: Rig) -> None:
+    submit(rig, A1)
+    own(rig, A1)
+    waits = {"after_ms": 11_000, "wait_ms": 12_000, "why": "m:m: 60 requests a minute"}
+    rig.run("turn_wait", sid=A1[0], tid=A1[1], **waits)
+    assert rig.client.zcard(rig.keys.room_live) == 0
+    assert rig.run("turn_claim", sid=A1[0], tid=A1[1], fence=1, owner="w2")[0] == "GO"
+    assert rig.client.zcard(rig.keys.room_live) == 1
+
+
 def test_tenants_take_turns_however_many_sessions_one_has(rig: Rig) -> None:
     for turn in (A1, A2, A3, B1):
         submit(rig, turn)

@@ -7,7 +7,7 @@ A turn that lost its worker `most_lost` times since it last went on is given to 
 a brain that is none of the worker's `brains` only to be ended.
 
 KEYS   turn budget history notices events spends
-ARGV   owner fence:n lease_ms:n grace_ms:n most_lost:n brains:words
+ARGV   sid tid owner fence:n lease_ms:n grace_ms:n most_lost:n brains:words
 REPLY  GO fence:n now:n lost:b | DROP why:TurnState/gone/stale/held/grace/suspect/awaits/no_brain
 ]]
 -- @include lib/own_history
@@ -17,6 +17,7 @@ REPLY  GO fence:n now:n lost:b | DROP why:TurnState/gone/stale/held/grace/suspec
 -- @include lib/cancel
 -- @include lib/lost
 -- @include lib/has_brain
+-- @include lib/room
 local t = read(turn, {'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at', 'cancel_at', 'lost_attempts',
   'isolated', 'thinking', 'thinking_step', 'estimate', 'estimate_usd', 'aux_open', 'step', 'aux_tokens', 'aux_usd', 'brain',
   'waits_for'})
@@ -43,7 +44,10 @@ if lost then note_lost(turn, t.owner) end
 if t.thinking == '1' then charge_lost(budget, spends, t.thinking_step, t.estimate, t.estimate_usd) end
 if t.aux_open and t.aux_open ~= '' then charge_lost(budget, spends, t.step, t.aux_tokens, t.aux_usd) end
 redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms, 'thinking', '0', 'aux_open', '')
-if t.waits_for then redis.call('HDEL', turn, 'waits_for', 'resumes_at') end
+if t.waits_for then
+  redis.call('HDEL', turn, 'waits_for', 'resumes_at')
+  join_room(sid, tid)
+end
 use_own_history(t.isolated)
 while t.awaits == 'coordinator' and not isolated and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end
 return {'GO', fence + 1, now, lost and '1' or '0'}

@@ -28,8 +28,8 @@ elseif state == 'parked' then
   expire_parks()
   look_at_opening()
 elseif state == 'active' then
-  join_room(sid, tid)
   local deadline, resumes_at = tonumber(redis.call('HGET', budget, 'deadline')), tonumber(t.resumes_at or '') or 0
+  if resumes_at == 0 then join_room(sid, tid) end
   local owned = t.owner ~= '' and tonumber(t.lease_until or 0) > now
   -- A live owner sees its own deadline and ends the turn; 2 s later the turn is taken from it.
   if now >= deadline and (not owned or now > deadline + 2000) then actions[1] = 'end' end
@@ -46,6 +46,7 @@ elseif state == 'active' then
     elseif resumes_at > 0 or t.owner ~= '' or bell_is_lost('turns', t.rung_at, rering_ms) then
       if t.owner ~= '' then lost = true note_lost(turn, t.owner) end
       redis.call('HSET', turn, 'owner', '', 'rung_at', now, 'resumes_at', '')
+      join_room(sid, tid)
       ring_anew('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
     else -- it waits in a long queue: look again after its own age once more
       after = math.max(after, math.min(now - tonumber(t.rung_at or now), rering_ms * 12))

@@ -1,6 +1,7 @@
 --[[
 Let a turn go that waits for its place among a model's requests: nobody's thread waits with it. Nothing was asked of the
-model, so nothing is charged, and a call beside the steps is begun again. The sweeper rings in `after_ms`; `why` is told.
+model, so nothing is charged, and a call beside the steps is begun again. The sweeper rings in `after_ms`; `why` is told. Its
+room is another's until then, whose model may have no limit; it goes on without asking for some, as one that was parked.
 
 KEYS   turn events
 ARGV   sid tid owner fence:n after_ms:n wait_ms:n why
@@ -9,6 +10,7 @@ REPLY  WAITS | LOST
 -- @include lib/event
 -- @include lib/holds
 -- @include lib/index
+-- @include lib/fill
 local t = held_by(turn, owner, fence, {'aux_open'})
 if not t then return {'LOST'} end
 if t.aux_open and t.aux_open ~= '' then redis.call('HDEL', turn, 'aux_' .. t.aux_open) end
@@ -16,4 +18,5 @@ redis.call('HSET', turn, 'owner', '', 'thinking', '0', 'aux_open', '', 'rung_at'
   'resumes_ms', after_ms, 'waits_for', why)
 emit(events, 'notice', {waits_for = why, wait_ms = wait_ms})
 look_within(sid, tid, after_ms)
+if leave_room(sid, tid) then fill_room(sid) end
 return {'WAITS'}

@@ -29,6 +29,7 @@ class Known:
     parked_ms: int = 0
     deadline: int = 0
     holds: str = ""
+    resumes_at: str = ""
     statuses: list[str] = field(default_factory=list[str])
     parks: list[str] = field(default_factory=list[str])
     asks: list[str] = field(default_factory=list[str])
@@ -59,16 +60,18 @@ class Known:
 
 _READ = (
     *("line", "state", "owner", "fence", "ending", "steps", "calls", "cancel", "parked_ms", "deadline"),
-    *("holds", "statuses", "parks", "asks"),
+    *("holds", "resumes_at", "statuses", "parks", "asks"),
 )
 
 
 def read_line(known: Known, line: str) -> Known:
     """The turn as a line of LOOK says it is."""
-    state, owner, fence, ending, steps, calls, cancel, parked_ms, deadline, holds, *tokens = line.split("|")
+    head, tokens = line.split("|")[:11], line.split("|")[11:]
+    state, owner, fence, ending, steps, calls, cancel, parked_ms, deadline, holds, resumes_at = head
     new = Known(known.session_id, known.turn_id, known.max_steps, known.max_tool_calls)
     new.line, new.state, new.owner, new.fence, new.ending = line, state, owner, fence, ending
     new.steps, new.calls, new.cancel, new.holds = int(steps), int(calls), cancel == "1", holds
+    new.resumes_at = resumes_at
     new.parked_ms, new.deadline = int(parked_ms), int(deadline or 0)
     for token in tokens:
         stands, _, ask = token.partition("!")

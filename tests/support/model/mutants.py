@@ -111,6 +111,11 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "if leave_room(sid, tid) then fill_room(sid) end",
         "",
     ),
+    "a turn that waits for its model keeps its room": (
+        "turn_wait",
+        "if leave_room(sid, tid) then fill_room(sid) end",
+        "",
+    ),
     "a turn that goes on is not in the room": ("call_complete", "join_room(t.sid, t.tid)", ""),
     "turn_submit asks for no room": ("turn_submit", "return 'full'", "return nil"),
     "turn_submit asks for no share": ("turn_submit", "then return 'tenant' end", "then return nil end"),

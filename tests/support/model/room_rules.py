@@ -53,7 +53,7 @@ class RoomRules:
         held = {
             (":" if ":" not in turn.session_id else "") + f"{turn.session_id} {turn.turn_id}"
             for turn in turns
-            if turn.state == "active"
+            if turn.state == "active" and not turn.resumes_at
         }
         require(live == held, f"{name}: others are in the room than are live", sorted(live), sorted(held))
         mine = Counter(tenant_of(place.lstrip(":")[: place.lstrip(":").index(" ")]) for place in live)

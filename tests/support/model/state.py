@@ -18,13 +18,14 @@ from tests.support.model.thinker import MOST_CALLS
 LOOK = f"""
 local lines = {{}}
 for i, key in ipairs(KEYS) do
-  local turn = redis.call('HMGET', key, 'state', 'owner', 'fence', 'step', 'ending', 'cancel', 'parked_ms', 'holds')
+  local turn = redis.call('HMGET', key, 'state', 'owner', 'fence', 'step', 'ending', 'cancel', 'parked_ms', 'holds',
+    'resumes_at')
   if not turn[1] then
     lines[i] = ''
   else
     local used = redis.call('HMGET', key .. ':budget', 'steps_used', 'tool_calls_used', 'deadline')
     local line = {{turn[1], turn[2], turn[3], turn[5] or '', used[1] or '0', used[2] or '0', turn[6] or '',
-      turn[7] or '0', used[3] or '', turn[8] or ''}}
+      turn[7] or '0', used[3] or '', turn[8] or '', turn[9] or ''}}
     local fields = {{}}
     for step = 0, tonumber(turn[4]) do
       for call = 0, {MOST_CALLS - 1} do
