@@ -33,19 +33,27 @@ def session(session_id: SessionArgument, as_json: AsJson = False, app: App = "")
         print_session(stdout(), facts)
 
 
-def pause(session_id: SessionArgument, as_json: AsJson = False, app: App = "") -> None:
+def pause(
+    session_id: SessionArgument,
+    reason: Annotated[
+        str, typer.Option("--reason", help="For people: `brainq show` of a turn that waits says it.")
+    ] = "",
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
     """Let no further turn of a session begin. A live one goes on, and submits are queued.
 
     \b
     Examples:
       brainq pause s1
+      brainq pause s1 --reason "Mia looks into the double booking"
       brainq resume s1                    lets them begin again
     """
     from brainq.cli.output import print_json, say
     from brainq.cli.reach import operator
 
     with operator() as client:
-        changed = client.session(session_id).pause()
+        changed = client.session(session_id).pause(reason)
         known = bool(client.session(session_id).history(1))
     if as_json:
         print_json({"session_id": session_id, "paused": True, "changed": changed})

@@ -18,15 +18,16 @@ from brainq.client.session import WaitingTurn
 from brainq.contracts.approval import Approval
 from brainq.contracts.hold import StandingHold
 from brainq.contracts.snapshot import TurnSnapshot
-from brainq.turn.explain import explain
 
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """`live` is None when no turn runs; `flags` are those that no turn has taken yet."""
+    """`live` is None when no turn runs, and `next` what happens next to it; `flags` are those that no turn has taken
+    yet."""
 
     session_id: str
     live: TurnSnapshot | None
+    next: str | None
     paused: bool
     waiting: Sequence[WaitingTurn]
     flags: Sequence[str]
@@ -39,7 +40,7 @@ class SessionFacts:
             "session_id": self.session_id,
             "live": self.live.turn_id if self.live else None,
             "state": self.live.state.value if self.live else None,
-            "next": explain(self.live) if self.live else None,
+            "next": self.next,
             "paused": self.paused,
             "waiting": [
                 {"turn_id": turn.turn_id, "place": turn.place, "created_at": turn.created_at.isoformat()}
@@ -59,6 +60,7 @@ def collect_session(client: Client, session_id: str) -> SessionFacts:
     return SessionFacts(
         session_id=session_id,
         live=running.snapshot() if running else None,
+        next=running.explain() if running else None,
         paused=session.is_paused,
         waiting=session.waiting(),
         flags=session.unread_flags(),
@@ -72,7 +74,7 @@ def print_session(console: Console, facts: SessionFacts) -> None:
     live = Text("none")
     if facts.live:
         live = Text(f"{facts.live.turn_id}  ").append_text(styled(facts.live.state.value, STATUS_STYLES))
-        live.append(f"  {explain(facts.live)}")
+        live.append(f"  {facts.next}")
     paused = Text("no")
     if facts.paused:
         paused = Text(f"yes, no further turn begins; `brainq resume {facts.session_id}` ends it", "yellow")

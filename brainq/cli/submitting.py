@@ -20,9 +20,9 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.status import Ending, TurnState
 from brainq.contracts.turn import LimitsOverride, TurnResult
 from brainq.errors import InvalidInput, ResultTimeout
-from brainq.turn.explain import explain
 
 LOOK_EVERY_S = 2.0
+WAITING = (TurnState.QUEUED, TurnState.PARKED)
 WORDS = ("tool_choice", "reasoning_effort")  # options that are a text, also where it looks like a number
 
 
@@ -77,7 +77,7 @@ def submit_and_wait(
 
 
 def _wait(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
-    """The result; while the turn is parked, what it waits for is said once. Raises ResultTimeout."""
+    """The result; while the turn is queued or parked, what it waits for is said once. Raises ResultTimeout."""
     until = None if timeout_s is None else time.monotonic() + timeout_s
     said = ""
     while True:
@@ -90,9 +90,17 @@ def _wait(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
                     f"turn {handle.turn_id!r} has no result after {timeout_s:g} s; it goes on, ask again later"
                 ) from None
         snapshot = handle.snapshot()
-        waits = explain(snapshot) if snapshot and snapshot.state is TurnState.PARKED else ""
+        waits = (
+            f"{snapshot.state.value} {snapshot.awaits.value}"
+            if snapshot and snapshot.state in WAITING
+            else ""
+        )
         if waits and waits != said:
-            say(f"parked: {waits}; `brainq show {handle.turn_id}` says how it goes on", style="yellow")
+            parked = "parked: " if snapshot and snapshot.state is TurnState.PARKED else ""
+            say(
+                f"{parked}{handle.explain()}; `brainq show {handle.turn_id}` says how it goes on",
+                style="yellow",
+            )
         said = waits
 
 

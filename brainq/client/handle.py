@@ -136,13 +136,15 @@ class TurnHandle:
         return self._client.wiring.state.snapshots.of(self.session_id, self.turn_id)
 
     def explain(self) -> str:
-        """What happens next, and why, in one sentence: what it waits for, who has it, how soon what was lost is found.
+        """What happens next, and why, in one sentence: what it waits for, who has it, how soon what was lost is
+        found, which worker is missing.
 
         Raises TurnNotFound.
         """
         row = self._row()
         snapshot = None if row.state == "rejected" else self.snapshot()
-        return what_next(row, snapshot, self._client.wiring.settings)
+        wiring = self._client.wiring
+        return what_next(row, snapshot, wiring.settings, wiring.state.workers)
 
     def timeline(self) -> TurnTimeline:
         """The turn as bars over time: steps, calls, waits, parks, holds, input, reflections, finalizer steps.

@@ -85,9 +85,13 @@ class Session:
         check_turn_id("turn_id", turn_id)
         return self._client.stop(self.session_id, turn_id, "dropped", queued_only=True) == "cancelled"
 
-    def pause(self) -> bool:
-        """Let no further turn begin; a live one goes on. False when it was paused before."""
-        return self._client.wiring.state.sessions.pause(self.session_id)
+    def pause(self, reason: str = "") -> bool:
+        """Let no further turn begin; a live one goes on. False when it was paused before, and why it was then stands.
+
+        reason   for people: `explain` of a turn that waits says it
+        """
+        why = checks.said("reason", reason, checks.MAX_REASON_CHARS)
+        return self._client.wiring.state.sessions.pause(self.session_id, why)
 
     def resume(self) -> str | None:
         """Let turns begin again. Returns the turn that became live by it, if one did."""

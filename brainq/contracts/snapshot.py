@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brainq.contracts.base import Wire
+from brainq.contracts.queue_place import QueuePlace
 from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
 from brainq.contracts.trace import ToolTraceEntry
 
@@ -31,6 +32,7 @@ class TurnSnapshot(Wire):
     awaits      who is to act
     waiting_behind   of a queued turn: how many of its session are before it, the live one included; where it awaits
                      room, how many of its tenant's sessions are before its own, and how many turns of its own
+    queue       of a queued turn: why it has not begun
     parked_ms   how long it has waited for people and outside results so far
     brain       the one that the turn names; None in a deployment of one
     waits_for   the limit of its model that it waits for, such as `openai:gpt-5: 60 requests a minute`, and for how
@@ -58,6 +60,7 @@ class TurnSnapshot(Wire):
     kind: str = "chat"
     parked_ms: int = 0
     waiting_behind: int = 0
+    queue: QueuePlace | None = None
     created_at_ms: int = 0
     now_ms: int = 0
     brain: str | None = None

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from brainq.access import Verb
 from brainq.client.async_session import AsyncSession
+from brainq.client.checks import MAX_REASON_CHARS
 from brainq.contracts.mailbox import Receipt
 from brainq.errors import TurnNotFound
 from brainq.http.bodies import (
@@ -28,6 +29,7 @@ from brainq.http.gateway import ID, TURN_ID, By, Here
 from brainq.http.paging import LISTED, Limit
 from brainq.http.problems import documented
 from brainq.http.request_keys import Key, submitting
+from brainq.http.who import LOCAL
 
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["sessions"])
 
@@ -83,9 +85,12 @@ async def steer(own: Own, by: By, body: InputBody) -> Receipt:
 
 
 @router.post("/pause")
-async def pause(own: Own) -> Changed:
-    """Let no further turn begin; a live one goes on."""
-    return Changed(changed=await own.pause())
+async def pause(own: Own, by: By, body: ReasonBody | None = None) -> Changed:
+    """Let no further turn begin; a live one goes on. The `explain` of one that waits says who paused it, and why."""
+    reason = body.reason if body else ""
+    if by.caller is not LOCAL:
+        reason = f"{by.caller.name}: {reason}" if reason else f"by {by.caller.name}"
+    return Changed(changed=await own.pause(reason[:MAX_REASON_CHARS]))
 
 
 @router.post("/resume")

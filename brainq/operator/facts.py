@@ -133,7 +133,7 @@ def collect_facts(
         messages=messages,
         no_messages=no_messages,
         retries=_retries(handle),
-        next=_next(row, snapshot, settings, why_away),
+        next=_next(row, snapshot, settings, client, why_away),
     )
 
 
@@ -173,9 +173,11 @@ def _holds(handle: TurnHandle | None, snapshot: TurnSnapshot | None) -> list[Sta
     return list(handle.holds())
 
 
-def _next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, why_away: str) -> str:
+def _next(
+    row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, client: Client | None, why_away: str
+) -> str:
     if not why_away or row.state == "rejected":
-        return what_next(row, snapshot, settings)
+        return what_next(row, snapshot, settings, client and client.wiring.state.workers)
     if row.ended_at is not None:
         return f"ended as {row.state}; nothing more happens, Redis is away and SQL keeps what is below"
     return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {why_away}"

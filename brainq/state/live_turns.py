@@ -12,7 +12,8 @@ from brainq.contracts.status import FAILED_CALLS, TurnState
 from brainq.contracts.sweep import TurnKey
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
-from brainq.state.snapshots import Ahead, snapshot_of
+from brainq.state.queue_places import READS, place_of, place_reads
+from brainq.state.snapshots import snapshot_of
 from brainq.state.trace_rows import read_trace
 
 MOST_CALLS = 1_000_000  # fields of a trace; a scan that may take as many takes one round trip
@@ -31,6 +32,7 @@ TURN_FIELDS = (
         "cancel",
     ),
     *("kind", "brain", "parked_at", "parked_ms", "fin_step", "fin_tries", "created_at", "n_calls"),
+    *("priority", "max_wait_ms", "waits_for", "resumes_at"),
 )
 BUDGET_FIELDS = (
     *("deadline", "timeout_ms", "steps_used", "steps_max", "tool_calls_used", "tool_calls_max"),
@@ -75,24 +77,23 @@ class RedisLiveTurns:
             return []
         clock, *found = self.client.many([("TIME",), *(read for turn in turns for read in self._reads(turn))])
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
-        known: list[tuple[TurnKey, dict[str, str], dict[str, str], Ahead]] = []
-        for at, turn in enumerate(turns):
-            row, budget, *ahead = found[4 * at : 4 * at + 4]
-            known.append(
-                (turn, _given(TURN_FIELDS, row), _given(BUDGET_FIELDS, budget), (ahead[0], ahead[1]))
-            )
-        asked = [
-            read for turn, row, budget, _ in known if row and budget for read in self._call_reads(turn, row)
+        known = [
+            (turn, _given(TURN_FIELDS, row), _given(BUDGET_FIELDS, budget))
+            for turn, row, budget in zip(turns, found[::2], found[1::2], strict=True)
         ]
-        calls = iter(self.client.many(asked) if asked else [])
+        asked = [
+            read for turn, row, budget in known if row and budget for read in self._further_reads(turn, row)
+        ]
+        more = iter(self.client.many(asked) if asked else [])
         seen: list[LiveTurn | None] = []
-        for turn, row, budget, ahead in known:
+        for turn, row, budget in known:
             if not row or not budget:
                 seen.append(None)
                 continue
-            statuses, told = next(calls), next(calls) if _newest(row) else None
+            place = place_of(row, [next(more) for _ in range(READS)], now_ms) if _is_queued(row) else None
+            statuses, told = next(more), next(more) if _newest(row) else None
             trace = read_trace(_by_field(_newest(row), told)) if told is not None else ()
-            snapshot = snapshot_of(turn, row, budget, ahead, now_ms, trace, "")
+            snapshot = snapshot_of(turn, row, budget, place, now_ms, trace, "")
             failed = Counter(statuses[1][1::2])
             seen.append(LiveTurn(snapshot, sum(failed[status.value] for status in FAILED_CALLS)))
         return seen
@@ -119,18 +120,21 @@ class RedisLiveTurns:
         return [
             ("HMGET", key, *TURN_FIELDS),
             ("HMGET", key + ":budget", *BUDGET_FIELDS),
-            ("LPOS", self.keys.of_session(turn[0], "waiting"), turn[1]),
-            ("ZRANK", self.keys.room_line(turn[0]), turn[0]),
         ]
 
-    def _call_reads(self, turn: TurnKey, row: dict[str, str]) -> list[Command]:
-        """The statuses of all its calls, and what there is to say of those that may be open. A trace holds arguments
-        and results, too, and may be large."""
+    def _further_reads(self, turn: TurnKey, row: dict[str, str]) -> list[Command]:
+        """What a queued turn waits for; the statuses of all its calls, and what there is to say of those that may be
+        open. A trace holds arguments and results, too, and may be large."""
         key = self.keys.turn(*turn) + ":trace"
-        reads: list[Command] = [("HSCAN", key, 0, "MATCH", "*:status", "COUNT", MOST_CALLS)]
+        reads = place_reads(self.keys, turn) if _is_queued(row) else []
+        reads.append(("HSCAN", key, 0, "MATCH", "*:status", "COUNT", MOST_CALLS))
         if calls := _newest(row):
             reads.append(("HMGET", key, *(f"{call}:{name}" for call in calls for name in CALL_FIELDS)))
         return reads
+
+
+def _is_queued(row: dict[str, str]) -> bool:
+    return row["state"] == TurnState.QUEUED
 
 
 def _newest(row: dict[str, str]) -> list[str]:

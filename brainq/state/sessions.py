@@ -38,9 +38,9 @@ class RedisSessions:
         of_session, of_tenant = pipe.execute()
         return of_session, of_tenant
 
-    def pause(self, session_id: str) -> bool:
+    def pause(self, session_id: str, why: str = "") -> bool:
         """No further turn begins. False when it was paused before."""
-        reply = self._run.session_pause(session_id, keep_session_ms=self._keep_session_ms)
+        reply = self._run.session_pause(session_id, keep_session_ms=self._keep_session_ms, why=why)
         return reply == "PAUSED"
 
     def resume(self, session_id: str) -> tuple[bool, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from brainq.contracts.queue_place import QueuePlace
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
 from brainq.contracts.sweep import TurnKey
@@ -12,15 +13,14 @@ from brainq.state.budgets import budget_now_ms, budget_snapshot
 from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
+from brainq.state.queue_places import place_of, place_reads
 from brainq.state.turn_view import read_newest_text
 
-Ahead = tuple[int | None, int | None]
-"""A turn's place among those that wait in its session, and its session's in its tenant's line for room; from 0."""
 _BRIEF = ("state", "ending", "begun", "isolated", "text")
 
 
 class RedisSnapshots:
-    """Whole-turn snapshots, read in one round trip plus the trace."""
+    """Whole-turn snapshots, read in one round trip plus the trace; a queued turn's place is another."""
 
     def __init__(self, client: Client, keys: Keys, calls: RedisCalls) -> None:
         self._client = client
@@ -34,14 +34,15 @@ class RedisSnapshots:
         pipe.time()
         pipe.hgetall(key)
         pipe.hgetall(key + ":budget")
-        pipe.lpos(self._keys.of_session(session_id, "waiting"), turn_id)
-        pipe.zrank(self._keys.room_line(session_id), session_id)
-        clock, turn, budget, ahead, in_line = pipe.execute()
+        clock, turn, budget = pipe.execute()
         if not turn or not budget:
             return None
-        now_ms = clock[0] * 1000 + clock[1] // 1000
+        now_ms, place = clock[0] * 1000 + clock[1] // 1000, None
+        if turn["state"] == TurnState.QUEUED:
+            reads = place_reads(self._keys, (session_id, turn_id))
+            place = place_of(turn, self._client.many(reads), now_ms)
         trace, text = self._calls.trace(session_id, turn_id), self._text(session_id, turn_id, turn)
-        return snapshot_of((session_id, turn_id), turn, budget, (ahead, in_line), now_ms, trace, text)
+        return snapshot_of((session_id, turn_id), turn, budget, place, now_ms, trace, text)
 
     def in_brief(self, session_id: str, turn_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
         """State and text alone, of those that Redis knows, in one round trip; a live turn's newest text is another."""
@@ -65,13 +66,13 @@ def snapshot_of(
     turn: TurnKey,
     row: Mapping[str, str],
     budget: dict[str, str],
-    ahead: Ahead,
+    place: QueuePlace | None,
     now_ms: int,
     trace: tuple[ToolTraceEntry, ...],
     text: str,
 ) -> TurnSnapshot:
     """From the fields of the turn's hashes. Pure."""
-    awaits, behind = _waiting(row, ahead)
+    awaits, behind = (Awaits(row["awaits"]), 0) if place is None else _waiting(place)
     return TurnSnapshot(
         turn_id=turn[1],
         session_id=turn[0],
@@ -94,6 +95,7 @@ def snapshot_of(
         finalizer_tries=int(row.get("fin_tries") or 0),
         text=text,
         waiting_behind=behind,
+        queue=place,
         created_at_ms=int(row["created_at"]),
         now_ms=now_ms,
         brain=row.get("brain") or None,
@@ -102,8 +104,9 @@ def snapshot_of(
     )
 
 
-def _waiting(row: Mapping[str, str], ahead: Ahead) -> tuple[Awaits, int]:
-    in_session, in_line = ahead
-    if row["state"] != TurnState.QUEUED or in_session is None:
-        return Awaits(row["awaits"]), 0
-    return (Awaits(row["awaits"]), in_session + 1) if in_line is None else (Awaits.ROOM, in_session + in_line)
+def _waiting(place: QueuePlace) -> tuple[Awaits, int]:
+    if place.is_paused:
+        return Awaits.PAUSED, place.ahead + bool(place.live)
+    if place.live:
+        return Awaits.SESSION, place.ahead + 1
+    return Awaits.ROOM, place.ahead + (place.in_line or 0)

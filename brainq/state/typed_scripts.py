@@ -63,7 +63,7 @@ HEADERS = {
     "rate_take": "31da586e0e",
     "result_publish": "7ad37210d9",
     "room_keep": "af7407ba44",
-    "session_pause": "f5d5c18aef",
+    "session_pause": "2042b7e823",
     "session_resume": "50368eb72b",
     "step_begin": "a7c37a35c1",
     "step_commit": "9c4513114f",
@@ -1283,10 +1283,12 @@ class Scripts(LoadedScripts):
         reply = self.run("room_keep", [self.keys.room], [size, share, own, most, keep_ms])
         return RoomKeepKept(live=int(reply[1]), asked=tuple(reply[2].split()))
 
-    def session_pause(self, session_id: str, *, keep_session_ms: int) -> Literal["PAUSED", "ALREADY"]:
+    def session_pause(
+        self, session_id: str, *, keep_session_ms: int, why: str
+    ) -> Literal["PAUSED", "ALREADY"]:
         """No further turn of the session begins, until it is resumed."""
         session = self.keys.session(session_id)
-        reply = self.run("session_pause", [f"{session}session", f"{session}waiting"], [keep_session_ms])
+        reply = self.run("session_pause", [f"{session}session", f"{session}waiting"], [keep_session_ms, why])
         return reply[0]
 
     def session_resume(self, session_id: str) -> SessionResumeResumed | Literal["ALREADY"]:

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
-from brainq.contracts.session_prefix import BOUNDARY, tenant_of
+from collections.abc import Collection
+
+from brainq.contracts.effect import Effect
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.status import Awaits, TraceStatus, TurnState
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.turn.decide import Compact, End, Reflect, Think, Wait, decide
 from brainq.turn.facts import TurnFacts
+from brainq.turn.queued import why_queued
+
+POOL_OF = {
+    Effect.READ_ONLY: "parallel",
+    Effect.LOCAL_WRITE: "serial",
+    Effect.NETWORK: "serial",
+    Effect.DESTRUCTIVE: "serial",
+}
 
 
-def explain(snapshot: TurnSnapshot, *, sweep_s: float = 1.0, rering_s: float = 5.0) -> str:
+def explain(
+    snapshot: TurnSnapshot,
+    *,
+    sweep_s: float = 1.0,
+    rering_s: float = 5.0,
+    alive: Collection[str] | None = None,
+) -> str:
     """One sentence without a full stop, such as `waits for c1-0 read_note (running 3.2 s on host-17)`.
 
     sweep_s, rering_s   the settings of this name: how soon what was lost is found
+    alive               the pools that have a worker; None: nobody asked
     """
+    needed = [] if alive is None else [pool for pool in _needs(snapshot) if pool not in alive]
+    missing = "".join(f"; no {pool} is alive: `brainq worker {pool}` starts one" for pool in needed)
+    return _what_next(snapshot, sweep_s, rering_s) + missing
+
+
+def _what_next(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
     match snapshot.state:
         case TurnState.QUEUED:
-            return _queued(snapshot)
+            return why_queued(snapshot.session_id, snapshot.queue)
         case TurnState.ACTIVE | TurnState.PARKED:
             return _open(snapshot, sweep_s, rering_s)
         case TurnState.CLOSING:
@@ -28,16 +51,21 @@ def explain(snapshot: TurnSnapshot, *, sweep_s: float = 1.0, rering_s: float = 5
             return f"ended as {_ending(snapshot)}; nothing more happens"
 
 
-def _queued(snapshot: TurnSnapshot) -> str:
-    ahead = snapshot.waiting_behind
-    if snapshot.awaits is Awaits.ROOM:
-        tenant = tenant_of(snapshot.session_id).removesuffix(BOUNDARY)
-        return (
-            f"queued until the fleet has room: {ahead} ahead of it{f' in tenant {tenant}' if tenant else ''}"
-        )
-    if ahead == 0:
-        return "queued; it begins when its session's live turn ends"
-    return f"queued behind {ahead} {'turn' if ahead == 1 else 'turns'} of its session"
+def _needs(snapshot: TurnSnapshot) -> list[str]:
+    """The pools without which nothing more happens to it."""
+    match snapshot.state:
+        case TurnState.QUEUED:
+            return ["coordinator"]
+        case TurnState.ACTIVE if snapshot.awaits is Awaits.CALLS:
+            waiting = (TraceStatus.DISPATCHED, TraceStatus.WAITING)
+            pools = {POOL_OF[entry.effect] for entry in snapshot.trace if entry.status in waiting}
+            return ["coordinator", *sorted(pools)]
+        case TurnState.ACTIVE:
+            return ["coordinator"]
+        case TurnState.PARKED:
+            return []
+        case _:
+            return ["finalizer"] if snapshot.finalizer_step else []
 
 
 def _open(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from brainq.admission import Admission
 from brainq.client.handle import TurnHandle
-from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.status import Awaits, Ending, StopReason
 from brainq.contracts.turn import OnBusy
 from brainq.errors import SessionBusy, SubmitConflict, TurnRejected
 from brainq.providers.scripted import calls, says
@@ -197,9 +197,18 @@ def test_pause_lets_the_live_turn_go_on_and_begins_no_other(pumps: Pumps) -> Non
 def test_a_paused_idle_session_keeps_what_is_submitted(pumps: Pumps) -> None:
     pump = pumps(brain_of(Watched(says("done"))))
     session = pump.client.session("s1")
-    session.pause()
+    session.pause("Mia looks into it")
     handle = pump.submit("s1", "one")
     assert not pump.waiting()
+    seen = handle.snapshot()
+    assert seen is not None
+    assert (seen.awaits, seen.waiting_behind) == (Awaits.PAUSED, 0)
+    said = handle.explain()
+    assert said.startswith("queued: session s1 is paused")
+    assert " (Mia looks into it); `brainq resume s1` lets it begin" in said
+    (listed,) = pump.client.turns()
+    assert listed.awaits is Awaits.PAUSED
+    assert "`brainq resume s1` lets it begin" in listed.note
     assert handle.cancel() == "cancelled"
     assert pump.finish(handle).ending is Ending.CANCELLED
     assert session.resume() is None

@@ -6,8 +6,11 @@ from tests.lua.rig import TID, Rig
 
 
 def test_turns_wait_in_a_paused_session(rig: Rig) -> None:
-    assert rig.run("session_pause") == ["PAUSED"]
-    assert rig.run("session_pause") == ["ALREADY"]
+    assert rig.run("session_pause", why="first") == ["PAUSED"]
+    assert rig.run("session_pause", why="second") == ["ALREADY"]
+    kept = rig.client.hmget(rig.names(TID)["session"], "paused_why", "paused_at")
+    assert kept[0] == "first"
+    assert int(str(kept[1])) > 0
     assert 0 < rig.client.pttl(rig.names(TID)["session"]) <= 100_000
     assert rig.run("turn_submit") == ["QUEUED", 1, ""]
     assert rig.client.pttl(rig.names(TID)["session"]) == -1

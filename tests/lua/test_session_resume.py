@@ -27,4 +27,4 @@ def test_where_none_waits_it_only_is_no_longer_paused(rig: Rig) -> None:
     assert rig.run("session_resume") == ["ALREADY"]
     rig.run("session_pause")
     assert rig.run("session_resume") == ["RESUMED", ""]
-    assert rig.client.hget(rig.names(TID)["session"], "paused") is None
+    assert rig.client.hmget(rig.names(TID)["session"], "paused", "paused_at", "paused_why") == [None] * 3

@@ -9,7 +9,7 @@ REPLY  RESUMED turn | ALREADY
 -- @include lib/fill
 local s = read(session, {'paused', 'live'})
 if s.paused ~= '1' then return {'ALREADY'} end
-redis.call('HDEL', session, 'paused')
+redis.call('HDEL', session, 'paused', 'paused_at', 'paused_why')
 if s.live and s.live ~= '' then return {'RESUMED', ''} end
 if redis.call('EXISTS', waiting) == 0 then return {'RESUMED', ''} end
 stand_in_line(sid)

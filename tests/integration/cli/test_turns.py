@@ -61,7 +61,7 @@ def test_the_list_joins_sql_with_what_redis_says_of_open_turns(brainq: Brainq, c
     assert list(rows) == [queued, active, ended]
     assert (rows[ended]["state"], rows[ended]["stop_reason"]) == ("completed", "answered")
     assert rows[active]["note"].startswith("step 1 of 6 is next; a coordinator is rung")
-    assert rows[queued]["note"] == "queued behind 1 turn of its session"
+    assert rows[queued]["note"] == f"queued behind the live turn {active} of its session"
     table = brainq("list").out.splitlines()
     assert table[0].split() == ["turn", "session", "state", "accepted", "took", "note"]
     assert table[1].split()[:3] == [queued, "s1", "queued"]

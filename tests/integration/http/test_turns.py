@@ -226,7 +226,8 @@ def test_what_happens_next_is_said_in_one_sentence(gateway: GatewayThread, pump:
         assert (told["turn_id"], told["session_id"]) == (of, "s1")
         return told["next"]
 
-    assert said(behind) == "queued behind 1 turn of its session"
+    nobody = "; no coordinator is alive: `brainq worker coordinator` starts one"
+    assert said(behind) == f"queued behind the live turn {turn_id} of its session{nobody}"
     pump.drain()
     assert said(turn_id) == "waits for a person's approval of c1-0 save"
     gateway.http.post(f"/v1/approvals/{turn_id}-c1-0/deny")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from brainq.contracts.effect import Effect
+from brainq.contracts.queue_place import QueuePlace
 from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
 from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
 from brainq.contracts.trace import ToolTraceEntry
@@ -60,8 +61,6 @@ def call(number: int, status: TraceStatus, **given: Any) -> ToolTraceEntry:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"state": TurnState.QUEUED, "waiting_behind": 1}, "queued behind 1 turn of its session"),
-        ({"state": TurnState.QUEUED, "waiting_behind": 3}, "queued behind 3 turns of its session"),
         ({}, "step 3 of 6 is next; a coordinator is rung, and rung again after 5 s if that bell was lost"),
         (
             {"owner": "host-7", "lease_remaining_ms": 8000},
@@ -113,6 +112,78 @@ def call(number: int, status: TraceStatus, **given: Any) -> ToolTraceEntry:
 )
 def test_one_sentence_says_what_happens_next_and_why(given: dict[str, Any], said: str) -> None:
     assert explain(snapshot(**given)).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ({"live": "t-0"}, "queued behind the live turn t-0 of its session"),
+        ({"live": "t-0", "ahead": 2}, "queued behind 3 turns of its session, of which t-0 is live"),
+        ({"is_paused": True}, "queued: session acme:1 is paused; `brainq resume acme:1` lets it begin"),
+        (
+            {"is_paused": True, "paused_ms": 9_000_000, "paused_why": "ops: look into it", "ahead": 1},
+            (
+                "queued: session acme:1 is paused for 2 h (ops: look into it); "
+                "`brainq resume acme:1` lets it and the 1 turn before it begin"
+            ),
+        ),
+        (
+            {"is_paused": True, "paused_ms": 4_000, "live": "t-0"},
+            (
+                "queued: session acme:1 is paused for 4.0 s; its live turn t-0 goes on; "
+                "`brainq resume acme:1` lets it begin"
+            ),
+        ),
+        (
+            {"in_line": 0, "full": "fleet", "share": 7},
+            (
+                "queued until the fleet has room; it is the next of tenant acme; "
+                "more coordinators, or BRAINQ_MAX_LIVE_TURNS, make more"
+            ),
+        ),
+        (
+            {"in_line": 3, "ahead": 1, "full": "tenant", "share": 7, "priority": "low"},
+            (
+                "queued until fewer turns of tenant acme are live: its share is 7; 4 of tenant acme before it, "
+                "by its priority low; BRAINQ_LIVE_TURNS_OF, or more coordinators, make that more"
+            ),
+        ),
+        ({"in_line": 0}, "queued until the fleet has room; it is the next of tenant acme"),
+        ({}, "queued, and nothing is before it: a coordinator's sweeper lets it begin"),
+        (
+            {"live": "t-0", "gives_up_ms": 61_000},
+            "queued behind the live turn t-0 of its session; it ends unbegun in 61.0 s, as its max_wait_s says",
+        ),
+    ],
+)
+def test_a_queued_turn_says_why_and_what_would_let_it_begin(place: dict[str, Any], said: str) -> None:
+    queue = QueuePlace(**place)
+    seen = snapshot(state=TurnState.QUEUED, awaits="session", session_id="acme:1", queue=queue)
+    assert explain(seen) == said
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({}, ["coordinator"]),
+        ({"state": TurnState.QUEUED, "queue": QueuePlace(live="t-0")}, ["coordinator"]),
+        ({"state": TurnState.PARKED, "awaits": "people"}, []),
+        ({"state": TurnState.CLOSING, "awaits": "finalizer", "finalizer_step": "log"}, ["finalizer"]),
+        ({"state": TurnState.COMPLETED, "awaits": "nobody"}, []),
+    ],
+)
+def test_it_says_which_worker_is_missing(given: dict[str, Any], missing: list[str]) -> None:
+    whole, said = explain(snapshot(**given)), explain(snapshot(**given), alive=())
+    assert said == whole + "".join(
+        f"; no {pool} is alive: `brainq worker {pool}` starts one" for pool in missing
+    )
+    assert explain(snapshot(**given), alive=("coordinator", "finalizer")) == whole
+
+
+def test_a_call_in_a_queue_that_nobody_serves_says_so() -> None:
+    trace = (call(0, TraceStatus.DISPATCHED, dispatched_at_ms=99_000), call(1, TraceStatus.PLANNED))
+    said = explain(snapshot(awaits="calls", trace=trace), alive=("coordinator", "parallel"))
+    assert said.endswith("; no serial is alive: `brainq worker serial` starts one")
 
 
 def test_parked_calls_say_whom_they_wait_for() -> None:
