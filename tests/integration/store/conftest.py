@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
+from brainq.store.migrations import VERSION_TABLE
 from brainq.store.store import Store
-from tests.support.postgres import postgres_url
+from tests.support.postgres import EmptiedDatabase, postgres_url
 
 Backend = Literal["sqlite", "postgres"]
 
@@ -39,22 +41,23 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def migrated_database() -> Generator[str]:
-    """The name of a migrated Postgres database, to be copied."""
+def emptied_database() -> Generator[EmptiedDatabase]:
+    """A migrated Postgres database."""
     with postgres_url() as url:
         Store.open(url).close()
-        yield url.split("/")[3].split("?")[0]
+        with closing(EmptiedDatabase(url, kept=VERSION_TABLE)) as database:
+            yield database
 
 
 @pytest.fixture
-def store_url(backend: Backend, tmp_path: Path, request: pytest.FixtureRequest) -> Generator[str]:
+def store_url(backend: Backend, tmp_path: Path, request: pytest.FixtureRequest) -> str:
     """The url of a migrated database without a row in it."""
     if backend == "sqlite":
         copy = shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "brainq.db")
-        yield f"sqlite:///{copy}"
-    else:
-        with postgres_url(template=request.getfixturevalue("migrated_database")) as url:
-            yield url
+        return f"sqlite:///{copy}"
+    database: EmptiedDatabase = request.getfixturevalue("emptied_database")
+    database.empty()
+    return database.url
 
 
 @pytest.fixture
