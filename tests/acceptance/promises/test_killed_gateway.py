@@ -20,7 +20,7 @@ from tests.support.stream_readers import read_on
 from tests.support.world import World
 
 STREAMS = 50
-WORDS = "one two three four five six seven eight nine ten 😀 " * 33
+WORDS = "one two three four five six seven eight nine ten 😀 " * 8
 GATE = "killed"
 
 pytestmark = pytest.mark.full
@@ -41,7 +41,7 @@ def said_or_called(number: int) -> str:
     write = ("write", {"name": f"w{number}"})
     if number % 2:
         return script([("read", {"name": "r", "gate": GATE})], [write], final="so 😀")
-    return script([("read", {"name": "r"}), write], final=WORDS, words_s=0.05)
+    return script([("read", {"name": "r"}), write], final=WORDS, words_s=0.05, words_gate=GATE)
 
 
 def is_in_the_middle(number: int, reader: EventReader) -> bool:
@@ -130,6 +130,7 @@ def test_every_client_of_responses_resumes_by_its_number(world: World, tmp_path:
             await asyncio.to_thread(first.kill)
             assert await streaming == STREAMS, "each was cut off"
         assert are_in_the_middle()
+        diary.open_gate(GATE)
         with GatewayProcess(tmp_path, world.environment) as second:
             assert await read_on(readers, second.url, again=by_starting_after) == 0
             assert await read_on(wholes, second.url) == 0

@@ -19,6 +19,7 @@ from brainq.providers.scripted import ScriptedFailure, calls, fails, says
 from tests.support.brains import diary
 
 Call = tuple[str, dict[str, Any] | str]
+FIRST_WORDS = 40
 
 
 def script(
@@ -27,6 +28,7 @@ def script(
     gate: str = "",
     gate_step: int = 1,
     words_s: float = 0.0,
+    words_gate: str = "",
     fail: str = "",
 ) -> str:
     """A user message that makes the model ask for `steps`, then say `final`.
@@ -34,6 +36,8 @@ def script(
     final     `$seen`: the messages the model was shown, as JSON
     gate      the model waits at this gate in step `gate_step`, after it was noted as thinking
     words_s   seconds between the words of the final text
+    words_gate
+              the final text waits at this gate behind its first words
     fail      the model fails with this kind in its first step
     """
     return json.dumps(
@@ -43,6 +47,7 @@ def script(
             "gate": gate,
             "gate_step": gate_step,
             "words_s": words_s,
+            "words_gate": words_gate,
             "fail": fail,
         }
     )
@@ -81,9 +86,11 @@ class Slowly(ScriptedProvider):
         orders = json.loads(
             [message.content for message in request.messages if message.content.startswith('{"steps"')][-1]
         )
-        for chunk in super().generate_stream(request):
+        for number, chunk in enumerate(super().generate_stream(request), start=1):
             yield chunk
             time.sleep(orders["words_s"])
+            if number == FIRST_WORDS:
+                diary.pass_gate(orders["words_gate"])
 
 
 class NotesItself:
