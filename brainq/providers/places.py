@@ -96,7 +96,9 @@ class Place:
         """
         if self.taking is None or not self.taking.limits.holds(self.name):
             return False
-        ticket = f"{request.turn_id} {request.step} {request.purpose}" if request.turn_id else self.id
+        ticket = self.id
+        if request.turn_id:
+            ticket = f"{request.session_id} {request.turn_id} {request.step} {request.purpose}"
         tokens = request.estimate or estimate_request(request)
         tokens += request.max_output_tokens or 0
         ends_at = time.monotonic() + remaining_s

@@ -42,9 +42,10 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     sweeping                  string  who compares SQL with Redis just now                  seconds
     wake:READER               stream  has a reader of many streams look at them again       a minute
     rate:NAME:places          zset    request -> until when it counts in its window         1 day after its last use
-    rate:NAME:line            zset    who waits for a place -> their order                  1 day after its last use
+    rate:NAME:line            zset    who waits for a place -> the tag of their turn        1 day after its last use
+    rate:NAME:tenants         zset    tenant -> the tag at which its next one may go        1 day after its last use
     rate:NAME:due             zset    who waits -> when they are expected                   1 day after its last use
-    rate:NAME:rule            hash    requests, tokens, stopped_until, sum, t:ID, ...       1 day after its last use
+    rate:NAME:rule            hash    requests, tokens, present, sum, t:ID, ...             1 day after its last use
     limited                   zset    NAME of a limited model -> learned until, or 0        1 day after its last use
     limited                   channel NAME of a model whose limits were just learned        -
     epoch                     string  new when Redis was emptied                            1 day

@@ -18,6 +18,7 @@ SLACK_SHARE = 1 / 12  # of the window: 5 s, within which a request that has got 
 LEARNED_S = 3600.0
 TOLD_AGAIN_S = 300.0  # what every answer repeats is written no more often
 LONGEST_WAIT_S = 86_400.0
+_OF_RULE = ("set_requests", "set_tokens", "requests", "tokens", "learned_until", "stopped_until")
 
 
 class RedisRates:
@@ -74,7 +75,7 @@ class RedisRates:
         while True:
             asked_at = time.monotonic()
             reply = self._run.rate_take(
-                **self._of(name, "places", "line", "due", "rule"),
+                **self._of(name, "places", "line", "due", "rule", "tenants"),
                 model=name,
                 place=place,
                 ticket=ticket,
@@ -122,7 +123,8 @@ class RedisRates:
         return True
 
     def models(self) -> tuple[FleetModel, ...]:
-        """All that are limited and were asked, or learned of, within a day."""
+        """All that are limited and were asked, or learned of, within a day. What is set for one is what those who asked
+        last were given, wherever this is read."""
         client = self._run.client
         clock, names = client.many([("TIME",), ("ZRANGE", self._keys.limited, 0, -1)])
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
@@ -132,27 +134,10 @@ class RedisRates:
             reads += [
                 ("ZCOUNT", keys["places"], f"({now_ms}", "+inf"),
                 ("ZCARD", keys["line"]),
-                ("HMGET", keys["rule"], "requests", "tokens", "learned_until", "stopped_until"),
+                ("HMGET", keys["rule"], *_OF_RULE),
             ]
         found = client.many(reads) if reads else []
-        return tuple(
-            self._model(name, *found[3 * i : 3 * i + 3], now_ms=now_ms) for i, name in enumerate(names)
-        )
-
-    def _model(
-        self, name: str, taken: int, waiting: int, rule: Sequence[str | None], *, now_ms: int
-    ) -> FleetModel:
-        requests, tokens, learned_until, stopped_until = (int(value or 0) for value in rule)
-        given, is_fresh = self._rate(name), now_ms < learned_until
-        return FleetModel(
-            name=_model(name),
-            account=name.partition(" #")[2],
-            requests=_least(given.requests, requests if is_fresh else 0),
-            tokens=_least(given.tokens, tokens if is_fresh else 0),
-            taken=taken,
-            waiting=waiting,
-            stopped_s=max(0.0, (stopped_until - now_ms) / 1000),
-        )
+        return tuple(_seen(name, *found[3 * i : 3 * i + 3], now_ms=now_ms) for i, name in enumerate(names))
 
     def _new_of(self, name: str, said: RateSaid) -> RateSaid:
         """What was not told a moment ago."""
@@ -178,7 +163,23 @@ def learned(client: Client, keys: Keys, now_ms: int) -> Sequence[tuple[str, floa
     return cast("list[tuple[str, float]]", found)
 
 
-def _least(given: int | None, learned: int) -> int | None:
+def _seen(name: str, taken: int, waiting: int, rule: Sequence[str | None], *, now_ms: int) -> FleetModel:
+    set_requests, set_tokens, requests, tokens, learned_until, stopped_until = (
+        int(value or 0) for value in rule
+    )
+    is_fresh = now_ms < learned_until
+    return FleetModel(
+        name=_model(name),
+        account=name.partition(" #")[2],
+        requests=_least(set_requests, requests if is_fresh else 0),
+        tokens=_least(set_tokens, tokens if is_fresh else 0),
+        taken=taken,
+        waiting=waiting,
+        stopped_s=max(0.0, (stopped_until - now_ms) / 1000),
+    )
+
+
+def _least(given: int, learned: int) -> int | None:
     limits = [limit for limit in (given, learned) if limit]
     return min(limits) if limits else None
 

@@ -415,6 +415,20 @@ BUGS = (
         ("tests/lua/test_rate_take.py",),
     ),
     Bug(
+        "a tenant's flood goes before another's turn",
+        "brainq/state/lua/rate_take.lua",
+        "pay(ticket, tag + cost)",
+        "pay(ticket, present)",
+        ("tests/lua/test_rate_tenants.py",),
+    ),
+    Bug(
+        "tenants that come anew go first without end",
+        "brainq/state/lua/rate_take.lua",
+        "math.max(tag, present + math.ceil(cost / SLOWEST))",
+        "math.max(tag, present)",
+        ("tests/lua/test_rate_tenants.py",),
+    ),
+    Bug(
         "a request that never came back frees its place at once",
         "brainq/state/lua/rate_take.lua",
         "now + window_ms + slack_ms, place",

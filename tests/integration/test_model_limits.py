@@ -53,6 +53,16 @@ def test_what_one_process_learns_all_hear(pumps: Pumps) -> None:
     assert [(model.name, model.requests) for model in late.models()] == [(NAME, 60)]
 
 
+def test_what_workers_were_given_is_seen_by_who_was_given_nothing(redis_url: str) -> None:
+    with closing(make_client(redis_url)) as client:
+        worker, shell = limits(client, read_rates(f"{NAME}=60/min,9000 tokens/min")), limits(client, Rates())
+        assert worker.take(NAME, "p0", "acme:1 t1 1 step", 10, 5.0) is None
+        (seen,) = shell.models()
+        assert (seen.name, seen.requests, seen.tokens, seen.taken) == (NAME, 60, 9000, 1)
+        shell.settle(NAME, "p1", 5, 0.0, RateSaid(requests=50))
+        assert [model.requests for model in shell.models()] == [50]
+
+
 def test_what_every_answer_repeats_is_written_once(redis_url: str) -> None:
     with closing(make_client(redis_url)) as client:
         mine = limits(client, Rates())

@@ -12,11 +12,12 @@ from tests.support.arrivals import most_in_a_window
 
 WINDOW_MS, SLACK_MS = 60_000, 5_000
 COUNTS_MS = WINDOW_MS + SLACK_MS
+PARTS = ("places", "line", "due", "rule", "tenants")
 
 
 def take(rig: Rig, place: str, ticket: str = "", **given: Any) -> list[Any]:
     asked: dict[str, Any] = {
-        **{part: rig.keys.rate("openai:gpt", part) for part in ("places", "line", "due", "rule")},
+        **{part: rig.keys.rate("openai:gpt", part) for part in PARTS},
         "limited": rig.keys.limited,
         "model": "openai:gpt",
         "place": place,
@@ -155,14 +156,14 @@ def test_every_key_ends_by_itself(rig: Rig) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_window_of_the_services_holds_one_more(rig: Rig, seed: int) -> None:
-    """Forty ask at once, again and again. A request arrives when it likes within the slack, is answered when it likes
-    after that, or never; who waits comes when told, or late."""
-    rng, most, names = Random(seed), 8, [f"w{i}" for i in range(40)]
+    """Forty of two tenants ask at once, again and again. A request arrives when it likes within the slack, is
+    answered when it likes after that, or never; who waits comes when told, or late."""
+    rng, most, names = Random(seed), 8, [f"{'abb'[i % 3]}:{i}" for i in range(40)]
     arrivals: list[int] = []
     due = dict.fromkeys(names, rig.now_ms)
     answers: list[tuple[int, int, str]] = []
     scripts, keys = rig.scripts, rig.keys
-    parts = {part: keys.rate("openai:gpt", part) for part in ("places", "line", "due", "rule")}
+    parts = {part: keys.rate("openai:gpt", part) for part in PARTS}
     begun_ms, asked = rig.now_ms, 0
     while len(arrivals) < 100:
         name = min(due, key=lambda one: due[one])

@@ -1,19 +1,21 @@
 --[[
 Take a place among the requests of one window to one model, or stand in line for one. A place counts until the window is over
 after its answer began (rate_settle says when), else after `slack_ms`, within which a request arrives: no window of the
-service's own holds more than `requests_most`, and the place of a request whose process died counts on. First come, first
-served: `ticket` is who waits, `place` the request, new for each. LATE: the wait would be longer than `most_wait_ms`.
+service's own holds more than `requests_most`, and the place of a request whose process died counts on. `ticket` is who waits,
+in its tenant's turn, and begins with its session; `place` is the request, new for each. Who is overtaken is told of a later time
+when it asks again. LATE: the wait would be longer than `most_wait_ms`.
 
-KEYS   places line due rule limited
+KEYS   places line due rule tenants limited
 ARGV   model place ticket tokens:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n
 REPLY  GO | WAIT wait_ms:n what:requests/tokens/stop most:n | LATE wait_ms:n what:requests/tokens/stop most:n
 ]]
 -- @include lib/rates
+-- @include lib/fair_line
 if redis.call('ZSCORE', places, place) then return {'GO'} end
-local r = read(rule, {'requests', 'tokens', 'learned_until', 'stopped_until', 'sum', 'seen'})
+local r = read(rule, {'requests', 'tokens', 'learned_until', 'stopped_until', 'sum', 'seen', 'present'})
 local stopped_until = mend_clock(r.seen, tonumber(r.stopped_until or 0))
 local sum = forget_over(tonumber(r.sum or 0))
-forget_absent(ticket)
+local present = forget_absent(ticket, tonumber(r.present or 0))
 
 local function least(given, learned)
   given, learned = tonumber(given), now < tonumber(r.learned_until or 0) and tonumber(learned or '') or nil
@@ -21,7 +23,7 @@ local function least(given, learned)
 end
 local most, most_tokens = least(requests_most, r.requests), least(tokens_most, r.tokens)
 local taken = redis.call('ZCARD', places)
-local ahead = redis.call('ZRANK', line, ticket) or redis.call('ZCARD', line)
+local tag, ahead, is_new = place_in_line(ticket, present)
 local at, what, limit = now, 'stop', 0
 local function not_before(when, why, number)
   if when > at then at, what, limit = when, why, number end
@@ -58,17 +60,22 @@ if wait_ms > most_wait_ms then
   leave_line(ticket)
   return {'LATE', wait_ms, what, limit}
 end
+local cost = cost_of(tokens, most, most_tokens)
+if is_new then pay(ticket, tag + cost) end
 if wait_ms <= 0 then
   leave_line(ticket)
+  move_on(math.max(tag, present + math.ceil(cost / SLOWEST)))
   redis.call('ZADD', places, now + window_ms + slack_ms, place)
   redis.call('HSET', rule, 'sum', sum + tokens, 't:' .. place, tokens, 'seen', now)
 else
-  if not redis.call('ZSCORE', line, ticket) then
-    redis.call('ZADD', line, redis.call('HINCRBY', rule, 'joined', 1), ticket)
+  if is_new then
+    redis.call('ZADD', line, tag, ticket)
+    move_on(present + 1)
   end
   redis.call('ZADD', due, at, ticket)
   redis.call('HSET', rule, 't:' .. ticket, tokens)
 end
+redis.call('HSET', rule, 'set_requests', requests_most, 'set_tokens', tokens_most)
 redis.call('ZADD', limited, 'NX', 0, model)
-for _, key in ipairs({places, line, due, rule, limited}) do redis.call('PEXPIRE', key, KEEP_MS) end
+for _, key in ipairs({places, line, due, rule, tenants, limited}) do redis.call('PEXPIRE', key, KEEP_MS) end
 return wait_ms <= 0 and {'GO'} or {'WAIT', wait_ms, what, limit}

@@ -95,14 +95,14 @@ def test_a_count_that_cannot_be_reached_is_no_failure_of_the_model() -> None:
 def test_one_that_waits_has_the_same_ticket_when_it_comes_again() -> None:
     limits = Limits([RateWait(12.0, "stop")])
     taker, _ = taking(limits)
-    asked = request(turn_id="t1", step=1, estimate=100, max_output_tokens=50)
+    asked = request(session_id="acme:7", turn_id="t1", step=1, estimate=100, max_output_tokens=50)
     with taker.here():
         for provider in (ScriptedProvider([says("hi")]), ScriptedProvider([says("hi")])):
             try:
                 reply_of(provider, asked)
             except PlaceLater:
                 continue
-    assert [taken[:3] for taken in limits.taken] == [("scripted:m", "t1 1 step", 150)] * 2
+    assert [taken[:3] for taken in limits.taken] == [("scripted:m", "acme:7 t1 1 step", 150)] * 2
 
 
 def test_a_fallback_asks_the_next_model_rather_than_wait_and_stands_in_line_for_the_last() -> None:

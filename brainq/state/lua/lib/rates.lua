@@ -47,17 +47,6 @@ local function leave_line(ticket)
   end
 end
 
--- First in line and long overdue: its turn was cancelled, or its process died. It holds nobody up.
-local function forget_absent(ticket)
-  while true do
-    local first = redis.call('ZRANGE', line, 0, 0)[1]
-    if not first or first == ticket then return end
-    local at = redis.call('ZSCORE', due, first)
-    if at and tonumber(at) + LATE_MS >= now then return end
-    leave_line(first)
-  end
-end
-
 -- The place with which so many tokens are over, oldest first; nil, and how many are left, when all are not enough.
 local function place_that_frees(tokens)
   local from = 0
