@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         QueueFull,
         ResultRefused,
         ResultTimeout,
+        SchedulesFull,
         SessionBusy,
         SetupError,
         StaleTurn,
@@ -184,8 +185,8 @@ _NAMES = {
     "brainq.contracts.usage": "Spend TokenUsage",
     "brainq.errors": (
         "ApprovalDecided BrainqError ContentNotKept InvalidInput MailboxFull NoParsedOutput "
-        "ProviderError QueueFull ResultRefused ResultTimeout SessionBusy SetupError StaleTurn SubmitConflict "
-        "TokenRefused ToolSchemaError TurnNotFound TurnRejected Unreachable"
+        "ProviderError QueueFull ResultRefused ResultTimeout SchedulesFull SessionBusy SetupError StaleTurn "
+        "SubmitConflict TokenRefused ToolSchemaError TurnNotFound TurnRejected Unreachable"
     ),
     "brainq.finalize.finalizer": "TurnFinalizer",
     "brainq.finalize.step": "FinalStep StepContext",
@@ -296,6 +297,7 @@ __all__ = [
     "RunContext",
     "RuntimeDecisionRecord",
     "Schedule",
+    "SchedulesFull",
     "ScriptedProvider",
     "Selection",
     "SemanticToolSelector",

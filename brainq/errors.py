@@ -9,6 +9,7 @@ BrainqError
 ├─ ResultTimeout         `handle.result(timeout_s=...)` ran out; the turn itself goes on
 ├─ SessionBusy           on_busy="reject": the session has a live turn; names it
 ├─ QueueFull             too many turns of the session or its tenant wait; submit it again later
+├─ SchedulesFull         a tenant has as many schedules as it may have; remove some
 ├─ MailboxFull           a turn has too much input that no step has read; wait, or submit a turn
 ├─ StaleTurn             expected_turn_id is no longer the live turn; names the one that is
 ├─ ApprovalDecided       an approval was decided the other way, has expired, or is for other arguments
@@ -94,6 +95,21 @@ class QueueFull(BrainqError):
     def __init__(self, waiting: str, setting: str, most: int) -> None:
         super().__init__(
             f"{waiting}, and {setting}={most} lets no more; submit it again when some have begun"
+        )
+        self.setting = setting
+
+
+class SchedulesFull(BrainqError):
+    """A tenant has as many schedules with a run to come as the deployment allows. Nothing was stored.
+
+    `setting` is the one that says how many.
+    """
+
+    def __init__(self, tenant: str, setting: str, most: int) -> None:
+        whose = f"tenant {tenant!r} has" if tenant else "names without a tenant have"
+        super().__init__(
+            f"{whose} {most} schedules with a run to come, and {setting}={most} allows no more; remove some "
+            "(`brainq schedule list`, `brainq schedule remove`), or set it higher"
         )
         self.setting = setting
 

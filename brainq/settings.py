@@ -123,6 +123,9 @@ class Settings(HttpSettings):
     max_waiting_turns_a_tenant: int | None = Field(default=None, ge=1, le=1_000_000)
     """How many sessions of one tenant may wait for room with their next turn. None: as many as come."""
 
+    max_schedules_a_tenant: int = Field(default=1000, ge=1, le=1_000_000)
+    """How many schedules with a run to come one tenant may have; a further one is refused with SchedulesFull."""
+
     webhooks: SecretStr = SecretStr("")
     """Who is told of endings and approvals, as JSON: `[{"url": ..., "secret": "whsec_...", "events": [...],
     "sessions": ["acme:"]}]`; the last two may be left out. Every worker needs it."""

@@ -202,7 +202,7 @@ class Client:
         options      as `submit` takes them, but for what belongs to one turn
 
         A due instant is one turn, whoever dies: its request key is made of the schedule and the instant. Raises
-        InvalidInput naming the field.
+        InvalidInput naming the field, and SchedulesFull where its tenant has as many as it may have.
         """
         limits = _override(options.get("limits"))
         asked = {**options, "limits": limits}

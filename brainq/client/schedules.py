@@ -9,13 +9,15 @@ from typing import Any, cast
 from brainq.admission import read_request
 from brainq.contracts.ids import check_id, new_turn_id
 from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
-from brainq.errors import InvalidInput, TurnNotFound
+from brainq.contracts.session_prefix import BOUNDARY, tenant_of
+from brainq.errors import InvalidInput, SchedulesFull, TurnNotFound
 from brainq.upkeep.schedules import request_of
 from brainq.wiring import Wiring
 
 NOT_SCHEDULED = ("turn_id", "request_key", "readiness", "attachments")
 """What a submit may say that belongs to one turn, not to each of many."""
 MOST_S = 3660 * 86_400
+SETTING = "BRAINQ_MAX_SCHEDULES_A_TENANT"
 
 
 def schedule_row(
@@ -103,13 +105,15 @@ def _instant_ms(at: object, now_ms: int) -> int:
 
 
 def set_schedule(wiring: Wiring, row: ScheduleRow) -> Schedule:
-    """Write it down; one that says the same as the schedule of its name changes nothing."""
+    """Write it down; one that says the same as the schedule of its name changes nothing. Raises SchedulesFull."""
     rows = wiring.store.schedules
     known = rows.get(row.name)
     said = {"timing", "zone", "session_id", "request", "on_running", "missed"}
     same = known is not None and known.model_dump(include=said) == row.model_dump(include=said)
     if known is None or not same or (row.timing == "once" and known.start_ms != row.start_ms):
-        rows.put(row)
+        most = wiring.settings.max_schedules_a_tenant
+        if not rows.put(row, most):
+            raise SchedulesFull(tenant_of(row.name).removesuffix(BOUNDARY), SETTING, most)
     return schedule_of(found(wiring, row.name))
 
 

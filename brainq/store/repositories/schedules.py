@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from sqlalchemy import BigInteger, and_, bindparam, case, delete, select, update
+from sqlalchemy import BigInteger, and_, bindparam, case, delete, func, select, update
 
 from brainq.contracts.schedule import ScheduleRow
-from brainq.contracts.session_prefix import ALL
-from brainq.store.database import Database, Record
+from brainq.contracts.session_prefix import ALL, BOUNDARY, first_beyond, tenant_of
+from brainq.store.database import Database, Record, Transaction
 from brainq.store.statements import insert_into, within
 from brainq.store.tables import schedules
 
@@ -49,6 +49,16 @@ _RESUME = (
     .values(paused=0, next_ms=bindparam("next_ms", type_=BigInteger()))
 )
 _REMOVE = delete(schedules).where(_NAMED)
+# Runs to come of one tenant, but for the schedule that is being set. `:` is the tenant of names without a colon.
+_OTHERS = (
+    select(func.count().label("others"))
+    .select_from(schedules)
+    .where(_S.next_ms.is_not(None), _S.name != bindparam("sought"))
+)
+_OF_TENANT = _OTHERS.where(_S.name >= bindparam("first"), _S.name < bindparam("beyond"))
+_OF_NO_TENANT = _OTHERS.where(_S.name.not_like("%:%"))
+# SQLite has one writer; on Postgres two who count at once would both find one left.
+_ALONE = select(func.pg_advisory_xact_lock(func.hashtext(bindparam("tenant"))))
 # What is kept where a schedule is set anew: which it is, and its newest run.
 _SET = ("timing", "zone", "session_id", "request_json", "on_running", "missed", "start_ms", "next_ms", "note")
 
@@ -63,11 +73,29 @@ class Schedules:
             index_elements=["name"], set_={name: insert.excluded[name] for name in _SET}
         ).inline()
 
-    def put(self, row: ScheduleRow) -> None:
-        """Write a schedule down, or set the one of this name anew."""
+    def put(self, row: ScheduleRow, most: int | None = None) -> bool:
+        """Write a schedule down, or set the one of this name anew; False where its tenant has `most` others that have
+        a run to come."""
         values = row.model_dump(exclude={"request"})
         values |= {"request_json": json.dumps(row.request), "paused": int(row.paused)}
-        self._db.write(self._put, values)
+        if most is None:
+            return self._db.write(self._put, values) == 1
+        with self._db.transaction() as connection:
+            if self._others(connection, row.name) >= most:
+                return False
+            return connection.write(self._put, values) == 1
+
+    def _others(self, connection: Transaction, name: str) -> int:
+        tenant = tenant_of(name)
+        if self._db.dialect != "sqlite":
+            connection.all(_ALONE, {"tenant": f"schedules {tenant}"})
+        if tenant == BOUNDARY:
+            found = connection.first(_OF_NO_TENANT, {"sought": name})
+        else:
+            of_tenant = {"sought": name, "first": tenant, "beyond": first_beyond(tenant)}
+            found = connection.first(_OF_TENANT, of_tenant)
+        assert found is not None
+        return found["others"]
 
     def get(self, name: str) -> ScheduleRow | None:
         found = self._db.first(_GET, {"sought": name})

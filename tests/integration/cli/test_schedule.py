@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.integration.cli.conftest import Brainq
 
 
@@ -29,3 +31,12 @@ def test_what_is_wrong_is_said(brainq: Brainq) -> None:
     assert "has 3 fields" in brainq("schedule", "add", "x", "s", "hi", "--cron", "* * *").err
     assert "is no time" in brainq("schedule", "add", "x", "s", "hi", "--at", "soon").err
     assert "no schedule 'x'" in brainq("schedule", "show", "x").err
+
+
+def test_a_tenant_has_as_many_as_the_deployment_allows(
+    brainq: Brainq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRAINQ_MAX_SCHEDULES_A_TENANT", "1")
+    assert brainq("schedule", "add", "acme:1", "s", "hi", "--every", "30m").code == 0
+    refused = brainq("schedule", "add", "acme:2", "s", "hi", "--every", "30m")
+    assert (refused.code, "brainq schedule remove" in refused.err) == (8, True)

@@ -16,7 +16,7 @@ from brainq import AsyncClient, Brain, ScriptedProvider
 from brainq.admission import read_foreign
 from brainq.contracts.schedule import Schedule
 from brainq.contracts.status import Ending
-from brainq.errors import InvalidInput, TurnNotFound
+from brainq.errors import InvalidInput, SchedulesFull, TurnNotFound
 from brainq.providers.scripted import says
 from brainq.wiring.sweeper import make_schedule_runner
 from tests.support.pump import Pump
@@ -161,3 +161,16 @@ def test_the_code_on_the_page_runs(pump: Pump, monkeypatch: pytest.MonkeyPatch) 
     assert entry["task"] == "brainq.turn.submit"
     request, _ = read_foreign((), entry["kwargs"])
     assert request.session_id == "acme:report"
+
+
+def test_a_tenant_has_as_many_as_the_deployment_allows(pumps: Pumps) -> None:
+    client = pumps(Brain("shop", ScriptedProvider([says("done")])), max_schedules_a_tenant=2).client
+    for name in ("acme:1", "acme:2", "b:1", "plain"):
+        client.schedule(name, "s", "hi", when="0 7 * * *")
+    client.schedule("acme:2", "s", "something else", when="0 8 * * *")
+    with pytest.raises(
+        SchedulesFull, match=r"tenant 'acme' has 2 .*BRAINQ_MAX_SCHEDULES_A_TENANT=2.*remove some"
+    ):
+        client.schedule("acme:3", "s", "hi", when="0 7 * * *")
+    assert client.remove_schedule("acme:1")
+    assert client.schedule("acme:3", "s", "hi", when="0 7 * * *").name == "acme:3"

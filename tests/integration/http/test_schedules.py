@@ -164,3 +164,14 @@ def test_the_examples_on_the_page_run(gateway: GatewayThread, pump: Pump) -> Non
     assert '"paused":true' in done.stdout
     assert done.stdout.endswith('{"changed":true}')
     assert pump.client.schedules() == ()
+
+
+def test_a_tenant_has_as_many_as_the_deployment_allows(pump: Pump) -> None:
+    settings = pump.settings.model_copy(update={"max_schedules_a_tenant": 1})
+    with GatewayThread(settings, pump.wiring.brains) as gateway:
+        made(gateway)
+        answer = gateway.http.post(URL, json=DAILY | {"name": "acme:other"})
+        problem(answer, 409, "schedules-full")
+        made(gateway, name="other:daily", session_id="other:1")
+        assert gateway.http.delete(f"{URL}/acme:daily").json() == {"changed": True}
+        made(gateway, name="acme:other")
