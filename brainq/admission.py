@@ -13,6 +13,7 @@ from brainq.contracts.brought import check_history
 from brainq.contracts.client_tool import check_client_tools
 from brainq.contracts.file import NO_LIMITS, File, FileLimits
 from brainq.contracts.file_fields import parted_files
+from brainq.contracts.first_wrong import NO_SUCH_FIELD, first_wrong
 from brainq.contracts.hold import readiness_id
 from brainq.contracts.ids import DERIVED, new_turn_id
 from brainq.contracts.kept import NOTHING_KEPT, Kept
@@ -55,16 +56,12 @@ def _request(fields: dict[str, Any]) -> TurnRequest:
     try:
         request = TurnRequest.model_validate(given)
     except ValidationError as failure:
-        first = failure.errors(include_url=False, include_context=True)[0]
-        cause = first.get("ctx", {}).get("error")
-        if isinstance(cause, InvalidInput):
-            raise cause from None
-        field = ".".join(str(part) for part in first["loc"]) or "request"
-        model = LimitsOverride if field.startswith("limits.") else TurnRequest
-        known = (
-            f"; the fields are {', '.join(model.model_fields)}" if first["type"] == "extra_forbidden" else ""
-        )
-        raise InvalidInput(field, f"{first['msg']}{known}") from None
+        wrong = first_wrong(failure.errors(include_url=False), given, whole="request")
+        if not wrong.problem.startswith(NO_SUCH_FIELD):
+            raise wrong from None
+        model = LimitsOverride if wrong.field.startswith("limits.") else TurnRequest
+        known = "" if "[" in wrong.field else f"; the fields are {', '.join(model.model_fields)}"
+        raise InvalidInput(wrong.field, f"{wrong.problem}{known}") from None
     if request.greeting and request.history:
         raise InvalidInput("greeting", "with a history it is the history's first message; put it there")
     check_history(request.history)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from pydantic import ValidationError
 
 from brainq.contracts.callbacks import CALLBACK_NAMES, Callbacks, TurnInfo
+from brainq.contracts.first_wrong import first_wrong
 from brainq.contracts.options import NO_OPTIONS, ModelOptions
 from brainq.contracts.reflection import ThinkLevel
 from brainq.errors import InvalidInput
@@ -63,12 +64,7 @@ def checked_options(given: object) -> ModelOptions:
     try:
         return ModelOptions.model_validate(given)
     except ValidationError as failure:
-        first = failure.errors(include_url=False)[0]
-        cause = first.get("ctx", {}).get("error")
-        if isinstance(cause, InvalidInput):
-            raise cause from None
-        field = ".".join(["options", *(str(part) for part in first["loc"])])
-        raise InvalidInput(field, first["msg"]) from None
+        raise first_wrong(failure.errors(include_url=False), given, under="options") from None
 
 
 def by_name(field: str, given: Iterable[V], name_of: Callable[[V], str]) -> dict[str, V]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict, cast
 from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from brainq.contracts.base import Wire
+from brainq.contracts.first_wrong import MAX_PART_CHARS
 from brainq.contracts.plain_json import check_json
 from brainq.errors import InvalidInput
 
@@ -66,7 +67,9 @@ class TurnOptions(Wire):
     def _known(cls, given: object) -> object:
         for name in cast("Mapping[object, object]", given) if isinstance(given, Mapping) else ():
             if name not in cls.model_fields:
-                raise InvalidInput(f"options.{name}", _unknown(str(name), cls.model_fields))
+                raise InvalidInput(
+                    f"options.{str(name)[:MAX_PART_CHARS]}", _unknown(str(name), cls.model_fields)
+                )
         return cast("object", given)
 
     @field_validator("stop", mode="before")
@@ -77,7 +80,7 @@ class TurnOptions(Wire):
             return None
         texts = tuple(cast("list[object]", given)) if isinstance(given, tuple | list) else ()
         if not texts or not all(isinstance(text, str) and text for text in texts):
-            raise InvalidInput("options.stop", f"{value!r} must be one text or several, none of them empty")
+            raise InvalidInput("options.stop", "it must be one text or several, none of them empty")
         if len(texts) > MAX_STOPS:
             raise InvalidInput(
                 "options.stop", f"it has {len(texts)} texts; services take {MAX_STOPS} at most"

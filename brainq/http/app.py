@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from brainq import __version__
+from brainq.contracts.first_wrong import first_wrong
 from brainq.errors import BrainqError, InvalidInput, SetupError
 from brainq.http import (
     approvals,
@@ -171,4 +172,6 @@ def _first_wrong(error: RequestValidationError) -> Refused | InvalidInput:
         return Refused("bad-json", f"it is no JSON from character {where[-1]} on; send one JSON object")
     if len(where) == 1:
         return InvalidInput("body", "send one JSON object, with Content-Type: application/json")
-    return InvalidInput(".".join(where[1:]), first["msg"])
+    if where[0] != "body":
+        return first_wrong([first | {"loc": where[1:]}], dict.fromkeys(where[1:], ""))
+    return first_wrong([first | {"loc": first["loc"][1:]}], error.body)

@@ -146,10 +146,27 @@ class SubmitBody(TurnBody):
     attachments: list[FileBody] = Field(default=[], max_length=MAX_FILES)
 
 
+_AT = "write a text such as 2031-01-05T09:00:00+01:00"
+
+
 def _instant(given: object) -> datetime:
     if not isinstance(given, str):
-        raise ValueError("write a text such as 2031-01-05T09:00:00+01:00")
-    return datetime.fromisoformat(given)
+        raise ValueError(_AT)
+    try:
+        at = datetime.fromisoformat(given)
+    except ValueError:
+        raise ValueError(_AT) from None
+    if at.tzinfo is None:
+        raise ValueError(f"it needs a time zone; {_AT}")
+    return at
+
+
+def _spelled(given: object) -> object:
+    if isinstance(given, bool) or not isinstance(given, str | int | float | None):
+        raise ValueError("write a crontab, such as `*/5 9-17 * * mon-fri`, or a span in seconds")
+    if not isinstance(given, str | None) and not given > 0:
+        raise ValueError("a span in seconds is above 0")
+    return given
 
 
 class ScheduleBody(TurnBody):
@@ -163,7 +180,7 @@ class ScheduleBody(TurnBody):
 
     name: str = Field(pattern=ID)
     session_id: str = Field(pattern=SESSIONS, max_length=MAX_ID_LENGTH)
-    when: Annotated[str, Field(max_length=200)] | Seconds | None = None
+    when: Annotated[Annotated[str, Field(max_length=200)] | Seconds | None, BeforeValidator(_spelled)] = None
     at: Annotated[AwareDatetime, BeforeValidator(_instant, json_schema_input_type=str)] | None = None
     zone: str = Field(default="UTC", max_length=100)
     on_running: OnRunning = "skip"

@@ -101,7 +101,7 @@ def test_what_is_no_conversation_is_refused_by_the_message(pumps: Callable[..., 
         ([user | {"content": "\ud83c"}], "history[0]", "surrogate"),
         ([user] * (MAX_BROUGHT + 1), "history", "send the newest 1,000"),
         ([user | {"content": "x" * 600_000}] * 2, "history", "send at most 1,000,000"),
-        ([user | {"content": 7}], "history.0.content", "string"),
+        ([user | {"content": 7}], "history[0].content", "string"),
     ):
         with pytest.raises(InvalidInput) as refusal:
             pump.submit("s1", "Go.", history=messages)

@@ -11,6 +11,7 @@ from a2a.utils.errors import ContentTypeNotSupportedError
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from brainq.contracts.file import File
+from brainq.contracts.first_wrong import first_wrong
 from brainq.errors import InvalidInput
 from brainq.http.a2a.rpc import as_json
 from brainq.http.gateway import CALL_ID
@@ -97,9 +98,8 @@ def _answer(data: Any) -> Answer:
     try:
         return kind.model_validate(data)
     except ValidationError as wrong:
-        first = wrong.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
+        told = first_wrong(wrong.errors(include_url=False), data, under="message.parts.data")
         raise InvalidInput(
-            f"message.parts.data.{where}" if where else "message.parts.data",
-            f"{first['msg']}; send {{call, decision: approve or deny}}, or {{call, result}} of a tool of your own",
+            told.field,
+            f"{told.problem}; send {{call, decision: approve or deny}}, or {{call, result}} of a tool of your own",
         ) from None

@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 from brainq.client.options import SubmitOptions
 from brainq.contracts.client_tool import MAX_CLIENT_TOOLS, MAX_DESCRIPTION_CHARS
 from brainq.contracts.file import File
+from brainq.contracts.first_wrong import first_wrong
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.turn import MAX_EXTRA_CHARS
 from brainq.errors import InvalidInput
@@ -77,9 +78,7 @@ def messages_of(body: RunBody) -> list[Message]:
     try:
         return MESSAGES.validate_python(body.messages)
     except ValidationError as wrong:
-        first = wrong.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidInput(f"messages.{where}", first["msg"]) from None
+        raise first_wrong(wrong.errors(include_url=False), body.messages, under="messages") from None
 
 
 def question_of(messages: Sequence[Message]) -> Question:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from brainq.access import Caller, Verb
 from brainq.client.async_handle import AsyncTurnHandle
-from brainq.errors import InvalidInput
+from brainq.contracts.first_wrong import first_wrong
 from brainq.http.gateway import Asker, Gateway
 from brainq.http.problems import Refused
 
@@ -71,6 +71,4 @@ def read(model: type[B], field: str, given: object) -> B:
     try:
         return model.model_validate(given)
     except ValidationError as wrong:
-        first = wrong.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or field
-        raise InvalidInput(where, first["msg"]) from None
+        raise first_wrong(wrong.errors(include_url=False), given, whole=field) from None

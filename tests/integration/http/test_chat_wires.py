@@ -258,7 +258,7 @@ WRONG: list[tuple[str, Body, str]] = [
     ("/api/chat", chat({**user("x"), "role": "assistant"}), "messages"),
     ("/api/chat", chat(user("x"), trigger="shout"), "trigger"),
     ("/agui", run(), "messages"),
-    ("/agui", run({"id": "m", "role": "nobody", "content": "x"}), "messages.0"),
+    ("/agui", run({"id": "m", "role": "nobody", "content": "x"}), "messages[0]"),
     (
         "/agui",
         run(
