@@ -170,6 +170,10 @@ class Rig:
             script.load(by_model_clock(script.text))
         self._queues = {queue: queue_key(settings, queue) for queue in ALL_QUEUES}
         self._queues["later"] = later_key(settings, FINALIZE_QUEUE)
+        self.begin()
+
+    def begin(self) -> None:
+        """Set the clock of a Redis that was emptied."""
         self.now_ms = 1_000_000_000
         self.pass_ms(0)
 
