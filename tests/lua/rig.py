@@ -20,6 +20,11 @@ TID = "t01"
 LEASE_MS = 10_000
 TIMEOUT_MS = 60_000
 LATER_MS = 40
+_LIFETIMES = """
+local all = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do all[#all + 1] = {key, redis.call('PTTL', key)} end
+return all
+"""
 # What they do is to say when something ends, or is due: later means later.
 RENEWS = frozenset(
     {
@@ -229,8 +234,7 @@ class Rig:
 
     def lifetimes(self) -> dict[str, int]:
         """How long each key lives still, in ms; -1 for one that has no end."""
-        keys: list[str] = self.client.keys("*")
-        return {key: self.client.pttl(key) for key in keys}
+        return dict(self.client.eval(_LIFETIMES, 0))
 
     def names(self, tid: str, sid: str = SID) -> dict[str, str]:
         turn = self.keys.turn(sid, tid)
