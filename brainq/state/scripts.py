@@ -20,7 +20,7 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from brainq.errors import ScriptError
 from brainq.state.connection import Client, Command
-from brainq.state.headers import HEADER, signature
+from brainq.state.headers import HEADER, Signature, signature
 from brainq.state.keys import Keys
 
 LUA = Path(__file__).parent / "lua"
@@ -110,17 +110,25 @@ def _paste(source: str, seen: set[str]) -> str:
     return _INCLUDE.sub(included, source)
 
 
+@cache
+def _read_script(name: str) -> tuple[Signature, str]:
+    """Its header, and its text with the includes. Once a process, which may have several clients."""
+    source = _read(name)
+    read = signature(name, source)
+    return read, read.prelude() + _paste(HEADER.sub("", source), set())
+
+
 class Script:
     """One Lua operation."""
 
-    def __init__(self, client: Client, name: str, doorbells: Doorbells) -> None:
-        source = _read(name)
-        self.signature = signature(name, source)
-        body = HEADER.sub("", source)
-        text = self.signature.prelude() + _paste(body, set())
+    def __init__(self, client: Client, name: str, pasted: Mapping[str, str]) -> None:
+        """`pasted`: what stands in its text for marks, such as `-- @doorbells`."""
+        self.signature, text = _read_script(name)
         self._client = client
         self._words = self.signature.words
-        self.load(text.replace("-- @doorbells", doorbells.lua()).replace("-- @index", doorbells.index_lua()))
+        for mark, lua in pasted.items():
+            text = text.replace(mark, lua)
+        self.load(text)
 
     def load(self, text: str) -> None:
         """Run `text` from now on."""
@@ -158,7 +166,8 @@ class LoadedScripts:
     def __init__(self, client: Client, keys: Keys, doorbells: Doorbells, headers: Mapping[str, str]) -> None:
         self.client = client
         self.keys = keys
-        self._scripts = {name: Script(client, name, doorbells) for name in NAMES}
+        pasted = {"-- @doorbells": doorbells.lua(), "-- @index": doorbells.index_lua()}
+        self._scripts = {name: Script(client, name, pasted) for name in NAMES}
         for name, script in self._scripts.items():
             if headers.get(name) != script.signature.fingerprint:
                 raise ScriptError(f"{name}.lua: its header has changed; run `python -m ops.typed_scripts`")

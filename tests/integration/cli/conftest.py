@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import typer.main
 from pydantic import SecretStr
 
 from brainq.brain import Brain
@@ -15,6 +17,7 @@ from brainq.cli.main import main
 from brainq.client.client import Client
 from brainq.providers.scripted import ScriptedProvider, says
 from brainq.settings import Settings
+from tests.support.pump import sqlite_url
 
 BRAIN = """
 from brainq import Brain, Effect, ScriptedProvider
@@ -40,6 +43,8 @@ class Ran:
 
 
 Brainq = Callable[..., Ran]
+# typer makes all commands anew for each command line, which takes longer than most commands.
+_made = functools.cache(typer.main.get_command)
 
 
 @pytest.fixture
@@ -53,7 +58,14 @@ def settings(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("BRAINQ_SQL_URL", "")
     monkeypatch.setenv("BRAINQ_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("NO_COLOR", "1")
+    sqlite_url(tmp_path)  # where the settings look for it: a copy, because migrating takes long
     return Settings(app="cli_brain:brain", redis_url=SecretStr(redis_url), data_dir=tmp_path)
+
+
+@pytest.fixture
+def no_database(settings: Settings) -> None:
+    """The place is new: nobody has made its database."""
+    (settings.data_dir / "brainq.db").unlink()
 
 
 @pytest.fixture
@@ -64,6 +76,8 @@ def client(settings: Settings) -> Iterator[Client]:
 
 @pytest.fixture
 def brainq(settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Brainq:
+    monkeypatch.setattr(typer.main, "get_command", _made)
+
     def run(*arguments: str) -> Ran:
         monkeypatch.setattr(sys, "argv", ["brainq", *arguments])
         code: object = 0

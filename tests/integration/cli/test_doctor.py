@@ -98,6 +98,7 @@ def test_a_tool_whose_schema_is_none_is_named(
     assert "tool 'remote': its parameters must be the schema of an object" in found["brain"][1]
 
 
+@pytest.mark.usefixtures("no_database")
 def test_a_missing_schema_is_named(brainq: Brainq, settings: Settings) -> None:
     _, found = levels(brainq)
     assert found["sql"][0] == "warn"

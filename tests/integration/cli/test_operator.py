@@ -47,6 +47,7 @@ def test_an_operator_without_redis_goes_on_from_sql(client: Client, settings: Se
             _ = operator.client
 
 
+@pytest.mark.usefixtures("no_database")
 def test_where_nothing_is_no_empty_database_is_made(settings: Settings) -> None:
     nowhere = settings.model_copy(update={"redis_url": SecretStr("redis://127.0.0.1:1/0")})
     with pytest.raises(SetupError, match="does not answer"):

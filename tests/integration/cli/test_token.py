@@ -78,6 +78,7 @@ def test_an_unknown_token_is_not_found_and_not_repeated(brainq: Brainq) -> None:
     assert "sss" not in ran.err
 
 
+@pytest.mark.usefixtures("no_database")
 def test_without_a_database_there_is_nothing_to_list(brainq: Brainq, tmp_path: Path) -> None:
     ran = brainq("token", "list")
     assert ran.code == Exit.SETUP

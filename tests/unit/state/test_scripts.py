@@ -16,7 +16,7 @@ from brainq.settings import Settings
 from brainq.state import typed_scripts
 from brainq.state.headers import Field, Reply, signature
 from brainq.state.keys import Keys
-from brainq.state.scripts import LUA, NAMES, LoadedScripts, Script
+from brainq.state.scripts import LUA, NAMES, LoadedScripts
 from brainq.state.typed_scripts import Scripts
 from brainq.wiring import doorbells
 from ops.typed_scripts import TARGET, generated
@@ -166,7 +166,7 @@ def test_a_server_that_does_not_know_the_script_is_sent_it() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_includes_are_pasted_once(name: str) -> None:
     client: Any = Replies()
-    text = Script(client, name, BELLS).text
+    text = scripts(client).all()[name].text
     assert "@include" not in text
     assert "@doorbells" not in text
     functions = re.findall(r"^local function (\w+)", text, re.MULTILINE)
