@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from brainq.contracts.earlier import EarlierTurn
 from brainq.contracts.rows import Accepted, UnendedTurn
 from brainq.contracts.turn import TurnRequest, TurnResult
 
@@ -14,7 +15,7 @@ class TurnRows(Protocol):
 
     by_key    the turn of a request key
     unended   accepted and not seen end, in row order
-    history   what was said in a session's last turns: (user, assistant), oldest first
+    history   what was said in a session's last turns, oldest first
     """
 
     def accept(self, request: TurnRequest, said: TurnRequest | None = None) -> Accepted: ...
@@ -24,8 +25,6 @@ class TurnRows(Protocol):
     def is_open(self, turn_id: str) -> bool: ...
     def by_key(self, request_key: str) -> str | None: ...
     def unended(self, after_row: int, limit: int) -> Sequence[UnendedTurn]: ...
-    def history(
-        self, session_id: str, before_turn_id: str, limit_turns: int
-    ) -> Sequence[tuple[str, str]]: ...
+    def history(self, session_id: str, before_turn_id: str, limit_turns: int) -> Sequence[EarlierTurn]: ...
     def number(self, turn_id: str) -> int: ...
     def first(self, session_id: str) -> TurnRequest | None: ...

@@ -150,16 +150,17 @@ class Beginner:
         return opening_of(request.greeting, request.history)
 
     def _from_sql(self, claim: TurnClaim, request: TurnRequest) -> list[Message]:
-        pairs = self._remembered.history(claim.session_id, claim.turn_id, TURNS_FROM_SQL)
-        said = [
-            Message(role=role, content=text, turn=f"{EARLIER}{number}")
-            for number, pair in enumerate(pairs)
-            for role, text in zip(("user", "assistant"), pair, strict=True)
-            if text
-        ]
-        if len(pairs) >= TURNS_FROM_SQL:
+        turns = self._remembered.history(claim.session_id, claim.turn_id, TURNS_FROM_SQL)
+        said: list[Message] = []
+        for number, (user, assistant, attachments) in enumerate(turns):
+            turn = f"{EARLIER}{number}"
+            if user or attachments:
+                said.append(Message(role="user", content=user, turn=turn, attachments=attachments))
+            if assistant:
+                said.append(Message(role="assistant", content=assistant, turn=turn))
+        if len(turns) >= TURNS_FROM_SQL:
             return said
-        first = self._remembered.first(claim.session_id) if pairs else request
+        first = self._remembered.first(claim.session_id) if turns else request
         return [*([] if first is None else opening_of(first.greeting, first.history)), *said]
 
 

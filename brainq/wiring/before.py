@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brainq.brains import Brains
+from brainq.contracts.attachment import in_text
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.message import Message
 from brainq.contracts.view import EndedTurn
@@ -41,10 +42,10 @@ class Before:
         request = turn.request
         if request.kind == "review" and request.seed == "empty":
             return ()
-        pairs = self.turns.history(request.session_id, request.turn_id, TURNS_BEFORE)
-        return tuple(
-            Message(role=role, content=text)
-            for pair in pairs
-            for role, text in zip(("user", "assistant"), pair, strict=True)
-            if text
-        )
+        said: list[Message] = []
+        for earlier in self.turns.history(request.session_id, request.turn_id, TURNS_BEFORE):
+            if asked := in_text(earlier.user, earlier.attachments):
+                said.append(Message(role="user", content=asked))
+            if earlier.assistant:
+                said.append(Message(role="assistant", content=earlier.assistant))
+        return tuple(said)

@@ -236,16 +236,21 @@ def test_with_redact_logs_files_go_when_the_turn_has_ended(pumps: Pumps) -> None
     assert canary not in sql_text(pump.wiring.store)
 
 
-def test_what_redis_has_let_go_is_still_named(pumps: Pumps) -> None:
+def test_what_redis_has_let_go_is_shown_again(pumps: Pumps) -> None:
     model = Sees()
     pump = pumps(brain_of(model))
-    pump.finish(pump.submit("s1", "Look.", attachments=[PICTURE]))
+    for session_id in ("s1", "other"):
+        pump.finish(pump.submit(session_id, "Look.", attachments=[PICTURE]))
+    pump.finish(pump.submit("s1", "", attachments=[CHART]))
+    before = model.requests[-1].messages
     client: Any = pump.wiring.state.redis
     forget(pump)
     client.flushall()
-    pump.finish(pump.submit("s1", "And now?"))
-    [asked] = [m.content for m in model.requests[-1].messages if "Look." in m.content]
-    assert asked == f"Look. [with {PICTURE.attachment.label}]"
+    fresh = pumps(brain_of(model))  # another process: nothing is cached there
+    fresh.finish(fresh.submit("s1", "And now?"))
+    users = [(m.content, m.attachments) for m in model.requests[-1].messages if m.role == "user"]
+    assert users == [*((m.content, m.attachments) for m in before if m.role == "user"), ("And now?", ())]
+    assert model.shown() == [("user", "plan.png", png()), ("user", "chart.png", png(9))]
 
 
 @pytest.mark.parametrize(

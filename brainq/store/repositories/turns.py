@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import and_, bindparam, func, or_, select, update
 
+from brainq.contracts.earlier import EarlierTurn
 from brainq.contracts.rows import Accepted, TurnRow, UnendedTurn, WholeTurn
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest, TurnResult
@@ -240,8 +241,8 @@ class Turns:
         found = self._db.first(_FIRST, {"session": session_id})
         return None if found is None else TurnRequest.model_validate_json(found["request_json"])
 
-    def history(self, session_id: str, before_turn_id: str, limit_turns: int) -> Sequence[tuple[str, str]]:
-        """(user, assistant) texts of the session's last turns before this one, oldest first.
+    def history(self, session_id: str, before_turn_id: str, limit_turns: int) -> Sequence[EarlierTurn]:
+        """The session's last turns before this one, oldest first.
 
         Turns with a redacted message, or without an answer, are left out.
         """

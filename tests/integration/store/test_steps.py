@@ -83,7 +83,7 @@ def test_history_is_the_last_whole_turns_before(store: Store) -> None:
             end_turn(store, sent.turn_id, text=f"answer {number} \ud83d")
 
     def pairs(before: str, limit: int = 10) -> list[tuple[str, str]]:
-        return [(user[:10], answer) for user, answer in store.turns.history("s1", before, limit)]
+        return [(user[:10], answer) for user, answer, _ in store.turns.history("s1", before, limit)]
 
     everything = [(f"question {n}", f"answer {n} \ufffd") for n in (0, 2, 3)]
     assert pairs("turn-4") == everything
