@@ -1,4 +1,5 @@
-"""Retention: deleting turns that ended long ago, and every row about them, and readiness flags released long ago.
+"""Retention: deleting turns that ended long ago, and every row about them, readiness flags released long ago, and
+schedules whose last run was long ago.
 
 What stays, whatever its age: a turn that has not ended; one that something still works at (a finalizer step
 that failed and will be tried again or was not come to yet, a judgement or a delivery that is pending), unless
@@ -52,12 +53,13 @@ from brainq.store.tables import (
     messages,
     observations,
     pruned_sessions,
+    schedules,
     spends,
     traces,
     transcripts,
     turns,
 )
-from brainq.store.tables.types import greater_of, utc_after
+from brainq.store.tables.types import greater_of, ms_after, utc_after
 
 BATCH = 200  # turns in one transaction: some 20 ms, so submits and finalizers barely wait
 UNFINISHED_S = 7 * 86_400.0
@@ -132,6 +134,10 @@ _STILL = select(_T.row, _T.turn_id, _T.session_id, _T.turn_number, _T.state).whe
 )
 # A flag that was released before a turn took it is no turn's.
 _RELEASED = and_(brakes.c.turn_id.is_(None), brakes.c.over_at < _CUT)
+# A schedule that was for one time.
+_RAN_OUT = and_(
+    schedules.c.next_ms.is_(None), schedules.c.last_due_ms < ms_after(bindparam("ago", type_=Float()))
+)
 # The blobs of these turns, and whether other turns have them, too.
 _HASHES = select(attachments.c.sha256).where(attachments.c.turn_id.in_(_THESE)).distinct()
 _others = attachments.alias()
@@ -210,6 +216,7 @@ class _Pruning:
                 break
             after = page[-1]["row"]
         self._forget(brakes, _RELEASED)
+        self._forget(schedules, _RAN_OUT)
         self._forget_unsubmitted()
         if knowledge:
             for table in KNOWLEDGE:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -10,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from brainq.contracts.ids import SCHEDULED, check_id, new_turn_id
 from brainq.contracts.schedule import ScheduleRow
+from brainq.contracts.session_prefix import tenant_of
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError
 from brainq.observe.logs import logger
@@ -17,15 +20,34 @@ from brainq.ports.schedule_rows import ScheduleRows
 
 log = logger("brainq.upkeep")
 
-AT_ONCE = 100
+AT_ONCE = 500
+LONGEST_S = 2.0  # for what is due; the rest is begun the next time
 MISSED_AFTER_MS = 60_000
+ASKED_AGAIN_MS = 600_000  # a schedule whose next instant cannot be told
 
 
-def judge(row: ScheduleRow, due_ms: int, now_ms: int, last_runs: bool) -> Literal["run", "missed", "running"]:
-    """Whether a due instant begins a turn. Pure."""
-    if row.missed == "skip" and now_ms - due_ms > MISSED_AFTER_MS:
+def judge(
+    row: ScheduleRow, due_ms: int, now_ms: int, last_runs: bool, busy_since_ms: int | None = None
+) -> Literal["run", "missed", "running"]:
+    """Whether a due instant begins a turn. Pure.
+
+    busy_since_ms   when everything that was due had been begun: what came later nobody missed, it is only its turn now
+    """
+    was_seen = busy_since_ms is not None and due_ms > busy_since_ms
+    if row.missed == "skip" and now_ms - due_ms > MISSED_AFTER_MS and not was_seen:
         return "missed"
     return "running" if last_runs and row.on_running == "skip" else "run"
+
+
+def in_turns(rows: Sequence[ScheduleRow]) -> list[ScheduleRow]:
+    """The first of each tenant, then the second of each, and so on: one that has many keeps nobody's waiting. Pure."""
+    had = Counter[str]()
+    order: list[int] = []
+    for row in rows:
+        tenant = tenant_of(row.name)
+        order.append(had[tenant])
+        had[tenant] += 1
+    return [row for _, row in sorted(zip(order, rows, strict=True), key=lambda placed: placed[0])]
 
 
 def request_of(row: ScheduleRow, due_ms: int) -> TurnRequest:
@@ -51,6 +73,7 @@ class ScheduleRunner:
     runs       whether a turn has not ended yet
     next_ms    the due instant after another one: (timing, zone, start, after)
     now_ms     by Redis' clock
+    is_away    whether a failure is SQL's or Redis' that is away
     """
 
     rows: ScheduleRows
@@ -58,28 +81,54 @@ class ScheduleRunner:
     runs: Callable[[str], bool]
     next_ms: Callable[[str, str, int, int], int | None]
     now_ms: Callable[[], int]
+    is_away: Callable[[Exception], bool]
 
-    def run(self) -> int:
+    def __post_init__(self) -> None:
+        self._done_ms: int | None = None  # when everything that was due had been begun
+
+    def run(self, longest_s: float = LONGEST_S) -> int:
         """How many turns were begun. Raises what SQL and Redis raise while they are away; the rest is due again."""
-        now_ms = self.now_ms()
-        return sum(
-            self._one(row, row.next_ms, now_ms) for row in self.rows.due(now_ms, AT_ONCE) if row.next_ms
-        )
+        until, begun = time.monotonic() + longest_s, 0
+        while True:
+            now_ms = self.now_ms()
+            due = self.rows.due(now_ms, AT_ONCE)
+            for row in in_turns(due):
+                if row.next_ms is not None:
+                    begun += self._one(row, row.next_ms, now_ms)
+                if time.monotonic() > until:
+                    return begun
+            if len(due) < AT_ONCE:
+                self._done_ms = now_ms
+                return begun
 
     def _one(self, row: ScheduleRow, due_ms: int, now_ms: int) -> bool:
-        turn_id, note = "", ""
-        match judge(row, due_ms, now_ms, bool(row.last_turn_id) and self.runs(row.last_turn_id)):
-            case "run":
-                try:
+        turn_id, note, following = "", "", now_ms + ASKED_AGAIN_MS
+        try:
+            match judge(row, due_ms, now_ms, self._last_runs(row), self._done_ms):
+                case "run":
                     turn_id = self.submit(request_of(row, due_ms))
-                except BrainqError as refused:  # its brain is gone, or its session is busy
-                    note = f"refused: {refused}"
-                    log.warning("scheduled turn refused", schedule=row.name, why=type(refused).__name__)
-            case "missed":
-                note = "missed: nobody could begin it in its time"
-            case "running":
-                note = f"left out: turn {row.last_turn_id} still ran"
-        # From now on: of several missed instants the first is made up for.
-        following = self.next_ms(row.timing, row.zone, row.start_ms, max(due_ms, now_ms))
+                case "missed":
+                    note = "missed: nobody could begin it in its time"
+                case "running":
+                    note = f"left out: turn {row.last_turn_id} still ran"
+        except Exception as failure:
+            note = self._refused(row, failure)
+        try:
+            # From now on: of several missed instants the first is made up for.
+            following = self.next_ms(row.timing, row.zone, row.start_ms, max(due_ms, now_ms))
+        except Exception as failure:
+            note = self._refused(row, failure)
         self.rows.move(row.schedule_id, due_ms, following, turn_id=turn_id, note=note)
         return bool(turn_id)
+
+    def _last_runs(self, row: ScheduleRow) -> bool:
+        return bool(row.last_turn_id) and self.runs(row.last_turn_id)
+
+    def _refused(self, row: ScheduleRow, failure: Exception) -> str:
+        """Its brain is gone, its session is busy, or this version cannot read it: that must keep no other waiting."""
+        if self.is_away(failure):
+            raise failure
+        log.warning("scheduled turn refused", schedule=row.name, why=type(failure).__name__)
+        if isinstance(failure, BrainqError):
+            return f"refused: {failure}"
+        return f"refused: this brainq cannot read it ({type(failure).__name__}); set it anew"

@@ -13,6 +13,7 @@ from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.room import RoomKeeper
 from brainq.upkeep.schedules import ScheduleRunner
 from brainq.upkeep.sweeper import Sweeper
+from brainq.wiring.away import is_away
 from brainq.wiring.parts import Parts
 
 WAITED_TEXT = FALLBACK_TEXTS[StopReason.WAITED]
@@ -38,6 +39,7 @@ def make_schedule_runner(parts: Parts) -> ScheduleRunner:
         runs=runs,
         next_ms=next_ms,
         now_ms=now_ms,
+        is_away=is_away,
     )
 
 

@@ -79,6 +79,25 @@ def _postgres_after(element: utc_after, compiler: Any, **kw: Any) -> str:
     return f"clock_timestamp() + make_interval(secs => {compiler.process(element.clauses, **kw)})"
 
 
+class ms_after(FunctionElement[int]):  # noqa: N801
+    """`ms_after(seconds)`: as `utc_after`, in ms since 1970."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(ms_after, "sqlite")
+def _sqlite_ms_after(element: ms_after, compiler: Any, **kw: Any) -> str:
+    seconds = compiler.process(element.clauses, **kw)
+    return f"CAST((strftime('%s', 'now') + ({seconds})) * 1000 AS INTEGER)"
+
+
+@compiles(ms_after, "postgresql")
+def _postgres_ms_after(element: ms_after, compiler: Any, **kw: Any) -> str:
+    seconds = compiler.process(element.clauses, **kw)
+    return f"CAST((extract(epoch FROM clock_timestamp()) + ({seconds})) * 1000 AS BIGINT)"
+
+
 class greater_of(FunctionElement[int]):  # noqa: N801
     """The greater of two numbers, neither of them NULL."""
 

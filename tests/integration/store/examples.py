@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.effect import Effect
+from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.usage import TokenUsage
@@ -40,6 +41,22 @@ def decision(turn_id: str = "turn-1") -> RuntimeDecisionRecord:
         stop_reason=StopReason.ANSWERED,
         prompt_id="p",
         prompt_tags=("a", "b"),
+    )
+
+
+def schedule(name: str, next_ms: int | None = 5_000) -> ScheduleRow:
+    return ScheduleRow(
+        schedule_id=f"id-{name}",
+        name=name,
+        timing="once",
+        zone="UTC",
+        session_id="s",
+        request={},
+        on_running="skip",
+        missed="once",
+        paused=False,
+        start_ms=5_000,
+        next_ms=next_ms,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from brainq.store.prune import KNOWLEDGE, OF_TURNS, Counts, prune
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
 from brainq.store.tables import judgements, metadata, turns
-from tests.integration.store.examples import decision, end_turn, request, result, start
+from tests.integration.store.examples import decision, end_turn, request, result, schedule, start
 
 DAY_S = 86_400.0
 LONG_AGO = "2020-01-01 00:00:00.000"
@@ -198,6 +199,21 @@ def test_flags_that_were_released_before_a_turn_took_them_go_with_their_time(sto
     assert planned["brakes"] == 1
     assert rows(store)["brakes"] == 2
     assert [brake.id for brake in store.brakes.of("s1", "none")] == ["stands"]
+
+
+def test_a_schedule_goes_when_its_last_run_was_long_ago(store: Store) -> None:
+    now_ms = int(time.time() * 1000)
+    for name, ran_days_ago, is_over in (("old", 31, True), ("new", 29, True), ("goes-on", 31, False)):
+        ran_ms = now_ms - int(ran_days_ago * DAY_S * 1000)
+        store.schedules.put(schedule(name, ran_ms))
+        assert store.schedules.move(f"id-{name}", ran_ms, None if is_over else now_ms)
+    store.schedules.put(schedule("not-yet", now_ms))
+
+    planned = prune(store, 30 * DAY_S, dry_run=True)
+    assert rows(store)["schedules"] == 4
+    assert prune(store, 30 * DAY_S) == planned
+    assert planned["schedules"] == 1
+    assert [row.name for row in store.schedules.list(["*"], 9)] == ["goes-on", "new", "not-yet"]
 
 
 def test_every_table_of_turns_is_pruned() -> None:

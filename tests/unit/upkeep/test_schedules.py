@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput, SessionBusy
-from brainq.upkeep.schedules import ScheduleRunner, judge, request_of
+from brainq.upkeep import schedules
+from brainq.upkeep.schedules import ScheduleRunner, in_turns, judge, request_of
 
 HOUR_MS = 3_600_000
 DUE_MS = 1_925_708_400_000  # 2031-01-09 07:00 UTC
@@ -35,7 +37,12 @@ def row(**changes: Any) -> ScheduleRow:
 
 @dataclass
 class World:
-    """SQL's row, and the turns by their request key."""
+    """SQL's row, and the turns by their request key.
+
+    dies      the runner is killed between submit and move
+    refuses   the session is busy
+    away      so many submits find SQL away
+    """
 
     row: ScheduleRow
     now_ms: int = DUE_MS + 2_000
@@ -43,6 +50,7 @@ class World:
     running: set[str] = field(default_factory=set[str])
     dies: bool = False
     refuses: bool = False
+    away: int = 0
 
     def due(self, now_ms: int, most: int) -> list[ScheduleRow]:
         return [self.row] if self.row.next_ms is not None and self.row.next_ms <= now_ms else []
@@ -59,6 +67,9 @@ class World:
         return True
 
     def submit(self, request: TurnRequest) -> str:
+        if self.away:
+            self.away -= 1
+            raise ConnectionError
         if self.refuses:
             raise SessionBusy(request.session_id, "t1")
         return self.turns.setdefault(request.key, request).turn_id
@@ -70,6 +81,7 @@ class World:
             runs=lambda turn_id: turn_id in self.running,
             next_ms=lambda timing, zone, start, after: start + ((after - start) // HOUR_MS + 1) * HOUR_MS,
             now_ms=lambda: self.now_ms,
+            is_away=lambda failure: isinstance(failure, ConnectionError),
         )
 
 
@@ -133,3 +145,61 @@ def test_the_session_of_a_run_is_of_its_instant_in_its_zone() -> None:
     assert request_of(row(session_id="s-{date}-{time}"), DUE_MS).session_id == "s-2031-01-09-0800"
     with pytest.raises(InvalidInput, match="session_id"):
         request_of(row(session_id="a b {date}"), DUE_MS)
+
+
+@pytest.mark.parametrize("broken", [{"request": {"a_field_of_a_later_brainq": 1}}, {"zone": "Moon/Base"}])
+def test_one_that_cannot_be_read_says_so_and_goes_on(broken: dict[str, Any]) -> None:
+    world = World(row(**broken))
+    assert world.runner().run() == 0
+    assert world.row.note.startswith("refused: this brainq cannot read it")
+    assert world.row.next_ms == DUE_MS + HOUR_MS
+
+
+def test_one_whose_next_instant_cannot_be_told_is_asked_again_later() -> None:
+    world = World(row())
+    runner = world.runner()
+    runner.next_ms = Mock(side_effect=IndexError)
+    assert runner.run() == 1
+    assert world.row.note.startswith("refused: this brainq cannot read it (IndexError)")
+    assert world.row.next_ms is not None
+    assert world.row.next_ms > world.now_ms
+
+
+def test_while_sql_is_away_a_schedule_stays_due() -> None:
+    world = World(row(), away=1)
+    runner = world.runner()
+    with pytest.raises(ConnectionError):
+        runner.run()
+    assert (world.row.next_ms, world.row.note) == (DUE_MS, "")
+    assert runner.run() == 1
+
+
+def test_what_came_due_while_others_were_begun_is_not_missed() -> None:
+    world = World(row(missed="skip", next_ms=DUE_MS - HOUR_MS), now_ms=DUE_MS - HOUR_MS)
+    runner = world.runner()
+    assert runner.run() == 1
+    world.now_ms = DUE_MS + 300_000  # others' came before it for five minutes
+    assert runner.run() == 1
+    world.now_ms += HOUR_MS
+    assert world.runner().run() == 0, "one that just began to look has seen nothing come"
+
+
+def test_a_tenant_with_many_that_are_due_keeps_nobody_waiting() -> None:
+    due = [row(name=name) for name in ("acme:1", "acme:2", "acme:3", "zoo:1", "plain", "zoo:2")]
+    names = [one.name for one in in_turns(due)]
+    assert names == ["acme:1", "zoo:1", "plain", "acme:2", "zoo:2", "acme:3"]
+
+
+def test_a_run_goes_on_until_nothing_is_due_or_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedules, "AT_ONCE", 2)
+    world = World(row())
+    waiting = [row(schedule_id=f"id{number}") for number in range(5)]
+    world.due = lambda now_ms, most: waiting[:most]
+
+    def move(*_: object, **__: object) -> bool:
+        return bool(waiting.pop(0))
+
+    world.move = move
+    assert world.runner().run(longest_s=0) == 1
+    assert world.runner().run() == 4
+    assert len(world.turns) == 5
