@@ -15,6 +15,7 @@ from brainq.calls.raised import outcome_of_raise
 from brainq.calls.values import jsonable, one_line
 from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.outcome import ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.contracts.server_task import ServerTask
 from brainq.observe.raises import tell_raise
 from brainq.tools.context import RunContext
 from brainq.tools.errors import OutcomeUnknown, ToolError
@@ -51,7 +52,7 @@ class Attempt:
         """
         ended: Ended
         try:
-            if isinstance(value, Pending):
+            if isinstance(value, Pending | ServerTask):
                 ended = value
             elif isinstance(value, ChildTurn):
                 ended = plain_child(value)
@@ -122,7 +123,7 @@ class Attempt:
 
     def _late(self, ended: Ended) -> ToolOutcome:
         # Nobody waits for an outside result of a call that was given up: that its function has ended is all.
-        if isinstance(ended, Pending | ChildTurn):
+        if isinstance(ended, Pending | ChildTurn | ServerTask):
             elapsed_ms = self._elapsed_ms()
             return ToolTimeout(after_ms=max(1, elapsed_ms), latency_ms=elapsed_ms)
         return ended

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -11,9 +11,10 @@ from pydantic import TypeAdapter
 from brainq.calls.values import jsonable
 from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.outcome import ToolOutcome
+from brainq.contracts.server_task import ServerTask
 from brainq.tools.pending import Pending
 
-Ended = ToolOutcome | Pending | ChildTurn
+Ended = ToolOutcome | Pending | ChildTurn | ServerTask
 
 _OUTCOMES: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
 
@@ -32,6 +33,8 @@ def dump_ended(ended: Ended) -> dict[str, Any]:
     """As JSON, for the way out of a tool process."""
     if isinstance(ended, Pending):
         return {"pending": {"token": ended.token, "timeout_s": ended.timeout_s}}
+    if isinstance(ended, ServerTask):
+        return {"server_task": asdict(ended)}
     if isinstance(ended, ChildTurn):
         return {
             "child_turn": {
@@ -49,6 +52,8 @@ def load_ended(body: dict[str, Any]) -> Ended:
     """What `dump_ended` made."""
     if "pending" in body:
         return Pending(**body["pending"])
+    if "server_task" in body:
+        return ServerTask(**body["server_task"])
     if "child_turn" in body:
         return ChildTurn(**body["child_turn"])
     return _OUTCOMES.validate_python(body["outcome"])

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brainq.calls.report import changes_of, sources_of
+from brainq.calls.task_watch import TaskWatch
 from brainq.calls.values import one_line
 from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.contracts.outcome import ToolFailure
-from brainq.contracts.outside_token import ref_of_token
+from brainq.contracts.outside_token import new_outside_token, ref_of_token
+from brainq.contracts.server_task import ServerTask
 from brainq.errors import SubmitConflict
 from brainq.ports.calls import Calls
 from brainq.ports.child_turns import ChildTurns
@@ -24,14 +26,16 @@ class Parker:
 
     outside    needed for tokens of the tools' own making
     children   needed for child turns
+    watch      asks servers for their tasks
     """
 
     calls: Calls
     outside: Outside | None
     children: ChildTurns | None
+    watch: TaskWatch | None = None
 
     def park(
-        self, claim: CallClaim, wish: Pending | ChildTurn, outputs: SideOutputs
+        self, claim: CallClaim, wish: Pending | ChildTurn | ServerTask, outputs: SideOutputs
     ) -> SettleReply | ToolFailure:
         """The reply of `Calls.park`, or why the call cannot wait."""
         if claim.step == 0:
@@ -41,6 +45,8 @@ class Parker:
             )
         if isinstance(wish, Pending):
             return self._for_result(claim, wish, outputs)
+        if isinstance(wish, ServerTask):
+            return self._for_task(claim, wish, outputs)
         return self._for_child(claim, wish, outputs)
 
     def _for_result(
@@ -65,6 +71,28 @@ class Parker:
             block_tool=outputs.block_tool,
             changes=changes_of(outputs),
         )
+
+    def _for_task(
+        self, claim: CallClaim, task: ServerTask, outputs: SideOutputs
+    ) -> SettleReply | ToolFailure:
+        if self.watch is None:
+            return _missing("the means to ask a server for its task")
+        token = new_outside_token(claim.ref)
+        watched = self.watch.put(claim, task, token)
+        reply = self.calls.park(
+            claim,
+            park="outside",
+            token=token,
+            timeout_s=task.timeout_s,
+            sources=sources_of(outputs, claim.step),
+            block_tool=outputs.block_tool,
+            changes=changes_of(outputs),
+        )
+        if reply.word == "PARKED":
+            self.watch.watch(watched)
+        else:
+            self.watch.abandon(watched)
+        return reply
 
     def _for_child(
         self, claim: CallClaim, child: ChildTurn, outputs: SideOutputs

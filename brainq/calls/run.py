@@ -23,6 +23,7 @@ from brainq.calls.report import NEVER_STARTED, never_started, report_of
 from brainq.calls.running import RunningCall
 from brainq.calls.settle import CallSettler, did_of
 from brainq.calls.start import Starts
+from brainq.calls.task_watch import TaskWatch
 from brainq.contracts.claim import CallClaim, CallRef, Dropped
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.outcome import ToolFailure
@@ -61,6 +62,7 @@ class CallRunner:
     children   starts child turns
     brakes     puts back the holds that Redis has lost
     files      keeps what tools return beside a value
+    watch      asks servers for the tasks that calls wait for
     """
 
     def __init__(
@@ -81,12 +83,13 @@ class CallRunner:
         children: ChildTurns | None = None,
         brakes: Brakes | None = None,
         files: ResultFiles,
+        watch: TaskWatch | None = None,
     ) -> None:
         self._owner = owner
         self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/advance.py
         self._calls = calls
         self._lanes = lanes
-        parker = Parker(calls, outside, children)
+        parker = Parker(calls, outside, children, watch)
 
         def work_of(brain: Brain) -> BrainCalls:
             starts, found = Starts(brain, calls, intents, brakes), retriever(brain)
@@ -100,9 +103,14 @@ class CallRunner:
         self._executor = executor
         self._stops = stops
         self._holds = holds
+        self._watch = watch
+        if watch is not None:
+            watch.begin()
 
     def close(self) -> None:
         """End what the process keeps for its tools: threads, child processes, MCP servers, the event loop."""
+        if self._watch is not None:
+            self._watch.close()
         self._executor.close()
         close_sessions()
         stop_tool_loop()

@@ -16,6 +16,7 @@ from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.contracts.did import OF_CALL, Did, Failed
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.contracts.server_task import ServerTask
 from brainq.contracts.status import TraceStatus
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
@@ -43,7 +44,7 @@ class CallSettler:
 
     def end(self, claim: CallClaim, tool: Tool, context: RunContext, ended: Ended, span: Span = OFF) -> Did:
         """Its function has ended, or was cut off. Returns what was done, in a word."""
-        if isinstance(ended, Pending | ChildTurn):
+        if isinstance(ended, Pending | ChildTurn | ServerTask):
             parked = self.parker.park(claim, ended, context.outputs())
             if isinstance(parked, SettleReply):
                 # A write's intent stays open: its outcome is what comes from outside.

@@ -90,7 +90,7 @@ def list_tools(as_json: AsJson = False, app: App = "") -> None:
                 row["brain"],
                 row["effect"],
                 row["lane"],
-                f"{row['timeout_s']:g} s",
+                f"{row['timeout_s']:g} s" + (", then a task" if row["task"] else ""),
                 row["description"],
             )
             table.add(*map(str, cells))

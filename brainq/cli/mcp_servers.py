@@ -112,17 +112,18 @@ def rows_of_tools() -> list[dict[str, Any]]:
 
 def _rows(brain: Brain, server: McpServer) -> list[dict[str, Any]]:
     pinned = read_catalogue(brain.mcp_catalogue)[server.name]
-    specs = [tool.spec for tool in tools_of(server, pinned)]
+    tools = tools_of(server, pinned)
     return [
         {
-            "tool": spec.name,
+            "tool": tool.name,
             "brain": brain.name,
             "server": server.name,
-            "effect": spec.effect.value,
-            "idempotent": spec.idempotent,
-            "lane": ", ".join(spec.resources),
-            "timeout_s": spec.timeout_s,
-            "description": " ".join(spec.description.split())[:80],
+            "effect": tool.spec.effect.value,
+            "idempotent": tool.spec.idempotent,
+            "lane": ", ".join(tool.spec.resources),
+            "timeout_s": tool.spec.timeout_s,
+            "task": tool.tasks is not None,
+            "description": " ".join(tool.spec.description.split())[:80],
         }
-        for spec in specs
+        for tool in tools
     ]

@@ -23,7 +23,7 @@ class EventKind(StrEnum):
     CALL_WAITING = "call.waiting"  # for its lanes
     CALL_DISPATCHED = "call.dispatched"
     CALL_RUNNING = "call.running"
-    CALL_PROGRESS = "call.progress"  # the newest of what its function says
+    CALL_PROGRESS = "call.progress"  # the newest of what its function, or its server's task, says
     CALL_PARKED = "call.parked"
     CALL_ENDED = "call.ended"
     APPROVAL_REQUESTED = "approval.requested"

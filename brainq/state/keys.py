@@ -36,6 +36,8 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     index                     zset    "session turn" -> when the sweeper looks next         empties itself
     bells                     hash    queue -> when its newest claimed doorbell was rung    1 day
     outside:TOKEN             string  "session turn call" that waits for this token         as long as it may wait
+    tasks:EFFECT:BRAIN        zset    server's task as JSON -> until when it is watched     as long as calls may wait
+    taking:DIGEST             string  a server's task that nobody watched is just taken     seconds
     asked:DIGEST              string  the request key of a request that brought none        15 minutes
     stops                     channel "session turn" of a turn that is to stop              -
     swept                     string  when a sweeper last took what is due                  1 day
@@ -136,6 +138,12 @@ class Keys:
 
     def outside(self, token_digest: str) -> str:
         return f"{self.prefix}outside:{token_digest}"
+
+    def server_tasks(self, brain: str, effect: str) -> str:
+        return f"{self.prefix}tasks:{effect}:{brain}"
+
+    def taking(self, digest: str) -> str:
+        return f"{self.prefix}taking:{digest}"
 
     def asked(self, digest: str) -> str:
         return f"{self.prefix}asked:{digest}"

@@ -715,7 +715,7 @@ class Scripts(LoadedScripts):
     def call_progress(
         self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, number: int, said: str
     ) -> Literal["OK", "LOST"]:
-        """Tell readers how far a running call is."""
+        """Tell readers how far a call is that runs, or waits for a server's task."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "call_progress", [turn, f"{turn}:trace", f"{turn}:events"], [owner, call, attempt, number, said]

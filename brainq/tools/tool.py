@@ -17,6 +17,7 @@ from brainq.tools.errors import ToolError
 from brainq.tools.given_schema import check_taken, checked_schema
 from brainq.tools.lanes import check_template
 from brainq.tools.schema import ArgumentBinder, read_signature
+from brainq.tools.server_task import TaskServer
 
 DEFAULT_TIMEOUT_S = 45.0
 MAX_REASON_CHARS = 500
@@ -36,6 +37,7 @@ class Tool:
     binder          turns JSON arguments into the types the function was annotated with; None: they are
                     handed over as they are (tools whose schema came from elsewhere)
     approval        when a call needs a person's approval, as the tool itself says
+    tasks           of a server that may answer a call with a task: who is asked for it
     """
 
     spec: ToolSpec
@@ -44,6 +46,7 @@ class Tool:
     context_param: str | None = None
     binder: ArgumentBinder | None = None
     approval: ApprovalRule = None
+    tasks: TaskServer | None = None
 
     @property
     def name(self) -> str:

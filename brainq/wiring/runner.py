@@ -8,6 +8,7 @@ from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.files import ResultFiles
 from brainq.calls.run import CallRunner
+from brainq.calls.task_watch import TaskWatch
 from brainq.contracts.memory import MemoryRetriever
 from brainq.store.store import Store
 from brainq.wiring.parts import Parts
@@ -37,6 +38,14 @@ def make_runner(parts: Parts) -> CallRunner:
         children=people.children,
         brakes=people.brakes,
         files=ResultFiles(parts.store.blobs, settings.file_limits),
+        watch=TaskWatch(
+            tasks=state.server_tasks,
+            brains=parts.brains,
+            beats=parts.beats,
+            lease_s=settings.lease_s,
+            complete=people.outside.complete,
+            fail=people.outside.fail,
+        ),
     )
 
 

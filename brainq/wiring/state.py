@@ -32,6 +32,7 @@ from brainq.state.rates import RedisRates
 from brainq.state.request_keys import RedisRequestKeys
 from brainq.state.room import RedisRoom
 from brainq.state.runtime import RedisRuntime
+from brainq.state.server_tasks import RedisServerTasks
 from brainq.state.sessions import RedisSessions
 from brainq.state.snapshots import RedisSnapshots
 from brainq.state.stops import RedisStops
@@ -70,6 +71,7 @@ class State:
     approvals: RedisApprovals
     sessions: RedisSessions
     outside: RedisOutside
+    server_tasks: RedisServerTasks
     stops: RedisStops
     workers: RedisWorkers
     fleet: RedisFleet
@@ -157,6 +159,7 @@ def make_state(
         approvals=RedisApprovals(scripts, keys, outbox),
         sessions=RedisSessions(scripts, keys, outbox, keep_session_s=keep_session_s),
         outside=RedisOutside(scripts, keys, outbox),
+        server_tasks=RedisServerTasks(client, scripts, keys, lease_s=lease_s),
         stops=stops,
         workers=RedisWorkers(client, keys),
         fleet=RedisFleet(client, keys),

@@ -33,6 +33,16 @@ def test_nothing_is_told_of_a_call_that_is_anothers_or_over(rig: Rig) -> None:
     assert told(rig) == []
 
 
+def test_a_call_that_waits_for_a_server_s_task_is_told_of_once_a_word(rig: Rig) -> None:
+    rig.running()
+    rig.run("call_park", token="t", timeout_ms=60_000, why="outside")
+    assert rig.client.hget(rig.names(TID)["turn"], "state") == "parked"
+    for _ in range(2):
+        assert rig.run("call_progress", number=7, said=SAID) == ["OK"]
+    assert rig.run("call_progress", owner="w2", number=8, said=SAID) == ["LOST"]
+    assert len(told(rig)) == 1
+
+
 def test_nothing_is_told_of_a_turn_that_ends(rig: Rig) -> None:
     rig.running()
     rig.client.hset(rig.names(TID)["turn"], "state", "closing")

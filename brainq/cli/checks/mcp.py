@@ -11,6 +11,7 @@ from brainq.preflight.check import Check, fail, ok, warn
 from brainq.tools.mcp.catalogue import read_catalogue
 from brainq.tools.mcp.discover import discover
 from brainq.tools.mcp.drift import drift_of
+from brainq.tools.mcp.tool_name import tool_name
 
 
 def check_mcp(brain: Brain) -> Iterator[Check]:
@@ -34,4 +35,11 @@ def check_mcp(brain: Brain) -> Iterator[Check]:
                 "new ones are not offered, changed ones are not called; look at them, then: brainq mcp pin",
             )
         else:
-            yield ok(f"mcp {name}", f"{counted(len(seen.found.tools), 'tool')}, as pinned")
+            tasks = _as_tasks(brain, name)
+            said = f"; {tasks} called as tasks" if tasks else ""
+            yield ok(f"mcp {name}", f"{counted(len(seen.found.tools), 'tool')}, as pinned{said}")
+
+
+def _as_tasks(brain: Brain, server: str) -> int:
+    prefix = tool_name(server, "")
+    return sum(tool.tasks is not None and name.startswith(prefix) for name, tool in brain.tools.items())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from mcp import Client, MCPError
+from mcp import Client, ClientSession, MCPError
 from mcp_types import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -18,13 +19,15 @@ from mcp_types import (
     ListToolsResult,
 )
 
+from brainq.contracts.server_task import ServerTask
 from brainq.tools.mcp.drift import Drift, drift_of
-from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, ServerFailure
+from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, ServerFailure, Unreadable
 from brainq.tools.mcp.listed import MAX_TOOLS, pinned_server
 from brainq.tools.mcp.pinned import PinnedServer
 from brainq.tools.mcp.sdk_logs import keep_sdk_quiet
 from brainq.tools.mcp.secrets import Secrets
 from brainq.tools.mcp.server import McpServer
+from brainq.tools.mcp.task_requests import create_task, takes_tasks
 from brainq.tools.mcp.transports.http import http_transport
 from brainq.tools.mcp.transports.stdio import StdioTransport
 
@@ -36,6 +39,9 @@ time is up, connection closed."""
 
 
 keep_sdk_quiet()
+
+
+Answer = TypeVar("Answer")
 
 
 class OnProgress(Protocol):
@@ -50,6 +56,8 @@ class Connection:
     pinned     what the server may differ from; None: nothing was pinned yet
     found      what it lists
     changing   how many calls in flight are no reads
+    tasks      the server's tasks that calls wait for
+    name       tells it from any other connection
     """
 
     def __init__(self, server: McpServer, pinned: PinnedServer | None) -> None:
@@ -65,12 +73,23 @@ class Connection:
         self.found = PinnedServer(transport=server.transport)
         self.drift = Drift()
         self.changing = 0
+        self.tasks: set[str] = set()
+        self.name = uuid.uuid4().hex
 
     @property
     def is_open(self) -> bool:
         if self._client is None or self._ending.is_set():
             return False
         return self._stdio is None or not self._stdio.has_ended
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether ending it would leave a change in doubt, or lose a task."""
+        return self.changing > 0 or bool(self.tasks)
+
+    @property
+    def takes_tasks(self) -> bool:
+        return self._client is not None and takes_tasks(self._client.session)
 
     @property
     def heard(self) -> int | None:
@@ -109,11 +128,10 @@ class Connection:
         self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: OnProgress
     ) -> dict[str, Any]:
         """The protocol's CallToolResult as JSON. Raises ServerFailure."""
-        if self._client is None:
-            raise NeverRan("The connection to the MCP server is closed.", retryable=True)
         given: Any = dict(meta) or None
-        try:
-            result = await self._client.session.call_tool(
+
+        async def called(session: ClientSession) -> object:
+            return await session.call_tool(
                 tool,
                 dict(arguments),
                 meta=given,
@@ -121,21 +139,44 @@ class Connection:
                 allow_input_required=True,
                 allow_claimed=True,
             )
+
+        result = await self.ask(called)
+        if not isinstance(result, CallToolResult):
+            raise Answered(
+                f"The MCP server {self._server.name!r} asks for further input, and nobody can give it."
+            )
+        return result.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    async def start_task(
+        self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], most_s: float
+    ) -> ServerTask | dict[str, Any]:
+        """As `call`, with the task that the server makes of it, where it does."""
+        given: Any = dict(meta) or None
+        ttl_ms = int(most_s * 1000)
+        made = await self.ask(lambda session: create_task(session, tool, arguments, given, ttl_ms))
+        if isinstance(made, CallToolResult):
+            return made.model_dump(mode="json", by_alias=True, exclude_none=True)
+        self.tasks.add(made.task_id)
+        kept_s = most_s if made.ttl is None or made.ttl <= 0 else made.ttl / 1000
+        held_by = "" if self._stdio is None else self.name
+        return ServerTask(made.task_id, made.poll_interval or 0, min(most_s, kept_s), held_by)
+
+    async def ask(self, request: Callable[[ClientSession], Awaitable[Answer]]) -> Answer:
+        """What the server answers to a request. Raises ServerFailure."""
+        if self._client is None:
+            raise NeverRan("The connection to the MCP server is closed.", retryable=True)
+        try:
+            return await request(self._client.session)
         except MCPError as error:
             raise self._failure(error) from error
         except (RuntimeError, ValueError) as error:
-            raise Doubtful(
+            raise Unreadable(
                 f"The MCP server {self._server.name!r} answered with what does not fit the protocol, or the output "
                 "schema that it gave itself.",
                 is_lost=False,
             ) from error
         except Exception as error:
             raise self._lost() from error
-        if not isinstance(result, CallToolResult):
-            raise Answered(
-                f"The MCP server {self._server.name!r} asks for further input, and nobody can give it."
-            )
-        return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     async def close(self) -> None:
         """End the server. Returns when it is gone."""

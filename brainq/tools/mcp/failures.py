@@ -38,3 +38,7 @@ class Doubtful(ServerFailure):
         super().__init__(words)
         self.is_lost = is_lost
         self.may_repeat = may_repeat
+
+
+class Unreadable(Doubtful):
+    """An answer came, and it cannot be read."""

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from brainq.contracts.effect import Effect
+from brainq.contracts.server_task import ServerTask
 from brainq.errors import InvalidInput
 from brainq.tools.context import RunContext
 from brainq.tools.errors import OutcomeUnknown, ToolError
+from brainq.tools.mcp.answer import answer_of
 from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, ServerFailure
 from brainq.tools.mcp.pinned import PinnedServer, PinnedTool
-from brainq.tools.mcp.result import files_of, read_result, text_of
 from brainq.tools.mcp.secrets import Secrets
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.sessions import session_of
 from brainq.tools.tool import Function
-from brainq.tools.with_files import WithFiles
 
 if TYPE_CHECKING:
     from brainq.tools.mcp.connection import Connection, OnProgress
@@ -37,14 +37,23 @@ def tool_function(
     effect: Effect,
     idempotent: bool,
     key_argument: str | None = None,
+    task_s: float | None = None,
 ) -> Function:
     """An async function of the tool's arguments. It starts the server if that does not run.
 
     key            the same for tools that may share a session
     key_argument   the argument that gets the idempotency key, whatever the model says for it
+    task_s         the tool is called as a task, for which a call waits so long; None: it is not
     """
     call = _Call(
-        key, server, pinned, tool.name, effect.is_read, effect.is_read or idempotent, Secrets.of(server)
+        key,
+        server,
+        pinned,
+        tool.name,
+        effect.is_read,
+        effect.is_read or idempotent,
+        Secrets.of(server),
+        task_s,
     )
 
     async def read(*, _brainq_context: RunContext, **arguments: Any) -> Any:
@@ -72,6 +81,7 @@ class _Call:
     is_read: bool
     may_repeat: bool
     secrets: Secrets
+    task_s: float | None
 
     async def run(self, context: RunContext, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:
         async def told(progress: float, total: float | None, message: str | None) -> None:
@@ -113,11 +123,7 @@ class _Call:
                 return await self._sent(arguments, meta, told, may_try_again=False)
             raise
         session.answered()
-        if result.get("isError") is True:
-            raise Answered(text_of(result.get("content") or ()) or "The tool failed, and did not say why.")
-        value = self.secrets.hide_in(read_result(result))
-        files = files_of(result.get("content") or ())
-        return WithFiles(value, files) if files else value
+        return result if isinstance(result, ServerTask) else answer_of(result, self.secrets)
 
     async def _answer(
         self,
@@ -125,17 +131,19 @@ class _Call:
         arguments: Mapping[str, Any],
         meta: Mapping[str, Any],
         told: OnProgress,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any] | ServerTask:
         heard = connection.heard
         connection.changing += not self.is_read
         try:
+            if self.task_s is not None and connection.takes_tasks:
+                return await connection.start_task(self.tool, arguments, meta, self.task_s)
             return await connection.call(self.tool, arguments, meta, told)
         except asyncio.CancelledError:
             # The protocol's cancellation has gone out. A server need not heed it, and a change that goes on in it
             # must not meet the next one of its lane: the call has ended when the server has.
             if not self.is_read:
                 await connection.close()
-            elif heard is not None and connection.heard == heard and not connection.changing:
+            elif heard is not None and connection.heard == heard and not connection.is_needed:
                 connection.close_soon()  # it hangs, for all that is known
             raise
         finally:

@@ -15,6 +15,7 @@ from brainq.tools.mcp.pinned import PinnedServer, PinnedTool
 from brainq.tools.mcp.server import McpServer
 
 MAX_TOOLS = 500
+_TASKS = ("optional", "required")
 MAX_TOOL_CHARS = 100_000  # description and schemas: a model reads them at every step
 
 
@@ -48,6 +49,8 @@ def _tool(name: str, entry: dict[str, Any]) -> PinnedTool:
     kept["inputSchema"] = checked_schema(name, entry.get("inputSchema"))
     if entry.get("outputSchema") is not None:
         kept["outputSchema"] = entry["outputSchema"]
+    if (support := cast("dict[str, Any]", entry.get("execution") or {}).get("taskSupport")) in _TASKS:
+        kept["taskSupport"] = support
     kept = cast("dict[str, Any]", clean_json(kept))
     if len(json.dumps(kept)) > MAX_TOOL_CHARS:
         raise ToolSchemaError(f"its description and schemas have more than {MAX_TOOL_CHARS:,} characters")

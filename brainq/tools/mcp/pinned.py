@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 
 class PinnedTool(BaseModel):
-    """One tool as the server lists it; field names as in the protocol's JSON."""
+    """One tool as the server lists it; field names as in the protocol's JSON.
+
+    task_support   whether it can, or must, be called as a task; the protocol's `execution.taskSupport`
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -21,6 +24,7 @@ class PinnedTool(BaseModel):
     input_schema: dict[str, Any] = Field(alias="inputSchema")
     output_schema: dict[str, Any] | None = Field(default=None, alias="outputSchema")
     annotations: dict[str, Any] | None = None
+    task_support: Literal["optional", "required"] | None = Field(default=None, alias="taskSupport")
 
 
 class PinnedServer(BaseModel):

@@ -25,7 +25,9 @@ class McpTool:
     idempotent   True: a call whose worker or connection was lost may run again
     lane         in place of `mcp:<server>`, such as `repo:{repo_path}` or `global`
     approval     as for `@brain.tool`
-    timeout_s    the longest one call may take, seconds
+    timeout_s    the longest one call may take, seconds; of a task, how long its result is waited for, a day if not said
+    task         True: it is called as a task, which the server goes on with while the call is parked. None: where the
+                 server has it in no other way. False: it is called, and waited for
     hidden       True: the model is not told of it, and cannot call it
     idempotency_argument
                  the argument that takes an idempotency key. The model is not told of it; brainq fills in the call's
@@ -37,6 +39,7 @@ class McpTool:
     lane: str | None = None
     approval: ApprovalRule = None
     timeout_s: float | None = None
+    task: bool | None = None
     hidden: bool = False
     idempotency_argument: str | None = None
 

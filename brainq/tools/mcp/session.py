@@ -52,6 +52,11 @@ class Session:
         # A call whose time is up does not end an opening that others, or the next one, need.
         return await asyncio.shield(self._opening)
 
+    @property
+    def held(self) -> Connection | None:
+        """The connection that is open now; None where a call would open one."""
+        return self._connection if self._connection is not None and self._connection.is_open else None
+
     async def drop(self, connection: Connection) -> None:
         """It was lost: the next call opens another. Does nothing for one that was dropped before."""
         if self._connection is connection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Hashable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from importlib.util import find_spec
 from os import PathLike
 
@@ -15,9 +16,12 @@ from brainq.tools.mcp.catalogue import REMEDY, read_catalogue
 from brainq.tools.mcp.function import tool_function
 from brainq.tools.mcp.key_argument import without_key
 from brainq.tools.mcp.pinned import PinnedServer, PinnedTool, hash_of
-from brainq.tools.mcp.server import McpServer, by_server_name
+from brainq.tools.mcp.secrets import Secrets
+from brainq.tools.mcp.server import McpServer, McpTool, by_server_name
 from brainq.tools.mcp.sessions import EXTRA
+from brainq.tools.mcp.tasks import McpTasks
 from brainq.tools.mcp.tool_name import tool_name
+from brainq.tools.pending import DEFAULT_PENDING_S
 from brainq.tools.tool import Tool, make_tool
 
 _is_pinning: ContextVar[bool] = ContextVar("brainq_mcp_is_pinning", default=False)
@@ -78,8 +82,18 @@ def _tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: PinnedTo
     except ValueError as problem:
         where = f"tools[{tool.name!r}].idempotency_argument"
         raise InvalidInput(where, f"MCP server {server.name!r}: {problem}") from None
-    return make_tool(
-        tool_function(key, server, pinned, tool, effect=effect, idempotent=idempotent, key_argument=argument),
+    task_s = _task_s(server, tool, rule)
+    made = make_tool(
+        tool_function(
+            key,
+            server,
+            pinned,
+            tool,
+            effect=effect,
+            idempotent=idempotent,
+            key_argument=argument,
+            task_s=task_s,
+        ),
         name=tool_name(server.name, tool.name),
         description=tool.description or tool.title or "",
         parameters=parameters,
@@ -87,8 +101,25 @@ def _tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: PinnedTo
         idempotent=idempotent,
         lane=_lane(server, rule.lane, effect),
         approval=rule.approval,
-        timeout_s=server.timeout_s if rule.timeout_s is None else rule.timeout_s,
+        timeout_s=server.timeout_s if rule.timeout_s is None or task_s is not None else rule.timeout_s,
     )
+    if task_s is None:
+        return made
+    return replace(made, tasks=McpTasks(key, server, pinned, tool.name, Secrets.of(server)))
+
+
+def _task_s(server: McpServer, tool: PinnedTool, rule: McpTool) -> float | None:
+    """How long a call waits for the tool's task; None where it is called without one. Raises InvalidInput."""
+    support = tool.task_support
+    if (rule.task and support is None) or (rule.task is False and support == "required"):
+        only = "only" if support else "not"
+        raise InvalidInput(
+            f"tools[{tool.name!r}].task",
+            f"MCP server {server.name!r}: the tool can {only} be called as a task; leave task= out",
+        )
+    if not (support == "required" if rule.task is None else rule.task):
+        return None
+    return DEFAULT_PENDING_S if rule.timeout_s is None else rule.timeout_s
 
 
 def _lane(server: McpServer, lane: str | None, effect: Effect) -> str | None:

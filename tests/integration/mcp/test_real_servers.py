@@ -19,6 +19,7 @@ import pytest
 from brainq import Brain, Effect
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
+from brainq.providers.scripted import calls, says
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import write_catalogue
@@ -27,6 +28,7 @@ from brainq.tools.mcp.server import McpServer, McpTool
 from brainq.tools.mcp.tools import pinning, tools_of
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers import HOLDER, npm, pypi, why_not
+from tests.support.people import Pumps, Watched, awaits
 from tests.support.wait import wait_until
 from tests.support.world import World
 from tests.unit.calls.support import context_for, is_running, run_in
@@ -128,6 +130,23 @@ def test_a_long_read_is_cancelled_and_the_server_goes_on(
     assert context.newest_progress.total == 30
     assert isinstance(everything("echo", message="hi"), ToolSuccess)
     assert pid
+
+
+def test_a_research_query_is_a_task_and_its_report_the_call_s(
+    five: list[McpServer], tmp_path: Path, pumps: Pumps
+) -> None:
+    everything, catalogue = five[2], tmp_path / "lock.json"
+    write_catalogue(catalogue, {"everything": looked(everything)})
+    model = Watched(calls(("everything__simulate-research-query", {"topic": "bees"})), says("Done."))
+    pump = pumps(Brain("lab", model, mcp=[everything], mcp_catalogue=catalogue))
+    handle = pump.submit("s1", "Go.")
+    pump.drain()
+    assert awaits(handle) == "parked outside"
+    assert pump.finish(handle).text == "Done."
+    (report,) = model.results(2)
+    assert report.startswith("# Research Report: bees")
+    said = [event.data["message"] for event in handle.events() if event.kind == "call.progress"]
+    assert "Synthesizing findings..." in said
 
 
 def test_a_server_that_is_killed_between_calls_is_opened_again(

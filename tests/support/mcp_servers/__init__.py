@@ -12,6 +12,7 @@ FOLDER = Path(sys.prefix) / "mcp-servers"
 FAULTY = Path(__file__).with_name("faulty.py")
 HOLDER = Path(__file__).with_name("holder.py")
 PAYMENTS = Path(__file__).with_name("payments.py")
+TASKS = Path(__file__).with_name("tasks.py")
 
 
 def faulty(folder: Path, name: str = "faulty", *, tools: dict[str, McpTool] | None = None) -> McpServer:
@@ -23,6 +24,11 @@ def faulty(folder: Path, name: str = "faulty", *, tools: dict[str, McpTool] | No
 def payments(folder: Path | str, tools: dict[str, McpTool]) -> McpServer:
     """The payment server; its ledger is in `folder`."""
     return McpServer("payments", [sys.executable, str(PAYMENTS), str(folder)], tools=tools)
+
+
+def tasks(folder: Path, *, tools: dict[str, McpTool] | None = None) -> McpServer:
+    """The server whose tools run as tasks, over stdio; what it is asked is noted in `folder`."""
+    return McpServer("lab", [sys.executable, str(TASKS), str(folder)], tools=tools or {})
 
 
 def noted(folder: Path, name: str) -> list[str]:

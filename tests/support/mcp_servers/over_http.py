@@ -1,9 +1,10 @@
-"""A server made with the SDK, over streamable HTTP, in a thread of this process."""
+"""Servers made with the SDK, over streamable HTTP, in a thread of this process."""
 
 from __future__ import annotations
 
 import socket
 import threading
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,26 +12,65 @@ import uvicorn
 from mcp.server import MCPServer
 from mcp_types import ToolAnnotations
 
+from tests.support.mcp_servers.tasks import task_server
 from tests.support.wait import wait_until
 
 
-class ShopOverHttp:
-    """Tools `price` (a read) and `order` (a change); `orders` and `headers` keep what came.
+class OverHttp:
+    """Serves an ASGI app while it is entered. `headers` are those of the requests that came."""
+
+    def __init__(self, port: int = 0) -> None:
+        self.headers: list[dict[str, str]] = []
+        self._server: uvicorn.Server | None = None
+        self._socket = socket.create_server(("127.0.0.1", port))
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/mcp"
+        self._thread = threading.Thread(target=self._run, name="mcp-over-http", daemon=True)
+
+    def app(self) -> Any:
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        app = self.app()
+
+        async def noting(scope: dict[str, Any], receive: Any, send: Any) -> None:
+            if scope["type"] == "http":
+                self.headers.append({key.decode(): value.decode() for key, value in scope["headers"]})
+            await app(scope, receive, send)
+
+        config = uvicorn.Config(
+            noting, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=1
+        )
+        self._server = uvicorn.Server(config)
+        self._server.run(sockets=[self._socket])
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        wait_until(lambda: self._server is not None and self._server.started, "the server is open")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.should_exit = True
+        self._thread.join(20)
+        self._socket.close()
+        assert not self._thread.is_alive()
+
+
+class ShopOverHttp(OverHttp):
+    """Tools `price` (a read) and `order` (a change); `orders` keeps what came.
 
     stop_before_answer   the next order is taken, and its connection broken off
     """
 
     def __init__(self, port: int = 0) -> None:
+        super().__init__(port)
         self.orders: list[str] = []
-        self.headers: list[dict[str, str]] = []
         self.stop_before_answer = False
-        self._server: uvicorn.Server | None = None
-        self._socket = socket.create_server(("127.0.0.1", port))
-        self.port: int = self._socket.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}/mcp"
-        self._thread = threading.Thread(target=self._run, name="mcp-shop", daemon=True)
 
-    def _run(self) -> None:
+    def app(self) -> Any:
         shop = MCPServer("shop")
 
         @shop.tool(annotations=ToolAnnotations(read_only_hint=True))
@@ -46,9 +86,7 @@ class ShopOverHttp:
 
         app: Any = shop.streamable_http_app()
 
-        async def noting(scope: dict[str, Any], receive: Any, send: Any) -> None:
-            if scope["type"] == "http":
-                self.headers.append({key.decode(): value.decode() for key, value in scope["headers"]})
+        async def breaking(scope: dict[str, Any], receive: Any, send: Any) -> None:
             asked = len(self.orders)
 
             async def sending(message: dict[str, Any]) -> None:
@@ -58,22 +96,15 @@ class ShopOverHttp:
 
             await app(scope, receive, sending)
 
-        config = uvicorn.Config(
-            noting, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=1
-        )
-        self._server = uvicorn.Server(config)
-        self._server.run(sockets=[self._socket])
+        return breaking
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        wait_until(lambda: self._server is not None and self._server.started, "the shop is open")
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._server is not None
-        self._server.should_exit = True
-        self._thread.join(20)
-        self._socket.close()
-        assert not self._thread.is_alive()
+class TasksOverHttp(OverHttp):
+    """The server whose tools run as tasks; it knows all tasks of `folder`."""
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        super().__init__(port)
+        self.folder = folder
+
+    def app(self) -> Any:
+        return task_server(self.folder, keeps_all=True).streamable_http_app()
