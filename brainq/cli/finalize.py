@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -47,12 +48,14 @@ def retry(
     from brainq.cli.codes import Exit
     from brainq.cli.output import print_json, say
     from brainq.cli.style import clean
+    from brainq.observe.otel_setup import start_traces
     from brainq.operator.operator import Operator
     from brainq.settings import load_settings
 
     failed = False
     settings = load_settings()
-    with Operator(settings, load_brains(settings.app)) as operator:
+    with ExitStack() as after, Operator(settings, load_brains(settings.app)) as operator:
+        after.callback(start_traces("retry"))
         row = operator.find(turn)
         wanted = operator.given_up(row.turn_id, step)
         if not wanted and as_json:

@@ -17,7 +17,9 @@ from brainq.finalize.order import StepOrder
 from brainq.finalize.recall import Recall
 from brainq.finalize.sent_chain import SentChain
 from brainq.finalize.step import StepContext
+from brainq.observe.content import keeping_out
 from brainq.observe.logs import logger
+from brainq.observe.turn_spans import final_span
 from brainq.ports.child_turns import ChildTurns
 from brainq.ports.finals import Finals
 from brainq.ports.judgement_rows import JudgementRows
@@ -113,17 +115,18 @@ class StepRetrier:
         tries = 1 if row is None else row.tries + 1
         claim = StepClaim(session_id, turn_id, name, OWNER, fence=0, tries=tries, sent=True)
         try:
-            step.run(
-                StepContext(
-                    claim,
-                    lambda: turn,
-                    SentChain(self.chain, self.recall),
-                    self.records,
-                    work.brain,
-                    work.parts,
-                    self.parents,
+            with final_span(claim, turn.request), keeping_out(work.redacts):
+                step.run(
+                    StepContext(
+                        claim,
+                        lambda: turn,
+                        SentChain(self.chain, self.recall),
+                        self.records,
+                        work.brain,
+                        work.parts,
+                        self.parents,
+                    )
                 )
-            )
         except Exception as failure:
             log.error("step failed again", failure=failure, turn_id=turn_id, step=name, tries=tries)
             error = type(failure).__name__ if work.redacts else f"{type(failure).__name__}: {failure}"

@@ -15,6 +15,7 @@ from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, CallRef, StepClaim
 from brainq.contracts.effect import Effect
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.parts import Memory
 from brainq.contracts.status import Ending
 from brainq.observe.submits import came_with
 from brainq.observe.trace_context import call_span_id, read_traceparent
@@ -22,6 +23,7 @@ from brainq.people.children import child_turn_id
 from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 from brainq.tools.context import RunContext
 from brainq.tools.pending import Pending
+from tests.support.parts import Extractor, Tone, brain_of, forget, pump_of, run_turn, runner_of
 from tests.support.people import Pumps, swept_until
 from tests.support.pump import Pump
 from tests.support.spans import Recorder, recording
@@ -316,6 +318,29 @@ def test_a_lost_finalizer_is_seen_and_the_turn_is_recorded_once(pumps: Pumps, re
     assert (lost.attributes["brainq.finalize.step"], lost.events) == (step, ("brainq.lease.lapsed",))
     assert spans.one("invoke_agent").attributes["brainq.turn.id"] == handle.turn_id
     assert spans.orphans() == []
+
+
+def test_what_is_run_again_by_hand_is_in_the_turns_trace(pumps: Pumps, recorder: Recorder) -> None:
+    failing = Memory(retriever=None, extractor=Extractor(times=2), learner=None)
+    pump = pump_of(pumps, brain_of("tone", memory=failing, own=(Tone(times=1),)))
+    turn_id = run_turn(pump).turn_id
+    assert runner_of(pump, max_tries=1).run("s1", turn_id, "tone") == "dead"
+    forget(pump)
+    retrier = pump.wiring.retrier
+    assert retrier.wanted(turn_id, None) == ["memory", "judge:tone"]
+    words = [retrier.run("s1", turn_id, name).word for name in ("memory", "memory", "judge:tone")]
+    assert words == ["failed", "done", "done"]
+    mine = recorder.spans.of_turn(turn_id)
+    tries = [
+        (span.attributes["brainq.tries"], span.is_error) for span in mine.named("brainq.finalize memory")
+    ]
+    assert tries == [(1, True), (2, True), (3, False)]
+    assert {span.parent_id for span in mine.named("brainq.finalize memory")} == {
+        mine.one("invoke_agent").span_id
+    }
+    assert len(mine.named("brainq.judge tone")) == 2
+    assert recorder.spans.orphans() == []
+    assert len(recorder.spans.traces()) == 1
 
 
 def headers(pump: Pump) -> dict[str, dict[str, Any]]:

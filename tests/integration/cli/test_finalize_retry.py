@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,16 @@ def test_the_command_retries_and_says_how_it_went(
     turn_id = run_turn(pump).turn_id
     forget(pump)
     (tmp_path / "away").touch()
+    roles: list[str] = []
+    stopped: list[str] = []
+
+    def started(role: str) -> Callable[[], None]:
+        roles.append(role)
+        return lambda: stopped.append(role)
+
+    monkeypatch.setattr("brainq.observe.otel_setup.start_traces", started)
     ran = brainq("finalize", "retry", turn_id)
+    assert roles == stopped == ["retry"]
     assert ran.code == Exit.FAILED
     assert "memory: running" in ran.err
     assert "memory: failed again: OSError: the extractor" in ran.err
