@@ -25,6 +25,7 @@ class AnthropicProvider(VendorProvider):
 
     sdk_name = "anthropic"
     optional = ("output_config", "cache_control")
+    of_schema = "output_config"
     absent = ("seed",)
     for_once = VendorProvider.for_once | {EARLIER}
 

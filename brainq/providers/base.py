@@ -64,3 +64,13 @@ class Provider(Protocol):
         `idle_s` of the request are held by the caller where a provider does not hold them itself.
         """
         ...
+
+
+def is_same_service(one: Provider, other: Provider) -> bool:
+    """Whether what is meant for one's service may be told to the other's: both have one name, and where they say by
+    `server_url` where their requests go, one address."""
+    return (one.name, _address(one)) == (other.name, _address(other))
+
+
+def _address(provider: Provider) -> str:
+    return str(getattr(provider, "server_url", None) or "").rstrip("/")

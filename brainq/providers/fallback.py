@@ -10,7 +10,7 @@ from typing import Any, cast
 from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import InvalidInput, ProviderError, SetupError
 from brainq.observe.logs import logger
-from brainq.providers.base import Checked, Provider
+from brainq.providers.base import Checked, Provider, is_same_service
 from brainq.providers.failures import ServiceError
 from brainq.providers.places import PlaceLater, chunks_of
 from brainq.providers.resolve import named, resolve_model, split_model, warm_up
@@ -172,7 +172,7 @@ class Fallback:
         """The member's chunks, its name with its reply. Once it has begun it raises nothing that is in AWAY."""
         who = named(provider, model)
         begun = False
-        is_own = provider.name == self._members[0].resolved()[0].name
+        is_own = is_same_service(provider, self._members[0].resolved()[0])
         asked = _asked(request, model, deadline, left, is_own=is_own)
         try:
             for chunk in self._waited_for(chunks_of(provider, asked), who, left):

@@ -30,6 +30,7 @@ class OpenAIProvider(VendorProvider):
 
     sdk_name = "openai"
     optional = ("stream_options", "response_format", "max_completion_tokens")
+    of_schema = "response_format"
 
     def __init__(
         self,

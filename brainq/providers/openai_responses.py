@@ -26,6 +26,7 @@ class OpenAIResponsesProvider(VendorProvider):
 
     sdk_name = "openai"
     optional = ("include", "text.format", "store")
+    of_schema = "text.format"
     absent = ("seed", "stop")
     for_once = VendorProvider.for_once | {EARLIER}
 
@@ -42,6 +43,11 @@ class OpenAIResponsesProvider(VendorProvider):
 
     def _require_key(self) -> str:
         return required(self._api_key)
+
+    @property
+    def server_url(self) -> str:
+        """Where its requests go."""
+        return self._base_url or "https://api.openai.com/v1"
 
     def _make_client(self, sdk: Any) -> Any:
         return sdk.OpenAI(api_key=self._require_key(), base_url=self._base_url, max_retries=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
@@ -19,7 +20,7 @@ from brainq.observe.logs import logger
 from brainq.providers.attachment_blocks import SHOWN, UNREADABLE, Blocks, Kind, is_unreadable, refused_kind
 from brainq.providers.cutoff import Cutoff
 from brainq.providers.extras import with_extras
-from brainq.providers.failures import from_error_event, refused_parameter, shared, translate
+from brainq.providers.failures import from_error_event, of_model, refused_parameter, shared, translate
 from brainq.providers.pace import Pace
 from brainq.providers.places import Place, account_word, place_for
 from brainq.providers.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
@@ -33,6 +34,7 @@ log = logger("brainq.providers")
 CONNECT_TIMEOUT_S = 10.0
 PLACED_CONNECT_TIMEOUT_S = 4.0  # a request is to arrive while its place counts
 DRAIN_S = 0.05
+MOST_REMEMBERED = 1000
 
 
 class StreamReader(Protocol):
@@ -64,7 +66,12 @@ class VendorProvider(ABC):
     takes_places = True
     _base_url: str | None
     _api_key: str | None
-    optional: tuple[str, ...] = ()  # parameters left out for good once the server has refused them
+    optional: tuple[
+        str, ...
+    ] = ()  # parameters left out of a model's requests once the server has refused them
+    of_schema: str = (
+        ""  # the one of them that has the schema of the answer: it may be this schema that is refused
+    )
     absent: tuple[str, ...] = ()  # options for which its API has no parameter
     for_once: frozenset[str] = frozenset(
         {UNREADABLE}
@@ -243,7 +250,7 @@ class VendorProvider(ABC):
             connect_s = PLACED_CONNECT_TIMEOUT_S if place.is_taken else CONNECT_TIMEOUT_S
             remaining_s = max(pace.allowed_s(), 0.001)
             timeout = sdk.Timeout(remaining_s, connect=min(remaining_s, connect_s))
-            refused = self._refused | once
+            refused = self._left_out(request) | once
             body = with_extras(self._body(request, stream=stream, refused=refused), request.options)
             opening = self._send(client, body, timeout)
             try:
@@ -256,10 +263,10 @@ class VendorProvider(ABC):
                     if place.is_stopped:
                         raise shared(error, sdk, self.name) from error
                     raise
-                if named in self.for_once:
+                if named in self.for_once or len(self._refused) >= MOST_REMEMBERED:
                     once |= {named}
                 else:
-                    self._refused |= {named}
+                    self._refused |= {self._mark(named, request)}
                     log.warning("the service refuses a part of requests", provider=self.name, left_out=named)
                 continue
             except BaseException:
@@ -272,6 +279,21 @@ class VendorProvider(ABC):
                 opening.__exit__(None, None, None)
                 place.settle()
             return
+
+    def _left_out(self, request: ModelRequest) -> frozenset[str]:
+        """What the service was found not to take: of any request, or of one like this."""
+        if not self._refused:
+            return self._refused
+        return self._refused | {name for name in self.optional if self._mark(name, request) in self._refused}
+
+    def _mark(self, name: str, request: ModelRequest) -> str:
+        """Under what it is remembered. What a caller wrote may be named in a refusal: it is held against that alone."""
+        if name not in self.optional:
+            return name
+        if name == self.of_schema and request.output_schema is not None:
+            schema = json.dumps(request.output_schema, sort_keys=True)
+            name = f"{name} {hashlib.sha256(schema.encode(errors='replace')).hexdigest()[:16]}"
+        return of_model(name, request.model)
 
     def _tell_absent(self, request: ModelRequest) -> None:
         for name in self.absent:

@@ -20,7 +20,7 @@ from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
 from brainq.observe.logs import logger
 from brainq.ports.turn_rows import TurnRows
-from brainq.providers.base import Provider
+from brainq.providers.base import Provider, is_same_service
 from brainq.providers.resolve import resolve_model
 from brainq.text.estimate import with_sizes
 from brainq.turn.client_tools import specs_of
@@ -99,7 +99,7 @@ class Beginner:
         system_prompt = request.system_prompt or system_prompt_of(brain, info)
         chosen = checked_options(choice.options)
         own = brain.options
-        if provider.name != resolve_model(brain.model)[0].name:
+        if not is_same_service(provider, resolve_model(brain.model)[0]):
             own = own.for_another_service()
         options = step_options(view.step + 1, own, request.options, chosen)
         check_tool_choice(options, specs_of(brain, request))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -125,6 +126,37 @@ def test_a_parameter_that_is_refused_is_left_out_from_then_on(
     ]
     assert [streamed(openai), streamed(openai)] == ["a", "b"]
     assert ["stream_options" in body for body in wire.bodies] == [True, False, False]
+
+
+def test_a_schema_that_is_refused_is_held_against_no_other(wire: WireServer, openai: OpenAIProvider) -> None:
+    def answer(exchange: Exchange) -> None:
+        if "patternProperties" in json.dumps(wire.bodies[-1].get("response_format")):
+            said = "response_format: the schema uses 'patternProperties', which is not supported"
+            exchange.send_json(400, {"error": {"message": said}})
+        else:
+            openai_words(exchange, "{}")
+
+    good = {"type": "object", "properties": {"a": {"type": "string"}}}
+    bad = {"type": "object", "patternProperties": {"^x": {"type": "string"}}}
+    wire.answers = [answer] * 6
+    for schema in (good, bad, good, bad, None):
+        *_, last = openai.generate_stream(request(output_schema=schema))
+        assert last.reply is not None
+    assert ["response_format" in body for body in wire.bodies] == [True, True, False, True, False, False]
+
+
+def test_what_one_model_refuses_another_one_is_sent(wire: WireServer, openai: OpenAIProvider) -> None:
+    def answer(exchange: Exchange) -> None:
+        if wire.bodies[-1]["model"] == "old" and "stream_options" in wire.bodies[-1]:
+            exchange.send_json(400, {"error": {"message": "Unknown parameter: 'stream_options'."}})
+        else:
+            openai_words(exchange, "a")
+
+    wire.answers = [answer] * 4
+    for model in ("old", "new", "old"):
+        list(openai.generate_stream(request(model=model)))
+    sent = [(body["model"], "stream_options" in body) for body in wire.bodies]
+    assert sent == [("old", True), ("old", False), ("new", True), ("old", False)]
 
 
 def test_a_parameter_refused_twice_is_an_error(wire: WireServer, openai: OpenAIProvider) -> None:

@@ -27,6 +27,7 @@ class Member:
         self.name = name
         self.parts: tuple[Part, ...] = parts
         self.asked: list[ModelRequest] = []
+        self.server_url = ""
 
     def generate(self, request: ModelRequest) -> ModelReply:
         *_, last = self.generate_stream(request)
@@ -104,6 +105,15 @@ def test_headers_and_parameters_of_the_first_ones_service_go_to_no_other() -> No
     twin = Member("a", reply("Hi"))
     answer(Fallback([first, second, twin]), options=own)
     assert [member.asked[0].options for member in (first, second, twin)] == [own, ModelOptions(seed=7), own]
+
+
+def test_two_servers_of_one_kind_are_two_services() -> None:
+    own = ModelOptions(extra_headers={"x-gateway-key": "secret"})
+    first, second, again = (Member("openai", away("server")) for _ in range(3))
+    first.server_url, second.server_url, again.server_url = "https://a/v1", "https://b/v1", "https://a/v1/"
+    with pytest.raises(ProviderError):
+        answer(Fallback([first, second, again]), options=own)
+    assert [member.asked[0].options for member in (first, second, again)] == [own, ModelOptions(), own]
 
 
 @pytest.mark.parametrize("kind", ["refused", "too_long", "raised", "script"])
