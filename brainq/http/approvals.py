@@ -10,7 +10,7 @@ from brainq.contracts.approval import Approval
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.outside_token import ref_of_token
 from brainq.errors import TokenRefused
-from brainq.http.bodies import (
+from brainq.http.bodies.people import (
     Approvals,
     ApproveBody,
     DenyBody,

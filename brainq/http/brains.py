@@ -5,8 +5,16 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from brainq.brains_seen import brains_seen
-from brainq.http.bodies import BrainsSeen
+from brainq.contracts.brain_seen import BrainSeen
+from brainq.http.bodies.base import Answer
 from brainq.http.gateway import By, Here
+
+
+class BrainsSeen(Answer):
+    """The deployment's brains, the default one first."""
+
+    brains: tuple[BrainSeen, ...]
+
 
 router = APIRouter(tags=["brains"])
 

@@ -8,7 +8,7 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.history import TurnCall
 from brainq.contracts.ids import full_call_id
-from brainq.http.chat_events import More
+from brainq.http.chat_fold import More
 
 NOTHING = More()
 

@@ -13,7 +13,7 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.errors import InvalidInput
 from brainq.http.call_details import CallDetails
-from brainq.http.chat_events import ChatState, More
+from brainq.http.chat_fold import ChatState, More
 from brainq.http.event_stream import EventStream, Reading, Written, begin, stream
 from brainq.http.gateway import Asker, Gateway
 from brainq.http.problems import Refused

@@ -10,7 +10,8 @@ from fastapi import APIRouter, Path, Query
 
 from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import TurnNotFound
-from brainq.http.bodies import Changed, Deliveries, Delivery
+from brainq.http.bodies.base import Changed
+from brainq.http.bodies.deliveries import Deliveries, Delivery
 from brainq.http.gateway import By, Here
 from brainq.http.paging import LISTED, Limit
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from fastapi import APIRouter
 
-from brainq.http.bodies import Health
+from brainq.http.bodies.base import Answer
 from brainq.http.gateway import Here
+
+
+class Health(Answer):
+    status: Literal["ok"] = "ok"
+
 
 router = APIRouter(tags=["health"])
 

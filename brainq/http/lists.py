@@ -11,7 +11,8 @@ from brainq.contracts.fleet import Fleet
 from brainq.contracts.ids import MAX_ID_LENGTH
 from brainq.contracts.listing import STATES
 from brainq.contracts.status import Ending, StopReason
-from brainq.http.bodies import SessionPage, TurnPage
+from brainq.http.bodies.sessions import SessionPage
+from brainq.http.bodies.turns import TurnPage
 from brainq.http.gateway import ID, TURN_ID, By, Here
 from brainq.http.paging import LISTED, Limit
 

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from brainq.contracts.schedule import Schedule
 from brainq.errors import InvalidInput, TurnNotFound
-from brainq.http.bodies import Changed, ScheduleBody, Scheduled, SchedulePage
+from brainq.http.bodies.base import Changed
+from brainq.http.bodies.schedules import ScheduleBody, Scheduled, SchedulePage
 from brainq.http.gateway import ID, Asker, By, Gateway, Here
 from brainq.http.paging import LISTED, Limit
 from brainq.http.submitting import options_of, require_submit

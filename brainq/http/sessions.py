@@ -12,19 +12,10 @@ from brainq.client.async_session import AsyncSession
 from brainq.client.checks import MAX_REASON_CHARS
 from brainq.contracts.mailbox import Receipt
 from brainq.errors import TurnNotFound
-from brainq.http.bodies import (
-    Changed,
-    History,
-    HoldBody,
-    InputBody,
-    Placed,
-    ReasonBody,
-    Released,
-    SessionSeen,
-    Submitted,
-    Touched,
-    Waiting,
-)
+from brainq.http.bodies.base import Changed, Touched
+from brainq.http.bodies.people import HoldBody, InputBody, Placed, ReasonBody, Released
+from brainq.http.bodies.sessions import History, SessionSeen, Waiting
+from brainq.http.bodies.submit import Submitted
 from brainq.http.gateway import ID, TURN_ID, By, Here
 from brainq.http.paging import LISTED, Limit
 from brainq.http.problems import documented

@@ -7,7 +7,8 @@ from typing import Any
 from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
-from brainq.http.bodies import ScheduleBody, SubmitBody, TurnBody
+from brainq.http.bodies.schedules import ScheduleBody
+from brainq.http.bodies.submit import SubmitBody, TurnBody
 from brainq.http.gateway import Asker, Gateway
 
 

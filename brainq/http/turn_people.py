@@ -9,9 +9,8 @@ from fastapi import APIRouter, Path
 
 from brainq.access import Verb
 from brainq.contracts.mailbox import Receipt
-from brainq.http.bodies import (
+from brainq.http.bodies.people import (
     Approvals,
-    CancelAnswer,
     HoldBody,
     Holds,
     InputBody,
@@ -20,12 +19,10 @@ from brainq.http.bodies import (
     Placed,
     ReasonBody,
     Released,
-    RetriedStep,
-    RetryAnswer,
-    RetryBody,
     TakenAnswer,
     result_of,
 )
+from brainq.http.bodies.turns import CancelAnswer, RetriedStep, RetryAnswer, RetryBody
 from brainq.http.gateway import ID, By, Gateway, Here, Turn
 from brainq.http.problems import documented
 from brainq.operator.operator import Operator

@@ -11,7 +11,8 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.turn import TurnResult
 from brainq.errors import TurnRejected, Unreachable
-from brainq.http.bodies import Calls, Explained, SubmitBody, Submitted, Transcript, TurnSeen
+from brainq.http.bodies.submit import SubmitBody, Submitted
+from brainq.http.bodies.turns import Calls, Explained, Transcript, TurnSeen
 from brainq.http.event_stream import begin, stream
 from brainq.http.file_answer import file_answer
 from brainq.http.gateway import CALL_ID, Asker, By, Gateway, Here, Turn

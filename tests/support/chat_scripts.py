@@ -14,7 +14,7 @@ from brainq.contracts.history import TurnCall
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.usage import Spend
-from brainq.http.chat_events import More
+from brainq.http.chat_fold import More
 
 TURN = "01k7x2turn"
 PIECES = (EventKind.TEXT_DELTA, EventKind.REASONING_DELTA)

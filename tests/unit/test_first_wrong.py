@@ -11,7 +11,9 @@ from brainq.admission import read_request
 from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.first_wrong import first_wrong
 from brainq.errors import InvalidInput
-from brainq.http.bodies import OutsideResult, ScheduleBody, SubmitBody
+from brainq.http.bodies.people import OutsideResult
+from brainq.http.bodies.schedules import ScheduleBody
+from brainq.http.bodies.submit import SubmitBody
 from brainq.http.mcp.asked import read
 from brainq.http.mcp.tool_bodies import SubmitInput
 

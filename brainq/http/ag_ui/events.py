@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from ag_ui.core import (
@@ -18,7 +17,6 @@ from ag_ui.core import (
     BaseEvent,
     CustomEvent,
     FunctionCall,
-    Interrupt,
     Message,
     MessagesSnapshotEvent,
     ReasoningEndEvent,
@@ -27,18 +25,12 @@ from ag_ui.core import (
     ReasoningMessageEndEvent,
     ReasoningMessageStartEvent,
     ReasoningStartEvent,
-    RunErrorEvent,
-    RunFinishedCancelledOutcome,
-    RunFinishedEvent,
-    RunFinishedInterruptOutcome,
-    RunFinishedSuccessOutcome,
     RunStartedEvent,
     StepFinishedEvent,
     StepStartedEvent,
     TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
-    TokenUsage,
     ToolCall,
     ToolCallArgsEvent,
     ToolCallEndEvent,
@@ -49,18 +41,15 @@ from ag_ui.core import (
 
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.history import TurnCall
-from brainq.contracts.status import Ending
-from brainq.contracts.turn import TurnResult
+from brainq.http.ag_ui.endings import finished, interrupted
 from brainq.http.chat_events import (
     Asked,
     Called,
     CallEnded,
     ChatEvent,
-    ChatState,
     Decided,
     Ended,
     Handed,
-    More,
     Noted,
     ReasoningAdded,
     ReasoningBegan,
@@ -69,19 +58,8 @@ from brainq.http.chat_events import (
     StepReset,
     TextAdded,
     TextEnded,
-    fold,
 )
-
-DECISION: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "approved": {"type": "boolean"},
-        "editedArgs": {"type": "object", "description": "Arguments in place of the model's, all of them."},
-        "reason": {"type": "string", "description": "Why not; the model reads it."},
-    },
-    "required": ["approved"],
-}
-"""What answers an approval."""
+from brainq.http.chat_fold import ChatState, More, fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +121,8 @@ def tell(state: RunState, event: TurnEvent, more: More) -> Told:
 
 def rest(state: RunState) -> list[BaseEvent]:
     """Ends a run whose turn waits for whoever reads it."""
-    waiting = state.chat.waiting
-    interrupts = [_interrupt(asked) for asked in waiting.values() if isinstance(asked, Asked)]
-    outcome = (
-        RunFinishedInterruptOutcome(interrupts=interrupts)
-        if interrupts
-        else RunFinishedSuccessOutcome(pending_tool_call_ids=list(waiting))
-    )
     closed, events = _step_over(state)
-    return [*events, RunFinishedEvent(thread_id=closed.thread_id, run_id=closed.run_id, outcome=outcome)]
-
-
-def cut(why: str) -> list[BaseEvent]:
-    """Ends a run whose turn goes on: the client comes again."""
-    return [RunErrorEvent(message=why, code="come_again")]
+    return [*events, interrupted(closed.thread_id, closed.run_id, closed.chat.waiting)]
 
 
 def _told(state: RunState, event: ChatEvent) -> Told:
@@ -323,65 +289,4 @@ def _ended(state: RunState, event: Ended) -> Told:
         message_id = state.message_id if goes_on else f"{state.chat.turn_id}-end"
         state, events = _text(state, message_id, event.rest)
     state, over = _step_over(state)
-    return state, [*events, *over, _finish(state, result)]
-
-
-def _finish(state: RunState, result: TurnResult) -> BaseEvent:
-    usage = _usage(result)
-    if result.ending is Ending.FAILED:
-        return RunErrorEvent(
-            message=result.error or "the turn failed", code=result.stop_reason.value, usage=usage
-        )
-    outcome = (
-        RunFinishedCancelledOutcome()
-        if result.ending is Ending.CANCELLED
-        else RunFinishedSuccessOutcome(pending_tool_call_ids=[])
-    )
-    return RunFinishedEvent(
-        thread_id=state.thread_id,
-        run_id=state.run_id,
-        outcome=outcome,
-        usage=usage,
-        result=None if result.ending is Ending.CANCELLED else _told_result(result),
-    )
-
-
-def _told_result(result: TurnResult) -> dict[str, Any]:
-    return {
-        "turnId": result.turn_id,
-        "text": result.text,
-        "ending": result.ending.value,
-        "stopReason": result.stop_reason.value,
-        "costUsd": result.cost_usd,
-        "steps": result.steps,
-        "toolCalls": result.tool_calls,
-    }
-
-
-def _usage(result: TurnResult) -> list[TokenUsage]:
-    """One entry a model."""
-    models = list(dict.fromkeys(spend.model for spend in result.spends))
-    return [
-        TokenUsage(
-            model=model,
-            input_tokens=sum(spend.input_tokens for spend in spends),
-            output_tokens=sum(spend.output_tokens for spend in spends),
-            total_tokens=sum(spend.input_tokens + spend.output_tokens for spend in spends),
-            cached_input_tokens=sum(spend.cache_read_tokens for spend in spends),
-            cache_write_input_tokens=sum(spend.cache_creation_tokens for spend in spends),
-        )
-        for model in models
-        for spends in [[spend for spend in result.spends if spend.model == model]]
-    ]
-
-
-def _interrupt(asked: Asked) -> Interrupt:
-    expires = datetime.fromtimestamp(asked.expires_at_ms / 1000, UTC)
-    return Interrupt(
-        id=asked.id,
-        reason="tool_call",
-        message=asked.reason or f"{asked.tool} needs an approval",
-        tool_call_id=asked.id,
-        response_schema=DECISION,
-        expires_at=expires.isoformat(timespec="milliseconds"),
-    )
+    return state, [*events, *over, finished(state.thread_id, state.run_id, result)]

@@ -21,7 +21,8 @@ from brainq.http.ag_ui.bodies import (
     options_of,
     question_of,
 )
-from brainq.http.ag_ui.events import RunState, begin, cut, opening, rest, tell
+from brainq.http.ag_ui.endings import cut
+from brainq.http.ag_ui.events import RunState, begin, opening, rest, tell
 from brainq.http.chat_stream import Wire, chat_stream
 from brainq.http.chat_turns import answer, ask
 from brainq.http.gateway import ID, Asker, By, Gateway, Here

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from brainq.contracts.client_tool import MAX_CLIENT_TOOLS
 from brainq.contracts.file import File
 from brainq.contracts.ids import split_call_id
-from brainq.http.bodies import ClientToolBody
+from brainq.http.bodies.submit import ClientToolBody
 from brainq.http.chat_turns import Answer, Decision, Given, Question
 from brainq.http.gateway import ID
 from brainq.http.sent_files import sent_file

@@ -19,11 +19,9 @@ from brainq.http.chat_events import (
     Called,
     CallEnded,
     ChatEvent,
-    ChatState,
     Decided,
     Ended,
     Handed,
-    More,
     Noted,
     ReasoningAdded,
     ReasoningBegan,
@@ -32,8 +30,8 @@ from brainq.http.chat_events import (
     StepReset,
     TextAdded,
     TextEnded,
-    fold,
 )
+from brainq.http.chat_fold import ChatState, More, fold
 
 Chunk = dict[str, Any]
 

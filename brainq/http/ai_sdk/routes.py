@@ -12,7 +12,7 @@ from brainq.client.options import SubmitOptions
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.http.ai_sdk.bodies import ChatBody, answers_of, history_of, question_of
 from brainq.http.ai_sdk.chunks import Chunk, MessageState, begin, cut, rest, start, tell
-from brainq.http.bodies import Touched
+from brainq.http.bodies.base import Touched
 from brainq.http.chat_stream import BEGINNING, Mark, Wire, chat_stream, mark_of
 from brainq.http.chat_turns import answer, ask
 from brainq.http.gateway import ID, TURN_ID, Asker, By, Gateway, Here

@@ -9,7 +9,8 @@ from brainq.access import Verb
 from brainq.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.turn import MAX_MESSAGE_CHARS
-from brainq.http.bodies import Body, SubmitBody
+from brainq.http.bodies.base import Body
+from brainq.http.bodies.submit import SubmitBody
 from brainq.http.gateway import ID
 from brainq.http.mcp.asked import Asked, read
 from brainq.http.mcp.calls_in_flight import CallsInFlight, own_session

@@ -18,7 +18,7 @@ from mcp_types import (
 from brainq.access import Verb
 from brainq.contracts.ids import TURN_ID_PATTERN, check_turn_id
 from brainq.errors import ContentNotKept, TurnNotFound
-from brainq.http.bodies import Transcript
+from brainq.http.bodies.turns import Transcript
 from brainq.http.mcp.asked import Asked
 from brainq.http.mcp.told import told
 from brainq.http.paging import LISTED, PAGE

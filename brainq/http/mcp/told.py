@@ -12,7 +12,7 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.approval import Approval
 from brainq.contracts.status import Ending
 from brainq.contracts.turn import TurnResult
-from brainq.http.bodies import Answer
+from brainq.http.bodies.base import Answer
 from brainq.http.mcp.asked import Asked
 from brainq.http.mcp.following import pending_of
 from brainq.http.turns import seen

@@ -9,7 +9,8 @@ from pydantic import Field, JsonValue
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_REASON_CHARS
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import MAX_EXTRA_CHARS, MAX_MESSAGE_CHARS
-from brainq.http.bodies import Answer, Body, OptionsBody, TurnLimits
+from brainq.http.bodies.base import Answer, Body
+from brainq.http.bodies.submit import OptionsBody, TurnLimits
 from brainq.http.gateway import CALL_ID, ID, TURN_ID
 from brainq.http.paging import LISTED
 

@@ -16,13 +16,10 @@ from brainq.contracts.event import TurnEvent
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.mailbox import Receipt
 from brainq.http.approvals import decider
-from brainq.http.bodies import (
-    Approvals,
-    Body,
-    CancelAnswer,
-    SubmitBody,
-    TurnPage,
-)
+from brainq.http.bodies.base import Body
+from brainq.http.bodies.people import Approvals
+from brainq.http.bodies.submit import SubmitBody
+from brainq.http.bodies.turns import CancelAnswer, TurnPage
 from brainq.http.event_stream import REST_S, begin
 from brainq.http.mcp.asked import Asked
 from brainq.http.mcp.calls_in_flight import CallsInFlight, own_session

@@ -17,7 +17,8 @@ from brainq.error_kinds import ERROR_KINDS, ErrorKind, kind_of
 from brainq.errors import BrainqError, InvalidInput, SessionBusy, SetupError, TurnNotFound, Unreachable
 from brainq.http.app import COMMON, OPENAI, ROUTERS
 from brainq.http.approvals import decider
-from brainq.http.bodies import ScheduleBody, SubmitBody, TurnLimits
+from brainq.http.bodies.schedules import ScheduleBody
+from brainq.http.bodies.submit import SubmitBody, TurnLimits
 from brainq.http.gateway import Asker
 from brainq.http.kept import KEPT_S, Kept
 from brainq.http.problems import REFUSALS, Refused, answer_of, problem_of

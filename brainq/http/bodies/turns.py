@@ -1,0 +1,83 @@
+"""How turns are told, and what is asked of one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from brainq.client.options import Cancelled
+from brainq.contracts.history import TurnCall
+from brainq.contracts.listing import ListedTurn
+from brainq.contracts.message import Message
+from brainq.contracts.snapshot import TurnSnapshot
+from brainq.http.bodies.base import Answer, Body
+
+
+class TurnSeen(Answer):
+    """How a turn stands.
+
+    state      `queued active parked closing`, an ending, `rejected`, or `accepted` where only SQL knows it yet
+    snapshot   what Redis knows, until it lets the ended turn go
+    """
+
+    turn_id: str
+    session_id: str
+    state: str
+    snapshot: TurnSnapshot | None = None
+
+
+class Explained(Answer):
+    """What happens next to a turn, and why, in one sentence."""
+
+    turn_id: str
+    session_id: str
+    next: str
+
+
+class Transcript(Answer):
+    """A page of a turn's messages, in order."""
+
+    turn_id: str
+    session_id: str
+    messages: tuple[Message, ...]
+
+
+class Calls(Answer):
+    """A page of a turn's calls, in the model's order."""
+
+    turn_id: str
+    session_id: str
+    calls: tuple[TurnCall, ...]
+
+
+class TurnPage(Answer):
+    """Turns, the newest first. `next`, given as `before`, is the page behind this one; null: this is the last."""
+
+    turns: tuple[ListedTurn, ...]
+    next: str | None
+
+
+class CancelAnswer(Answer):
+    """`cancelled`: it had not begun; `requested`: it is asked to stop; `ended`: there was nothing to cancel."""
+
+    cancelled: Cancelled
+
+
+class RetryBody(Body):
+    """A step, `judge:NAME`, `judges`; empty: all that is dead."""
+
+    step: str = Field(default="", max_length=300)
+
+
+class RetriedStep(Answer):
+    """`taken`: a worker has it at this moment."""
+
+    step: str
+    outcome: Literal["done", "failed", "taken"]
+    error: str
+
+
+class RetryAnswer(Answer):
+    turn_id: str
+    steps: tuple[RetriedStep, ...]
