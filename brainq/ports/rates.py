@@ -20,7 +20,7 @@ class RateLimits(Protocol):
     def take(self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float) -> RateWait | None:
         """Take a place: None, or how long `ticket` waits in line for it. With the same `place` it is taken once.
         Whoever waits asks again when its time has come, and may be told of another: tenants take turns in the line, and
-        a ticket begins with its tenant's session."""
+        a ticket, and a place, begin with their tenant's session."""
         ...
 
     def settle(

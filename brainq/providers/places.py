@@ -96,9 +96,10 @@ class Place:
         """
         if self.taking is None or not self.taking.limits.holds(self.name):
             return False
-        ticket = self.id
+        ticket = self.id  # both begin with the session: tenants share the model
         if request.turn_id:
             ticket = f"{request.session_id} {request.turn_id} {request.step} {request.purpose}"
+            self.id = f"{request.session_id} {self.id}"
         tokens = request.estimate or estimate_request(request)
         tokens += request.max_output_tokens or 0
         ends_at = time.monotonic() + remaining_s

@@ -75,7 +75,7 @@ class RedisRates:
         while True:
             asked_at = time.monotonic()
             reply = self._run.rate_take(
-                **self._of(name, "places", "line", "due", "rule", "tenants"),
+                **self._of(name, "places", "line", "due", "rule", "tenants", "by"),
                 model=name,
                 place=place,
                 ticket=ticket,

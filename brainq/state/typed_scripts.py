@@ -60,7 +60,7 @@ HEADERS = {
     "opening_skip": "9d5035c61c",
     "park_expire": "686b86890c",
     "rate_settle": "a88ca60fa2",
-    "rate_take": "62433d0dc1",
+    "rate_take": "cbac5a9199",
     "result_publish": "7ad37210d9",
     "room_keep": "af7407ba44",
     "session_pause": "2042b7e823",
@@ -1230,6 +1230,7 @@ class Scripts(LoadedScripts):
         due: str,
         rule: str,
         tenants: str,
+        by: str,
         model: str,
         place: str,
         ticket: str,
@@ -1243,7 +1244,7 @@ class Scripts(LoadedScripts):
         """Take a place among the requests of one window to one model, or stand in line for one."""
         reply = self.run(
             "rate_take",
-            [places, line, due, rule, tenants, self.keys.limited],
+            [places, line, due, rule, tenants, by, self.keys.limited],
             [
                 model,
                 place,

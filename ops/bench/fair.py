@@ -1,8 +1,8 @@
 """One tenant's flood beside another's turns: `python -m ops.bench.fair`.
 
 Tenant `b` sends a turn now and then, each in a session of its own: first alone, then while 5,000 turns of tenant `a`
-wait, in 5,000 sessions or in few. Times are ms from submit to TurnResult, of `b`'s turns; they are written to
-`.bench/fair.json`.
+wait, in 5,000 sessions or in few. With `--a-minute 600` it is the model that is short: it takes so many requests.
+Times are ms from submit to TurnResult, of `b`'s turns; they are written to `.bench/fair.json`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ops.bench.throughput import warm_up
 
 FLOOD, MEASURED, PER_S = 5000, 60, 2.0
 FEW_SESSIONS = 200
+LIMITED_FLOOD, LIMITED_MEASURED, LIMITED_PER_S = 1000, 30, 0.5
 LATENCIES_S = {"model": 2.0}
 TEXT = "Make one note of the first three days."
 WHILE_WAITING, PATIENCE_S = 500, 900.0
@@ -100,18 +101,40 @@ def fair(directory: Path, *, turns: int, sessions: Sequence[int], measured: int)
     return found
 
 
+def fair_of_a_limit(directory: Path, *, most: int, turns: int, measured: int) -> dict[str, Any]:
+    """The same where the model takes `most` requests a minute. Raises BenchFailure when no flood was left."""
+    found: dict[str, Any] = {"flood": turns, "requests_a_minute": most, "latencies_s": LATENCIES_S}
+    for name, flooded in (("alone", 0), ("beside", turns)):
+        with stage(directory / name, latencies_s=LATENCIES_S, rates=f"scripted:*={most}/min") as on:
+            warm_up(on, 20)
+            flood(on, flooded, max(1, flooded))
+            found[name] = now_and_then(on, measured, LIMITED_PER_S)
+    if not found["beside"]["others_left"]:
+        raise BenchFailure("nothing of the flood was left; flood with more")
+    found["ratio_p95"] = round(found["beside"]["p95_ms"] / found["alone"]["p95_ms"], 2)
+    return found
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ops.bench.fair", description=__doc__)
-    parser.add_argument("--turns", type=int, default=FLOOD, help="turns of the flood")
+    parser.add_argument(
+        "--turns", type=int, help=f"turns of the flood; {FLOOD}, or {LIMITED_FLOOD} of a limited model"
+    )
+    parser.add_argument("--a-minute", type=int, help="the model takes so many requests a minute")
     parser.add_argument("--sessions", type=int, nargs="+", default=[FLOOD, FEW_SESSIONS])
-    parser.add_argument("--measured", type=int, default=MEASURED, help="turns of the other tenant")
+    parser.add_argument("--measured", type=int, help="turns of the other tenant")
     parser.add_argument("--json", default=".bench/fair.json")
     given = parser.parse_args(arguments)
     forget_settings()
     kept = Path(given.json)
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="run-", dir=kept.parent) as name:
-        found = fair(Path(name), turns=given.turns, sessions=given.sessions, measured=given.measured)
+        if given.a_minute is None:
+            turns, measured = given.turns or FLOOD, given.measured or MEASURED
+            found = fair(Path(name), turns=turns, sessions=given.sessions, measured=measured)
+        else:
+            turns, measured = given.turns or LIMITED_FLOOD, given.measured or LIMITED_MEASURED
+            found = fair_of_a_limit(Path(name), most=given.a_minute, turns=turns, measured=measured)
     kept.write_text(json.dumps(found, indent=2) + "\n")
     print(json.dumps(found, indent=2))
     return 0

@@ -79,11 +79,13 @@ def stage(
     latencies_s: Mapping[str, float] | None = None,
     concurrency: Mapping[str, int] | None = None,
     workers: Mapping[str, int] | None = None,
+    rates: str = "",
 ) -> Generator[Stage]:
     """Start everything, wait until it serves, and stop it again.
 
     latencies_s   `model`, `read`, `write`
     concurrency   threads a process by pool, and `workers` processes a pool; the defaults unless given
+    rates         limits of models, as in BRAINQ_RATES
     """
     with open_client(directory, task_events=task_events) as (client, environment):
         steps = finals_of(client.wiring.brains.default).order.names
@@ -97,7 +99,7 @@ def stage(
         slow = {f"BENCH_{name.upper()}_S": str(value) for name, value in (latencies_s or {}).items()}
         fleet = Fleet(
             directory / "workers",
-            {**environment, **slow, DONE_IN: str(done_in)},
+            {**environment, **slow, DONE_IN: str(done_in), "BRAINQ_RATES": rates},
             workers=workers,
             concurrency=concurrency,
         )

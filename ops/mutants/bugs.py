@@ -410,15 +410,22 @@ BUGS = (
     Bug(
         "a window takes one request more",
         "brainq/state/lua/rate_take.lua",
-        "if most and taken + ahead >= most then",
-        "if most and taken + ahead > most then",
+        "if most and taken + to_go >= most then",
+        "if most and taken + to_go > most then",
         ("tests/lua/test_rate_take.py",),
     ),
     Bug(
         "a tenant's flood goes before another's turn",
         "brainq/state/lua/rate_take.lua",
-        "pay(ticket, tag + cost)",
-        "pay(ticket, present)",
+        "pay(tenant, tag + cost)",
+        "pay(tenant, present)",
+        ("tests/lua/test_rate_tenants.py",),
+    ),
+    Bug(
+        "one tenant takes a whole window beside others",
+        "brainq/state/lua/lib/held_back.lua",
+        "A_FREE_ONE, OTHERS_WINDOWS = 4, 10",
+        "A_FREE_ONE, OTHERS_WINDOWS = 4, 0",
         ("tests/lua/test_rate_tenants.py",),
     ),
     Bug(

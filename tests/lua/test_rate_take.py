@@ -12,7 +12,7 @@ from tests.support.arrivals import most_in_a_window
 
 WINDOW_MS, SLACK_MS = 60_000, 5_000
 COUNTS_MS = WINDOW_MS + SLACK_MS
-PARTS = ("places", "line", "due", "rule", "tenants")
+PARTS = ("places", "line", "due", "rule", "tenants", "by")
 
 
 def take(rig: Rig, place: str, ticket: str = "", **given: Any) -> list[Any]:
@@ -190,7 +190,7 @@ def test_no_window_of_the_services_holds_one_more(rig: Rig, seed: int) -> None:
         reply = scripts.rate_take(
             **parts,
             model="openai:gpt",
-            place=f"p{asked}",
+            place=f"{name} p{asked}",
             ticket=name,
             tokens=1,
             requests_most=most,
@@ -205,7 +205,7 @@ def test_no_window_of_the_services_holds_one_more(rig: Rig, seed: int) -> None:
         arrivals.append(rig.now_ms + rng.randrange(SLACK_MS))
         if rng.random() < 0.8:
             began_ms = arrivals[-1] + rng.randrange(4_000)
-            answers.append((began_ms + rng.randrange(90_000), began_ms, f"p{asked}"))
+            answers.append((began_ms + rng.randrange(90_000), began_ms, f"{name} p{asked}"))
             answers.sort()
         due[name] = rig.now_ms + rng.randrange(3_000)
     assert most_in_a_window(arrivals, WINDOW_MS) == most

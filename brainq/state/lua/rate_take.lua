@@ -2,28 +2,26 @@
 Take a place among the requests of one window to one model, or stand in line for one. A place counts until the window is over
 after its answer began (rate_settle says when), else after `slack_ms`, within which a request arrives: no window of the
 service's own holds more than `requests_most`, and the place of a request whose process died counts on. `ticket` is who waits,
-in its tenant's turn, and begins with its session; `place` is the request, new for each. Who is overtaken is told of a later time
+in its tenant's turn, `place` the request, new for each; both begin with the session. Who is overtaken is told of a later time
 when it asks again. LATE: the wait would be longer than `most_wait_ms`.
 
-KEYS   places line due rule tenants limited
+KEYS   places line due rule tenants by limited
 ARGV   model place ticket tokens:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n
 REPLY  GO | WAIT wait_ms:n what:requests/tokens/stop most:n | LATE wait_ms:n what:requests/tokens/stop most:n
 ]]
 -- @include lib/rates
 -- @include lib/fair_line
+-- @include lib/held_back
 if redis.call('ZSCORE', places, place) then return {'GO'} end
-local r = read(rule, {'requests', 'tokens', 'learned_until', 'stopped_until', 'sum', 'seen', 'present'})
+local r = read(rule, {'requests', 'tokens', 'learned_until', 'stopped_until', 'sum', 'seen', 'present', 'asked', 'asked_at', 'before',
+  'before_at'})
 local stopped_until = mend_clock(r.seen, tonumber(r.stopped_until or 0))
 local sum = forget_over(tonumber(r.sum or 0))
 local present = forget_absent(ticket, tonumber(r.present or 0))
 
-local function least(given, learned)
-  given, learned = tonumber(given), now < tonumber(r.learned_until or 0) and tonumber(learned or '') or nil
-  return given and learned and math.min(given, learned) or given or learned
-end
-local most, most_tokens = least(requests_most, r.requests), least(tokens_most, r.tokens)
-local taken = redis.call('ZCARD', places)
-local tag, ahead, is_new = place_in_line(ticket, present)
+local most, most_tokens = least(requests_most, r.requests, r), least(tokens_most, r.tokens, r)
+local taken, cost = redis.call('ZCARD', places), cost_of(tokens, most, most_tokens)
+local tenant, tag, ahead, is_new = tenant_of(ticket), place_in_line(ticket, present)
 local at, what, limit = now, 'stop', 0
 local function not_before(when, why, number)
   if when > at then at, what, limit = when, why, number end
@@ -39,9 +37,19 @@ if stopped_until > now then
   -- Those who wait come back one by one.
   not_before(stopped_until + ahead * math.ceil(most and window_ms / most or 50), 'stop', 0)
 end
-if most and taken + ahead >= most then
+local to_go = ahead -- of those in line before us
+if most and is_shared(tenant, r) then
+  local before = math.min(ahead, math.max(0, math.floor((tag - present) / cost + 0.5))) -- of its tenant's own, about
+  local over = over_first(own_places(tenant), before, taken, most)
+  if over > 0 then
+    not_before(over <= taken and score_at(over - 1) or rounds_later((over - taken) / most), 'requests', most)
+  elseif taken + ahead >= most then
+    to_go = ahead_with_share(ahead, taken, most)
+  end
+end
+if most and taken + to_go >= most then
   -- As many must be over first as stand between us and a place; of those that have none yet a window later.
-  local over = taken + ahead - most
+  local over = taken + to_go - most
   local when = over < taken and score_at(over) or rounds_later((over - taken) / most)
   not_before(when, 'requests', most)
 end
@@ -60,12 +68,12 @@ if wait_ms > most_wait_ms then
   leave_line(ticket)
   return {'LATE', wait_ms, what, limit}
 end
-local cost = cost_of(tokens, most, most_tokens)
-if is_new then pay(ticket, tag + cost) end
+if is_new then pay(tenant, tag + cost) end
 if wait_ms <= 0 then
   leave_line(ticket)
   move_on(math.max(tag, present + math.ceil(cost / SLOWEST)))
   redis.call('ZADD', places, now + window_ms + slack_ms, place)
+  redis.call('HINCRBY', by, tenant, 1)
   redis.call('HSET', rule, 'sum', sum + tokens, 't:' .. place, tokens, 'seen', now)
 else
   if is_new then
@@ -75,7 +83,8 @@ else
   redis.call('ZADD', due, at, ticket)
   redis.call('HSET', rule, 't:' .. ticket, tokens)
 end
+if is_new or wait_ms <= 0 then note_asked(tenant, r) end
 redis.call('HSET', rule, 'set_requests', requests_most, 'set_tokens', tokens_most)
 redis.call('ZADD', limited, 'NX', 0, model)
-for _, key in ipairs({places, line, due, rule, tenants, limited}) do redis.call('PEXPIRE', key, KEEP_MS) end
+for _, key in ipairs({places, line, due, rule, tenants, by, limited}) do redis.call('PEXPIRE', key, KEEP_MS) end
 return wait_ms <= 0 and {'GO'} or {'WAIT', wait_ms, what, limit}

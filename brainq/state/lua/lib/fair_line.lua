@@ -4,16 +4,13 @@
 -- later; `tenants` has each tenant's end until the present has reached it. Uses the names of the script, and lib/rates.
 local A_WINDOW, UNKNOWN_MOST, SLOWEST = 1e9, 1000, 100
 
--- A session's tenant, as in lib/room.
-local function tenant_of(id) return id:match('^[^:]+:') or ':' end
-
 -- The share of a window that a request takes of what it takes most of.
 local function cost_of(tokens, most, most_tokens)
   local share = math.max(most and 1 / most or 0, most_tokens and math.min(1, tokens / most_tokens) or 0)
   return math.ceil(A_WINDOW * (share > 0 and share or 1 / UNKNOWN_MOST))
 end
 
-local function pay(ticket, until_tag) redis.call('ZADD', tenants, until_tag, tenant_of(ticket)) end
+local function pay(tenant, until_tag) redis.call('ZADD', tenants, until_tag, tenant) end
 
 -- A hundredth of a request's cost at least for each that goes: so tenants that come anew, however many, starve nobody.
 local function move_on(present)

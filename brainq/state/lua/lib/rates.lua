@@ -16,6 +16,11 @@ local function mend_clock(seen, stopped_until)
   return stopped_until
 end
 
+local function least(given, learned, r)
+  given, learned = tonumber(given), now < tonumber(r.learned_until or 0) and tonumber(learned or '') or nil
+  return given and learned and math.min(given, learned) or given or learned
+end
+
 local function tokens_of(ids)
   local names, total = {}, 0
   for i, id in ipairs(ids) do names[i] = 't:' .. id end
@@ -27,6 +32,17 @@ local function tokens_of(ids)
   return total, found, names
 end
 
+-- A session's tenant, as in lib/room.
+local function tenant_of(id) return id:match('^[^:]+:') or ':' end
+
+local function count_out(over)
+  local gone = {}
+  for _, id in ipairs(over) do gone[tenant_of(id)] = (gone[tenant_of(id)] or 0) + 1 end
+  for tenant, count in pairs(gone) do
+    if redis.call('HINCRBY', by, tenant, -count) <= 0 then redis.call('HDEL', by, tenant) end
+  end
+end
+
 -- Places whose window is over count no more. Returns the tokens of those that are left.
 local function forget_over(sum)
   while true do
@@ -35,6 +51,7 @@ local function forget_over(sum)
     local tokens, _, names = tokens_of(over)
     sum = math.max(0, sum - tokens)
     redis.call('ZREM', places, unpack(over))
+    count_out(over)
     redis.call('HDEL', rule, unpack(names))
     redis.call('HSET', rule, 'sum', sum)
   end

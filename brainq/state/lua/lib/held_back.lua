@@ -1,0 +1,40 @@
+-- What of a window one tenant leaves to others, so that theirs find a place at once: it may have four places for each that is free,
+-- four fifths of the window beside tenants that have few. Two that want all have four ninths each. Nothing is held back
+-- where no other has asked for ten windows. Uses the names of the script, and lib/rates.
+local A_FREE_ONE, OTHERS_WINDOWS = 4, 10
+
+-- The last other tenant that asked, and when.
+local function other_than(tenant, r)
+  if r.asked and r.asked ~= tenant then return r.asked, tonumber(r.asked_at) end
+  return r.before or '', tonumber(r.before_at or 0)
+end
+
+local function note_asked(tenant, r)
+  local other, at = other_than(tenant, r)
+  redis.call('HSET', rule, 'asked', tenant, 'asked_at', now, 'before', other, 'before_at', at)
+end
+
+local function is_shared(tenant, r)
+  local other, at = other_than(tenant, r)
+  return other ~= '' and now - at < OTHERS_WINDOWS * window_ms
+end
+
+local function own_places(tenant) return tonumber(redis.call('HGET', by, tenant) or 0) end
+
+-- How many places of all must be over first, where so many of the tenant's own are to go before.
+local function over_first(own, before, taken, most)
+  local lacks = own + before - A_FREE_ONE * (most - taken - before)
+  return lacks < 0 and 0 or 1 + math.floor(lacks / (A_FREE_ONE + (taken > 0 and own / taken or 0)))
+end
+
+-- Of so many that are first in line those whose tenants may have more: only they are to have what is free.
+local function ahead_with_share(ahead, taken, most)
+  local left, found, looked_at = {}, 0, math.min(ahead, 200)
+  if looked_at == 0 then return 0 end
+  for _, id in ipairs(redis.call('ZRANGE', line, 0, looked_at - 1)) do
+    local tenant = tenant_of(id)
+    left[tenant] = left[tenant] or math.ceil((A_FREE_ONE * (most - taken) - own_places(tenant)) / (A_FREE_ONE + 1))
+    if left[tenant] > 0 then left[tenant], found = left[tenant] - 1, found + 1 end
+  end
+  return found + ahead - looked_at
+end
