@@ -43,6 +43,13 @@ def refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+def finite(text: str) -> float:
+    """For `json.loads(parse_float=...)`: 1e999 is no number that could be written again."""
+    if math.isinf(number := float(text)):
+        raise ValueError(f"{text[:_MAX_NUMBER_CHARS]} is too large a number")
+    return number
+
+
 def mend_text(text: str) -> dict[str, Any] | None:
     """An object from text that is not quite JSON; None where none can be made out."""
     if len(text) > _MAX_REPAIRED_CHARS or "{" not in text:

@@ -19,11 +19,12 @@ from brainq.gates.repair import (
     mend_text,
     refuse_constant,
 )
+from brainq.gates.schema_validator import UNCHECKED, SchemaValidator
 from brainq.gates.simple_schema import SimpleCheck, simple_check
+from brainq.gates.usable_schema import LostReference, problem_of
 from brainq.text.shorten import beginning
 
 if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError
 
 MAX_REPAIR_ATTEMPTS = 3
@@ -31,6 +32,7 @@ MAX_ARGUMENTS_CHARS = 1_000_000
 MAX_DEPTH = 64
 _MAX_ERRORS_SHOWN = 5
 _MAX_SHOWN_CHARS = 200
+_MAX_REASON_CHARS = 500
 
 _Repair = Callable[[dict[str, Any], Sequence["ValidationError"]], dict[str, Any] | None]
 
@@ -48,7 +50,7 @@ class ValidArguments:
 class _Compiled:
     spec: ToolSpec
     is_simply_valid: SimpleCheck | None
-    validator: Draft202012Validator
+    validator: SchemaValidator
 
 
 class ToolArgValidator:
@@ -64,7 +66,7 @@ class ToolArgValidator:
 
         canonical   their canonical JSON, if the caller has made it already
 
-        Raises ToolSchemaError if the schema itself is no JSON schema.
+        Raises ToolSchemaError if nothing can be held to the schema itself.
         """
         repairs = 0
         if isinstance(arguments, str):
@@ -79,7 +81,7 @@ class ToolArgValidator:
             return text
         if compiled.is_simply_valid is not None and compiled.is_simply_valid(arguments):
             return ValidArguments(arguments, text, repairs)
-        errors = list(compiled.validator.iter_errors(arguments))
+        errors = compiled.validator.errors(arguments)
         for repair in _repairs_for(spec):
             if not errors or repairs >= MAX_REPAIR_ATTEMPTS:
                 break
@@ -89,7 +91,7 @@ class ToolArgValidator:
                 text = _within_limits(spec, arguments, None)
                 if isinstance(text, ToolDenied):
                     return text.model_copy(update={"repairs": repairs})
-                errors = list(compiled.validator.iter_errors(arguments))
+                errors = compiled.validator.errors(arguments)
         if errors:
             return _denied(spec, explained(errors)).model_copy(update={"repairs": repairs})
         return ValidArguments(arguments, text, repairs)
@@ -102,20 +104,14 @@ class ToolArgValidator:
         return found
 
 
-def _validator(spec: ToolSpec) -> Draft202012Validator:
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-    from referencing import Registry
-
+def _validator(spec: ToolSpec) -> SchemaValidator:
     try:
-        Draft202012Validator.check_schema(spec.parameters)
-    except SchemaError as error:
-        raise ToolSchemaError(
-            f"tool {spec.name!r}: its parameters must be a JSON schema: {error.message} at {error.json_path}"
-        ) from error
-    # An empty registry: a schema that refers to a URL must not make the coordinator fetch it.
-    empty: Registry[Any] = Registry()
-    return Draft202012Validator(spec.parameters, registry=empty)
+        problem = problem_of(spec.parameters)
+    except LostReference as reference:
+        problem = f"it refers to {str(reference)!r}, which is not in it"
+    if problem:
+        raise ToolSchemaError(f"tool {spec.name!r}: its parameters must be a JSON schema: {problem}")
+    return SchemaValidator(spec.parameters)
 
 
 def _repairs_for(spec: ToolSpec) -> tuple[_Repair, ...]:
@@ -179,6 +175,8 @@ def _depth(value: object) -> int:
 def explained(errors: Sequence[ValidationError]) -> str:
     """What is wrong, and where: the first five of the errors, in one line."""
     found: dict[str, None] = {}
+    if errors and errors[0].validator == UNCHECKED:
+        return beginning(errors[0].message, _MAX_REASON_CHARS)
     for error in leaves(errors):
         found.setdefault(f"{error.json_path}: {_explain(error)}")
     shown = list(found)[:_MAX_ERRORS_SHOWN]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from brainq.errors import ToolSchemaError
+from brainq.gates.usable_schema import LostReference, problem_of
 
 
 def checked_schema(tool: str, given: object) -> dict[str, Any]:
     """`given` as a dict of its own. Raises ToolSchemaError, naming the tool and the place, unless it is a JSON schema
-    (draft 2020-12) of an object whose every `$ref` leads to a place in it."""
+    (draft 2020-12) of an object, whose every `$ref` leads to a place in it and whose every pattern can be matched."""
     if not isinstance(given, Mapping):
         raise ToolSchemaError(
             f"tool {tool!r}: its parameters must be a JSON schema as a dict, got {type(given).__name__}"
@@ -29,8 +30,15 @@ def checked_schema(tool: str, given: object) -> dict[str, Any]:
             f"tool {tool!r}: its parameters must be the schema of an object, got type {kind!r}; "
             'use {"type": "object", "properties": {...}}'
         )
-    _check_words(tool, schema)
-    _check_references(tool, schema)
+    try:
+        problem = problem_of(schema)
+    except LostReference as reference:
+        raise ToolSchemaError(
+            f"tool {tool!r}: its parameters refer to {str(reference)!r}, which is not in them; "
+            "put it under $defs and refer to '#/$defs/name'"
+        ) from None
+    if problem:
+        raise ToolSchemaError(f"tool {tool!r}: its parameters must be a JSON schema: {problem}")
     return schema
 
 
@@ -67,60 +75,3 @@ def _is_needed(parameter: inspect.Parameter) -> bool:
 
 def _listed(names: list[str]) -> str:
     return ", ".join(map(repr, names))
-
-
-def _check_words(tool: str, schema: dict[str, Any]) -> None:
-    if problem := wrong_words(schema):
-        raise ToolSchemaError(f"tool {tool!r}: its parameters must be a JSON schema: {problem}")
-
-
-def _check_references(tool: str, schema: dict[str, Any]) -> None:
-    if reference := lost_reference(schema):
-        raise ToolSchemaError(
-            f"tool {tool!r}: its parameters refer to {reference!r}, which is not in them; "
-            "put it under $defs and refer to '#/$defs/name'"
-        )
-
-
-def wrong_words(schema: dict[str, Any]) -> str:
-    """Why this is no JSON schema, and where; "" for one that is."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        return f"{error.message} at {error.json_path}"
-    return ""
-
-
-def lost_reference(schema: dict[str, Any]) -> str:
-    """The first `$ref` to something that is not in the schema; "" for none."""
-    references = dict.fromkeys(_references(schema))
-    if not references:
-        return ""
-    from referencing import Registry, Resource
-    from referencing.exceptions import Unresolvable
-    from referencing.jsonschema import DRAFT202012
-
-    resource: Resource[Any] = Resource.from_contents(schema, default_specification=DRAFT202012)
-    registry: Registry[Any] = Registry()
-    resolver = registry.resolver_with_root(resource)
-    for reference in references:
-        try:
-            resolver.lookup(reference)
-        except Unresolvable:
-            return reference
-    return ""
-
-
-def _references(part: object) -> Iterator[str]:
-    if isinstance(part, dict):
-        for word, inner in cast("dict[str, object]", part).items():
-            if word == "$ref" and isinstance(inner, str):
-                yield inner
-            elif word not in ("const", "enum", "default", "examples"):
-                yield from _references(inner)
-    elif isinstance(part, list):
-        for inner in cast("list[object]", part):
-            yield from _references(inner)

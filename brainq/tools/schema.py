@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 
 from brainq.errors import ToolSchemaError
+from brainq.gates.usable_schema import problem_of
 from brainq.tools.context import RunContext
 
 _REFUSED_KINDS = {
@@ -165,6 +167,9 @@ def _schema(tool: str, model: type[BaseModel]) -> dict[str, Any]:
         ) from error
     _drop_titles(schema)
     schema.setdefault("properties", {})
+    # What pydantic makes is a JSON schema; only a pattern in it may be none of JSON schema's.
+    if '"pattern' in json.dumps(schema) and (problem := problem_of(schema)):
+        raise ToolSchemaError(f"tool {tool!r}: {problem}")
     return schema
 
 

@@ -13,11 +13,18 @@ from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput, ToolSchemaError
 from brainq.gates.order import Allowed
+from brainq.gates.usable_schema import MAX_SUBSCHEMAS, size_of
 from brainq.tools.given_schema import checked_schema
 
 
 def check_client_tools(brain: Brain, request: TurnRequest) -> None:
     """Raises InvalidInput for one that is named like a tool of the brain, or whose schema is none."""
+    if (size := sum(size_of(tool.parameters) for tool in request.client_tools)) > MAX_SUBSCHEMAS:
+        raise InvalidInput(
+            "client_tools",
+            f"their schemas have {size:,} parts together; at most {MAX_SUBSCHEMAS:,} are checked, so send fewer tools, "
+            "or simpler ones",
+        )
     for tool in request.client_tools:
         if tool.name in brain.tools:
             raise InvalidInput(

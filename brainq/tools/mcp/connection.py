@@ -24,6 +24,7 @@ from brainq.tools.mcp.drift import Drift, drift_of
 from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, ServerFailure, Unreadable
 from brainq.tools.mcp.listed import MAX_TOOLS, pinned_server
 from brainq.tools.mcp.pinned import PinnedServer
+from brainq.tools.mcp.result_check import ResultCheck
 from brainq.tools.mcp.sdk_logs import keep_sdk_quiet
 from brainq.tools.mcp.secrets import Secrets
 from brainq.tools.mcp.server import McpServer
@@ -200,6 +201,7 @@ class Connection:
                 streams, cache=None, client_info=Implementation(name="brainq", version="0.1.0")
             ) as client:
                 self.found = await self._listed(client)
+                client.session.validate_tool_result = ResultCheck(self.found)
                 if self._pinned is not None:
                     self.drift = drift_of(self._pinned, self.found)
                 self._client = client

@@ -160,6 +160,11 @@ def test_a_result_that_does_not_fit_its_schema_fails_a_read_and_leaves_a_change_
     assert len(noted(tmp_path, "starts")) == 1
 
 
+def test_a_servers_own_pattern_and_text_do_not_stop_the_process(call: Call) -> None:
+    assert isinstance(call("riddle"), ToolFailure)
+    assert answers(call)
+
+
 def test_a_tool_that_is_not_as_pinned_is_not_called(
     call: Call, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

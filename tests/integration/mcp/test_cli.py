@@ -50,7 +50,7 @@ def test_servers_are_pinned_listed_and_watched(brainq: Brainq, app: str, tmp_pat
     fresh(app)
     pinned = brainq("mcp", "pin")
     assert pinned.code == 0, pinned.err
-    assert "faulty: 16 tools pinned; new: echo, write" in pinned.err
+    assert "faulty: 17 tools pinned; new: echo, write" in pinned.err
     assert "left out 'wrong'" in pinned.err
     assert "sk-very-secret-1" not in (tmp_path / "mcp.lock.json").read_text() + pinned.err + pinned.out
     starts = len(noted(tmp_path, "starts"))
@@ -73,7 +73,7 @@ def test_servers_are_pinned_listed_and_watched(brainq: Brainq, app: str, tmp_pat
     assert [(row["new"], row["changed"], row["gone"]) for row in again] == [(["brand_new"], ["echo"], [])]
     fresh(app)
     [now] = check_mcp(load_brains(f"{app}:brain").default)
-    assert (now.level, now.said) == ("ok", "17 tools, as pinned")
+    assert (now.level, now.said) == ("ok", "18 tools, as pinned")
 
 
 def checked(brainq: Brainq) -> tuple[str, str]:

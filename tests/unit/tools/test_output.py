@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from brainq.tools.output import read_output
+from brainq.errors import InvalidInput
+from brainq.tools.output import MAX_SCHEMA_CHARS, checked_schema, read_output
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,28 @@ from brainq.tools.output import read_output
 )
 def test_an_answer_that_cannot_be_checked_to_its_end_does_not_fit(schema: dict[str, Any], text: str) -> None:
     assert read_output(schema, text) == (None, "it is nested too deeply")
+
+
+def test_a_number_beyond_all_numbers_does_not_fit() -> None:
+    assert read_output({}, '{"a": 1e999}') == (None, "it is not JSON (1e999 is too large a number)")
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        (
+            {"properties": {"a": {"pattern": "(?P=a)"}}},
+            r"must be a JSON schema: .*none of ECMA 262.*a\.pattern",
+        ),
+        ({"description": "x" * MAX_SCHEMA_CHARS}, "is 100,019 characters, .* make it 100,000 at most"),
+        ({"$ref": "https://example.com/a.json"}, "refers to 'https://example.com/a.json'"),
+        ({"items": {"$id": "urn:a"}}, "a \\$id of its own; take it out"),
+    ],
+)
+def test_a_schema_that_no_answer_can_be_held_to_is_refused(schema: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words) as refused:
+        checked_schema("output_schema", schema)
+    assert refused.value.field == "output_schema"
 
 
 def test_an_answer_in_a_code_fence_is_read() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
 from brainq.contracts.effect import Effect
 from brainq.contracts.tool import ToolSpec
@@ -188,6 +189,16 @@ def test_a_schema_that_nothing_can_be_held_to_is_refused(schema: Any, words: lis
     by_hand = Tool(ToolSpec.model_construct(name="remote", parameters=schema), call, is_async=False)
     with pytest.raises(ToolSchemaError, match="'remote'"):
         ToolRegistry([by_hand])
+
+
+def test_a_pattern_of_a_signature_is_json_schemas() -> None:
+    def good(path: Annotated[str, Field(pattern=r"^(?P<top>/)\w+$")]) -> None: ...
+
+    def bad(path: Annotated[str, Field(pattern=r"^.{1,5000}$")]) -> None: ...
+
+    assert make_tool(good).spec.parameters["properties"]["path"]["pattern"] == r"^(?P<top>/)\w+$"
+    with pytest.raises(ToolSchemaError, match=r"'bad'.*none of ECMA 262.*\$\.properties\.path\.pattern"):
+        make_tool(bad)
 
 
 def test_a_schema_that_refers_to_its_own_parts_is_taken() -> None:

@@ -1,0 +1,159 @@
+"""Holding a value to a JSON schema in bounded time, whoever wrote the schema and whoever the value.
+
+The validator is jsonschema's. Its patterns are matched by an engine whose time is bounded, unique items are found by
+their canonical JSON, and all of a value's checks together may take three seconds of this thread's own time: references
+and choices that hold one another multiply.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from brainq.gates.canonical import canonical_json
+from brainq.gates.patterns import TooLongForPattern, UnusablePattern, is_found, shown
+from brainq.text.shorten import beginning
+
+if TYPE_CHECKING:
+    from jsonschema import TypeChecker
+    from jsonschema.exceptions import ValidationError
+
+MOST_S = 3.0  # of this thread's processor time, which does not go on while others have the processor
+MOST_ERRORS = 1_000
+UNCHECKED = "unchecked"
+"""The word of an error that says why a value could not be held to its schema."""
+_MAX_MESSAGE_CHARS = 1_000
+
+_Check = Callable[[Any, Any, Any, Any], Any]
+
+
+class _Stopped(Exception):
+    """A value is not held to its schema; the words say why."""
+
+
+class _Time(threading.local):
+    ends_at = float("inf")
+
+    def look(self) -> None:
+        if time.thread_time() > self.ends_at:
+            raise _Stopped("it takes too long to hold this to its schema")
+
+
+_TIME = _Time()
+
+
+class SchemaValidator:
+    """Of one schema, which `problem_of` has nothing against. Safe between threads."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        from referencing import Registry
+
+        # It is read as draft 2020-12, whatever it says, also where it refers to itself.
+        words = {word: value for word, value in schema.items() if word != "$schema"}
+        empty: Registry[Any] = Registry()  # nothing is fetched
+        self._validator: Any = _validator_class()(words, registry=empty)
+
+    def errors(self, value: Any, most_s: float = MOST_S) -> list[ValidationError]:
+        """What does not fit, the first thousand. Where that cannot be said, one error of the word UNCHECKED."""
+        from jsonschema.exceptions import ValidationError
+        from referencing.exceptions import Unresolvable
+
+        _TIME.ends_at = time.thread_time() + most_s
+        try:
+            return list(itertools.islice(self._validator.iter_errors(value), MOST_ERRORS))
+        except (_Stopped, TooLongForPattern, UnusablePattern) as reason:
+            words = str(reason)
+        except RecursionError:
+            words = "it is nested too deeply"
+        except Unresolvable as lost:
+            words = f"its schema refers to what is not in it ({beginning(str(lost), 200)})"
+        finally:
+            _TIME.ends_at = float("inf")
+        return [ValidationError(words, validator=UNCHECKED, instance=value)]
+
+
+@lru_cache(maxsize=1)
+def _validator_class() -> Any:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    stock: Mapping[str, _Check] = Draft202012Validator.VALIDATORS
+    ours: dict[str, _Check] = {
+        **stock,
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties(stock["additionalProperties"]),
+        "uniqueItems": _unique_items,
+    }
+    return extend(
+        Draft202012Validator,
+        {word: _timed(check) for word, check in ours.items()},
+        # Looking for unevaluated properties and items asks for this type at each schema it comes to.
+        type_checker=Draft202012Validator.TYPE_CHECKER.redefine("boolean", _is_boolean),
+    )
+
+
+def _timed(check: _Check) -> _Check:
+    def timed(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        _TIME.look()
+        for error in check(validator, value, instance, schema) or ():
+            error.message = beginning(error.message, _MAX_MESSAGE_CHARS)  # it holds all of the instance
+            yield error
+
+    return timed
+
+
+def _is_boolean(_checker: TypeChecker, instance: Any) -> bool:
+    _TIME.look()
+    return isinstance(instance, bool)
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    from jsonschema.exceptions import ValidationError
+
+    if validator.is_type(instance, "string") and not is_found(pattern, instance):
+        yield ValidationError(f"{instance!r} does not match {shown(pattern)}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: Mapping[str, Any], instance: Any, _schema: Any
+) -> Iterator[ValidationError]:
+    if not validator.is_type(instance, "object"):
+        return
+    for pattern, schema in patterns.items():
+        for name, value in instance.items():
+            _TIME.look()
+            if is_found(pattern, name):
+                yield from validator.descend(value, schema, path=name, schema_path=pattern)
+
+
+def _additional_properties(stock: _Check) -> _Check:
+    def additional_properties(
+        validator: Any, value: Any, instance: Any, schema: Any
+    ) -> Iterator[ValidationError]:
+        if (patterns := schema.get("patternProperties")) and validator.is_type(instance, "object"):
+            found = {name: True for name in instance if any(_found(pattern, name) for pattern in patterns)}
+            schema = {
+                "properties": {**schema.get("properties", {}), **found}
+            }  # those that a pattern found are not additional
+        yield from stock(validator, value, instance, schema)
+
+    return additional_properties
+
+
+def _found(pattern: str, name: str) -> bool:
+    _TIME.look()
+    return is_found(pattern, name)
+
+
+def _unique_items(validator: Any, wanted: bool, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    from jsonschema.exceptions import ValidationError
+
+    if not wanted or not validator.is_type(instance, "array"):
+        return
+    if len({canonical_json(item) for item in instance}) < len(instance):
+        yield ValidationError(f"{instance!r} has non-unique elements")

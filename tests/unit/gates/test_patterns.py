@@ -1,0 +1,141 @@
+"""Regular expressions from outside: what they match, and that each of them ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brainq.gates.patterns import (
+    MAX_PATTERN_CHARS,
+    TooLongForPattern,
+    UnusablePattern,
+    check_pattern,
+    is_found,
+    looks_ahead,
+)
+
+EMAIL = (  # as zod writes it
+    r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"
+)
+HOST = r"^((?!-)[A-Za-z0-9-]{1,63}(?<!-)\.)+[A-Za-z]{2,6}$"
+NOT_BLANK = r"^(?!\s*$).+"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found", "not_found"),
+    [
+        ("b", "abc", "ac"),
+        (r"^\d{4}-\d{2}$", "2026-11", "2026-1\N{ARABIC-INDIC DIGIT ONE}"),
+        ("^a$", "a", "a\n"),
+        (r"\p{L}", "\N{LATIN SMALL LETTER E WITH ACUTE}", "1"),
+        (r"\u0041\/\-", "A/-", "a/-"),
+        ("^[[a]$", "[", "b"),
+        (EMAIL, "bob.b@example.com", "bob..b@example.com"),
+        (EMAIL, "a@b.co", ".a@b.co"),
+        (HOST, "a-b.example.com", "a-.example.com"),
+        (NOT_BLANK, " x", "   "),
+        (r"^(?=.*[A-Z])(?=.*\d).{8,}$", "Passw0rdx", "passw0rdx"),
+        (r"^(?!.*(.)\1\1)\w+$", "aabb", "aabbb"),
+        (r"(?<year>\d+) \1", "7 7", "7 8"),
+        ("x", "x\ud800", "\ud800"),  # a lone half, which models do send
+    ],
+)
+def test_a_pattern_matches_as_json_schema_says(pattern: str, found: str, not_found: str) -> None:
+    assert is_found(pattern, found)
+    assert not is_found(pattern, not_found)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("^(a+)+$", "a" * 60 + "!"),
+        ("^(a|aa)+$", "a" * 100_000 + "!"),
+        ("(x+x+)+y", "x" * 100_000),
+        (EMAIL, "a@" + "a." * 5_000 + "!"),
+        (NOT_BLANK, " " * 100_000),
+        (r"^(?=(a+)+$)", "a" * 60 + "!"),
+        (HOST, ".".join(["a" * 60] * 10) + ".c0m"),
+    ],
+)
+def test_a_pattern_that_could_go_back_for_ever_says_no(pattern: str, text: str) -> None:
+    assert is_found(pattern, text) is False
+
+
+def test_what_would_take_too_long_is_not_tried_to_its_end() -> None:
+    with pytest.raises(TooLongForPattern, match=r"60 characters is not held to the pattern"):
+        is_found(r"^((a*)*)*\1b", "a" * 60)
+    with pytest.raises(TooLongForPattern, match=r"1,001 characters .* at most 1,000"):
+        is_found(HOST, "a" * 1_001)
+    with pytest.raises(TooLongForPattern, match="at most 2,500"):
+        is_found("^.{0,1000}$", "a" * 2_501)
+    assert is_found(r"\S", " " * 999_999 + "a"), "a small one is held to a long text"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(",
+        r"(?P=x)",
+        r"a\Z",
+        "((((a{1000}){1000}){1000})b){1000}",
+        "(?=" * 2_400 + "a" + ")" * 2_400,
+        "\ud800",
+    ],
+)
+def test_a_pattern_that_cannot_be_used_is_said_to_be_so(pattern: str) -> None:
+    with pytest.raises(UnusablePattern, match="write"):
+        check_pattern(pattern)
+
+
+def test_a_pattern_is_not_longer_than_it_may_be() -> None:
+    check_pattern("a" * MAX_PATTERN_CHARS)
+    with pytest.raises(UnusablePattern, match="10,001 characters"):
+        check_pattern("a" * (MAX_PATTERN_CHARS + 1))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "parts"),
+    [
+        ("^(?!a)b", [("^(?:a)", False), ("^b", True)]),
+        ("^(?=a|b)(?!c[)])", [("^(?:a|b)", True), ("^(?:c[)])", False), ("^", True)]),
+        ("^(?!a)b|c", []),
+        ("^(?!a)(b|c)", [("^(?:a)", False), ("^(b|c)", True)]),
+        ("^(?!a)*b", []),
+        ("(?!a)b", []),
+        ("^b(?!a)", []),
+        ("^(?!a", []),
+        ("^(?![])])a", []),
+    ],
+)
+def test_looks_ahead_at_the_beginning_are_patterns_of_their_own(
+    pattern: str, parts: list[tuple[str, bool]]
+) -> None:
+    assert looks_ahead(pattern) == parts
+
+
+_PIECES = st.tuples(
+    st.sampled_from(["a", "b", ".", "[ab]", r"\)", "[)(|]", "(?:a|b)", "(ab)", r"\(", r"\w"]),
+    st.sampled_from(["", "*", "+", "?"]),
+).map("".join)
+_CHOICES = st.lists(st.lists(_PIECES, max_size=3).map("".join), min_size=1, max_size=2).map("|".join)
+_LOOKS = st.tuples(
+    st.sampled_from(["(?=", "(?!"]), _CHOICES, st.just(")"), st.sampled_from(["", "", "", "*", "?"])
+).map("".join)
+_PATTERNS = st.tuples(
+    st.lists(_LOOKS, min_size=1, max_size=3).map("".join), _CHOICES, st.sampled_from(["", "$"])
+)
+
+
+@given(_PATTERNS, st.text("ab()|", max_size=6))
+def test_the_parts_of_a_pattern_match_what_it_matches(parts: tuple[str, str, str], text: str) -> None:
+    pattern = "^" + "".join(parts)
+    options = jsonschema_rs.FancyRegexOptions()
+    try:
+        whole: Any = jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=options)
+    except jsonschema_rs.ValidationError:
+        return  # none of the expressions made here that this engine takes
+    assert is_found(pattern, text) is whole.is_valid(text)

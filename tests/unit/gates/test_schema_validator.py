@@ -1,0 +1,164 @@
+"""Holding a value to a schema that somebody else wrote."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from brainq.contracts.effect import Effect
+from brainq.contracts.outcome import ToolDenied
+from brainq.contracts.tool import ToolSpec
+from brainq.gates.schema_validator import UNCHECKED, SchemaValidator
+from brainq.gates.usable_schema import problem_of
+from brainq.gates.validation import ToolArgValidator, ValidArguments
+
+DOUBLED = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(60)} | {"d60": {}}
+NESTED: Any = json.loads("[" * 60 + "]" * 60)
+
+STALLING = """
+from brainq.tools.output import read_output
+from brainq.gates.schema_validator import SchemaValidator
+for schema, text in (
+    ({"pattern": "^(a+)+$"}, '"' + "a" * 60 + '!"'),
+    ({"patternProperties": {"^(a|aa)+$": False}}, '{"' + "a" * 100 + '!": 1}'),
+    ({"patternProperties": {"^(a|aa)+$": {}}, "additionalProperties": False}, '{"' + "a" * 100 + '!": 1}'),
+    ({"propertyNames": {"pattern": "^(a|aa)+$"}}, '{"' + "a" * 100 + '!": 1}'),
+    ({"$schema": "http://json-schema.org/draft-07/schema#", "pattern": "^(a+)+$", "items": {"$ref": "#"}},
+     '["' + "a" * 60 + '!"]'),
+):
+    print(read_output(schema, text)[1])
+"""
+
+
+def words(schema: dict[str, Any], value: Any, most_s: float = 0.05) -> list[tuple[str, str]]:
+    return [(str(error.validator), error.message) for error in SchemaValidator(schema).errors(value, most_s)]
+
+
+@pytest.mark.timeout(120)
+def test_a_pattern_that_goes_back_for_ever_does_not_stop_the_process() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", STALLING], capture_output=True, text=True, timeout=100, check=True
+    )
+    assert ran.stdout.splitlines() == [
+        '$: wants pattern "^(a+)+$"',
+        "",
+        f"$: Additional properties are not allowed ('{'a' * 100}!' was unexpected)",
+        '$: wants pattern "^(a|aa)+$"',
+        '$[0]: wants pattern "^(a+)+$"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"$defs": DOUBLED, "$ref": "#/$defs/d0"}, 1),
+        ({"anyOf": [{"items": {"$ref": "#"}, "maxItems": 0}] * 2}, NESTED),
+        (
+            {
+                "unevaluatedProperties": False,
+                "$ref": "#/$defs/d0",
+                "$defs": {
+                    f"d{at}": {"dependentSchemas": {key: {"$ref": f"#/$defs/d{at + 1}"} for key in "ab"}}
+                    for at in range(60)
+                }
+                | {"d60": {}},
+            },
+            {"a": 1, "b": 1},
+        ),
+        ({"items": {"enum": [[0] * 300 + [at] for at in range(300)]}}, [[0] * 300 + [-1]] * 3_000),
+    ],
+)
+def test_checks_that_multiply_are_not_made_to_their_end(schema: dict[str, Any], value: Any) -> None:
+    assert not problem_of(schema)
+    assert words(schema, value) == [(UNCHECKED, "it takes too long to hold this to its schema")]
+    assert words({"type": "integer"}, "x") == [("type", "'x' is not of type 'integer'")], (
+        "the next has its own time"
+    )
+
+
+def test_what_goes_round_in_circles_is_not_checked() -> None:
+    assert words({"$ref": "#"}, 1) == [(UNCHECKED, "it is nested too deeply")]
+    spec = ToolSpec(name="look", parameters={"$ref": "#"}, effect=Effect.NETWORK)
+    denied = ToolArgValidator().judge(spec, {})
+    assert isinstance(denied, ToolDenied)
+    assert denied.message == (
+        "The arguments of look were refused: it is nested too deeply. Correct them and call again."
+    )
+
+
+def test_a_reference_is_never_fetched() -> None:
+    [(word, message)] = words({"$ref": "http://localhost:1/a.json"}, 1)
+    assert word == UNCHECKED
+    assert "refers to what is not in it" in message
+
+
+def test_a_text_too_long_for_its_pattern_is_said_to_be_so_also_where_none_must_match() -> None:
+    long = "a" * 3_000
+    for schema in ({"pattern": "^.{0,1000}$"}, {"not": {"pattern": "^.{0,1000}$"}}):
+        [(word, message)] = words(schema, long, most_s=3)
+        assert word == UNCHECKED
+        assert message.startswith("a text of 3,000 characters is not held to the pattern '^.{0,1000}$'")
+
+
+@pytest.mark.parametrize(
+    "items", [[{"a": at} for at in range(30_000)], [[at] for at in range(30_000)], [1, True, "1"]]
+)
+def test_items_that_differ_are_unique_however_many(items: list[Any]) -> None:
+    assert words({"uniqueItems": True}, items, most_s=30) == []
+    assert words({"uniqueItems": True}, [*items, items[0]], most_s=30)[0][0] == "uniqueItems"
+
+
+def test_errors_do_not_hold_the_value_as_often_as_there_are_errors() -> None:
+    found = words({"allOf": [{"type": "integer"}] * 1_500}, "x" * 50_000, most_s=60)
+    assert len(found) == 1_000
+    assert max(len(message) for _, message in found) == 1_000
+
+
+def test_a_draft_that_a_schema_names_does_not_change_how_it_is_read() -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {"child": {"$ref": "#"}, "name": {"pattern": "^(a+)+$"}},
+    }
+    assert not problem_of(schema)
+    assert words(schema, {"child": {"name": "a" * 60 + "!"}}, most_s=3)[0][0] == "pattern"
+
+
+SCHEMAS: list[dict[str, Any]] = [
+    {"patternProperties": {"^a": {"type": "integer"}}, "additionalProperties": False},
+    {"patternProperties": {"^a": True}, "properties": {"b": {}}, "additionalProperties": {"type": "string"}},
+    {"patternProperties": {"a$": {"type": "string"}, "^b": False}},
+    {"propertyNames": {"pattern": "^[ab]+$"}},
+    {"additionalProperties": {"pattern": "^a*$"}},
+    {"additionalProperties": {"uniqueItems": True}},
+]
+_VALUES = st.recursive(
+    st.booleans() | st.integers(0, 2) | st.floats(0, 2) | st.text("ab", max_size=2),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from(SCHEMAS), st.dictionaries(st.text("ab", max_size=2), _VALUES, max_size=3))
+def test_it_finds_what_the_library_finds(schema: dict[str, Any], value: dict[str, Any]) -> None:
+    ours = SchemaValidator(schema).errors(value)
+    stock = list(Draft202012Validator(schema).iter_errors(value))
+    assert {(error.json_path, error.validator) for error in ours} == {
+        (error.json_path, error.validator) for error in stock
+    }
+
+
+def test_arguments_are_told_what_they_were_told_before() -> None:
+    schema = {"type": "object", "properties": {"path": {"type": "string", "pattern": "^/"}}}
+    spec = ToolSpec(name="look", parameters=schema, effect=Effect.READ_ONLY)
+    denied = ToolArgValidator().judge(spec, {"path": "a"})
+    assert isinstance(denied, ToolDenied)
+    assert '$.path: wants pattern "^/"' in denied.message
+    assert isinstance(ToolArgValidator().judge(spec, {"path": "/a"}), ValidArguments)

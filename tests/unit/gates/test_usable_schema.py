@@ -1,0 +1,100 @@
+"""Schemas from outside, looked at where they enter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from brainq.gates.usable_schema import MAX_SUBSCHEMAS, LostReference, problem_of
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "$id": "urn:a",
+            "$ref": "#/definitions/a",
+            "definitions": {"a": {}},
+        },
+        {
+            "properties": {
+                "$ref": {"type": "string"},
+                "$id": {},
+                "pattern": {"pattern": "a"},
+                "default": {"$ref": "#"},
+            }
+        },
+        {
+            "default": {"pattern": "*.py", "$schema": "x"},
+            "examples": [{"$id": "y"}],
+            "const": {"$ref": "nowhere"},
+        },
+        {"components": {"a": {"items": {"$ref": "#"}}}, "$ref": "#/components/a"},
+    ],
+)
+def test_a_schema_that_can_be_used_has_no_problem(schema: dict[str, Any]) -> None:
+    assert problem_of(schema) == ""
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"properties": {"a": {"type": "no such"}}}, "'no such' is not valid"),
+        ({"properties": {"a": {"pattern": "("}}}, "is none of ECMA 262"),
+        ({"properties": {"a": {"pattern": "("}}}, "at $.properties.a.pattern"),
+        ({"patternProperties": {"a{1000}{1000}(": {}}}, "is none of ECMA 262"),
+        ({"pattern": "a{99999999999999999999}"}, "is none of ECMA 262"),
+        ({"pattern": "(" * 5_000}, "is none of ECMA 262"),
+        ({"$ref": "#/const", "const": {"type": 5}}, "'#/const' in it leads to what is none"),
+        ({"$ref": "#/const", "const": {"$ref": "#/enum/0"}, "enum": ["no schema"]}, "'#/enum/0' in it leads"),
+        ({"$ref": "#/const", "const": {"pattern": "("}}, "is none of ECMA 262"),
+        ({"$ref": "#/title/0", "title": "abc"}, "'#/title/0' in it leads"),
+        (
+            {"properties": {"const": {"$schema": "http://json-schema.org/draft-07/schema#"}}},
+            "a $schema of its own",
+        ),
+        ({"$defs": {"a": {"$id": "urn:b"}}}, "a $id of its own"),
+        ({"items": {"$dynamicRef": "#meta"}}, "$dynamicRef is not followed; use $ref"),
+        ({"patternProperties": {"a": {}}, "unevaluatedProperties": False}, "use additionalProperties"),
+        ({"allOf": [True] * MAX_SUBSCHEMAS}, "it has 5,001 parts; at most 5,000"),
+        (
+            {
+                "allOf": [{"$ref": f"#/x/{at}"} for at in range(2)],
+                "x": [{"const": [True] * 2_499}, {"enum": [True] * 2_480}],
+            },
+            "",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_schema_is_said(schema: dict[str, Any], words: str) -> None:
+    found = problem_of(schema)
+    assert words in found
+    assert bool(words) is bool(found)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "#/$defs/no",
+        "https://json-schema.org/draft/2020-12/schema",
+        "file:///etc/passwd",
+        "#/allOf/x",
+        "#/allOf/7",
+    ],
+)
+def test_a_reference_that_leads_out_of_the_schema_is_lost(reference: str) -> None:
+    with pytest.raises(LostReference, match=r"#|:"):
+        problem_of({"allOf": [{"$ref": reference}]})
+
+
+def test_places_that_hold_one_another_are_not_checked_again_and_again() -> None:
+    inner: dict[str, Any] = {"allOf": [True] * 2_000}
+    for _ in range(4):
+        inner = {"allOf": [inner]}
+    pointers = ["#/x" + "/allOf/0" * depth for depth in range(4, -1, -1)]
+    assert "refers to too many places outside of $defs" in problem_of(
+        {"x": inner, "anyOf": [{"$ref": pointer} for pointer in reversed(pointers)]}
+    )
