@@ -220,8 +220,12 @@ class CallRef:
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """A call as its turn knows it. `attempt` is the newest; `client_arguments`: where the client runs
-    it, the beginning of its arguments."""
+    """A call as its turn knows it.
+
+    attempt           the newest
+    client_arguments  where the client runs it, the beginning of its arguments
+    is_awaited        a result from outside would be its own: neither late nor a second one
+    """
 
     status: TraceStatus
     tool: str
@@ -230,6 +234,7 @@ class CallFacts:
     idempotent: bool
     step: int
     client_arguments: str | None = None
+    is_awaited: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,13 +99,14 @@ class InputDesk:
         known = self.inputs.get(session_id, item.client_message_id)
         if expected_turn_id is not None and known is None:
             self._expect(session_id, expected_turn_id)
-        if known is None:
-            self.blobs.keep(session_id, turn_id, files)
+        new = self.blobs.keep(session_id, turn_id, files) if known is None else ()
         row = self.inputs.accept(session_id, turn_id, item)
         try:
             return self._deliver(row, expected_turn_id)
-        except MailboxFull:
-            self.inputs.refused(session_id, item.client_message_id, redact=self.redact(turn_id))
+        except (MailboxFull, StaleTurn) as refused:
+            if isinstance(refused, MailboxFull):
+                self.inputs.refused(session_id, item.client_message_id, redact=self.redact(turn_id))
+            self._take_back(row, new)
             raise
 
     def receipt(self, session_id: str, client_message_id: str) -> Receipt:
@@ -171,6 +172,15 @@ class InputDesk:
                 raise StaleTurn(expected_turn_id, self.sessions.live(row.session_id))
             return self.receipt(row.session_id, row.client_message_id)
         return self._bounce(row)
+
+    def _take_back(self, row: InputRow, new: Sequence[str]) -> None:
+        """The files of a refused input, but for those that another one has sent meanwhile."""
+        if new:
+            others = (
+                one for one in self.inputs.of(row.turn_id) if one.client_message_id != row.client_message_id
+            )
+            had = {attachment.sha256 for one in others for attachment in one.attachments}
+            self.blobs.take_back(row.turn_id, [sha256 for sha256 in new if sha256 not in had])
 
     def _put(self, row: InputRow) -> tuple[str, str, str]:
         put = self.mailbox.put(row.session_id, row.turn_id, row.item)

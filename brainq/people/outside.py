@@ -68,6 +68,7 @@ class _Waiting:
     effect: Effect
     attempt: int
     step: int
+    is_awaited: bool
     arguments: str | None = None
 
 
@@ -129,9 +130,15 @@ class OutsideDesk:
         if facts.client_arguments is None:
             raise ResultRefused(f"call {name!r} is of the brain's own tool {facts.tool!r}; a worker runs it")
         call = _Waiting(
-            ref, facts.tool, facts.effect, facts.attempt, facts.step, arguments=facts.client_arguments
+            ref,
+            facts.tool,
+            facts.effect,
+            facts.attempt,
+            facts.step,
+            is_awaited=facts.is_awaited,
+            arguments=facts.client_arguments,
         )
-        self.blobs.keep(ref.session_id, ref.turn_id, files)
+        outcome = self._kept(call, outcome, files)
         word = self._complete(client_token(ref.call_id), call, outcome)
         if word not in _TAKEN:
             why = _NOT_GIVEN.get(word, word.lower())
@@ -142,13 +149,26 @@ class OutsideDesk:
         self, token: str, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File] = ()
     ) -> Taken:
         call = self._waiting(token)
-        self.blobs.keep(call.ref.session_id, call.ref.turn_id, files)
+        outcome = self._kept(call, outcome, files)
         word = self._complete(token, call, outcome)
         if word not in _TAKEN:
             raise TokenRefused(f"this token is refused: {_REFUSALS.get(word, word.lower())}")
         # One that is early is recorded now, too: nobody else will, and it is what a rescue finds.
         self._record(call, outcome, late=word == "LATE")
         return cast("Taken", word.lower())
+
+    def _kept(
+        self, call: _Waiting, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File]
+    ) -> ToolSuccess | ToolFailure | ToolUnknown:
+        """The outcome, its files written down. Those of a result that is late, or the second one, would be
+        nobody's: they are left out."""
+        if call.is_awaited:
+            self.blobs.keep(call.ref.session_id, call.ref.turn_id, files)
+        elif isinstance(outcome, ToolSuccess) and files:
+            return outcome.model_copy(
+                update={"attachments": (), "files_lost": "nobody waits for this result"}
+            )
+        return outcome
 
     def _complete(
         self, token: str, call: _Waiting, outcome: ToolSuccess | ToolFailure | ToolUnknown
@@ -193,7 +213,7 @@ class OutsideDesk:
         facts = self.calls.facts(ref)
         if facts is None:
             raise TokenRefused(f"this token is refused: {_REFUSALS['GONE']}")
-        return _Waiting(ref, facts.tool, facts.effect, facts.attempt, facts.step)
+        return _Waiting(ref, facts.tool, facts.effect, facts.attempt, facts.step, is_awaited=facts.is_awaited)
 
     def _edited_note(self, ref: CallRef) -> str:
         """What the message begins with when a person changed the arguments."""

@@ -281,9 +281,10 @@ class RedisCalls:
     def facts(self, ref: CallRef) -> CallFacts | None:
         """What is known of a call; None when it is gone."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
-        parts = ("status", "tool", "effect", "attempt", "again", "client_said")
+        parts = ("status", "tool", "effect", "attempt", "again", "client_said", "early", "completed_by")
         fields = [f"{ref.call_id}:{part}" for part in parts]
-        status, tool, effect, attempt, again, client = cast(list[Any], self._run.client.hmget(key, fields))
+        found = cast(list[Any], self._run.client.hmget(key, fields))
+        status, tool, effect, attempt, again, client, early, completed_by = found
         if not status:
             return None
         return CallFacts(
@@ -294,6 +295,7 @@ class RedisCalls:
             idempotent=again == "1",
             step=int(ref.call_id[1:].split("-")[0]),
             client_arguments=client,
+            is_awaited=status in ("running", "parked") and early is None and completed_by is None,
         )
 
     def rung_again_ms(self, ref: CallRef) -> int | None:

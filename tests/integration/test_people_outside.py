@@ -11,9 +11,10 @@ from brainq.brain import Brain
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import CallClaim, CallRef, Dropped
 from brainq.contracts.effect import Effect
+from brainq.contracts.file import File
 from brainq.contracts.outside_token import new_outside_token
 from brainq.contracts.status import Ending
-from brainq.errors import InvalidInput, TokenRefused
+from brainq.errors import InvalidInput, TokenRefused, TurnNotFound
 from brainq.providers.scripted import calls, says
 from brainq.tools.context import RunContext
 from brainq.tools.pending import Pending
@@ -410,6 +411,26 @@ def test_a_result_wakes_what_waits_behind_the_call(pumps: Pumps) -> None:
     pump.client.complete_call(outside.tokens["a"], "A")
     pump.finish(handle)
     assert outside.model.results(2) == ["A", "saw x"]
+
+
+def test_files_of_a_result_that_nobody_waits_for_are_not_kept(pumps: Pumps) -> None:
+    outside = Outside(("order", {"what": "a"}), ("order", {"what": "b"}))
+    pump, handle = parked(pumps, outside)
+    first, second, late = File(b"first"), File(b"second"), File(b"late")
+    assert pump.client.complete_call(outside.tokens["a"], first) == "settled"
+    with pytest.raises(TokenRefused):
+        pump.client.complete_call(outside.tokens["a"], second)
+    pump.drain()
+    assert awaits(handle) == "parked outside"
+    handle.cancel()
+    pump.finish(handle)
+    assert pump.client.complete_call(outside.tokens["b"], late) == "late"
+    assert handle.file(first.attachment.sha256) == first
+    for refused in (second, late):
+        with pytest.raises(TurnNotFound, match="no file"):
+            handle.file(refused.attachment.sha256)
+    (_, row) = pump.wiring.store.calls.of(handle.turn_id)
+    assert "nobody waits for this result" in (row.outcome_json or "")
 
 
 def test_redacted_sql_keeps_no_result_from_outside(pumps: Pumps) -> None:

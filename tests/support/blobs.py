@@ -18,11 +18,16 @@ class BlobsInMemory:
         self.loaded: list[str] = []
         self.fails: Exception | None = None
 
-    def keep(self, session_id: str, turn_id: str, files: Sequence[File]) -> None:
+    def keep(self, session_id: str, turn_id: str, files: Sequence[File]) -> Sequence[str]:
         if self.fails is not None:
             raise self.fails
+        had = set(self.kept)
         for file in files:
             self.kept[session_id, file.attachment.sha256] = file.data
+        return [sha256 for _, sha256 in set(self.kept) - had]
+
+    def take_back(self, turn_id: str, hashes: Sequence[str]) -> None:
+        """Kept by session alone."""
 
     def lend(self, session_id: str, turn_id: str, given: Sequence[Attachment]) -> None:
         assert all((session_id, one.sha256) in self.kept for one in given)

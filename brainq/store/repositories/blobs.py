@@ -31,6 +31,7 @@ _ONE = (
 )
 _OF_TURN = select(_A.sha256).where(_A.turn_id == bindparam("turn"))
 _UNLINK = delete(attachments).where(_A.turn_id == bindparam("turn"))
+_UNLINK_SOME = _UNLINK.where(_A.sha256.in_(_HASHES))
 _LOCK = select(_B.sha256).where(_B.sha256.in_(_HASHES)).order_by(_B.sha256).with_for_update()
 _DROP = delete(blobs).where(_B.sha256.in_(_HASHES), ~exists().where(_A.sha256 == _B.sha256))
 
@@ -52,16 +53,27 @@ class Blobs:
         self._keep = database.pick(_KEEP)
         self._link = database.pick(_LINK)
 
-    def keep(self, session_id: str, turn_id: str, files: Sequence[File]) -> None:
-        """Write files down for a turn, in one transaction; again changes nothing."""
+    def keep(self, session_id: str, turn_id: str, files: Sequence[File]) -> Sequence[str]:
+        """Write files down for a turn, in one transaction; again changes nothing. The hashes it did not have."""
         each = {file.attachment.sha256: file for file in files}
+        new: list[str] = []
         if not each:
-            return
+            return new
         with self._db.transaction() as connection:
             # In one order: two that keep the same files do not wait for each other crosswise.
             for sha256, file in sorted(each.items()):
                 connection.write(self._keep, {"sha256": sha256, "data": file.data})
-                connection.write(self._link, _row(session_id, turn_id, file.attachment))
+                if connection.write(self._link, _row(session_id, turn_id, file.attachment)):
+                    new.append(sha256)
+        return new
+
+    def take_back(self, turn_id: str, hashes: Sequence[str]) -> None:
+        """The turn has these no more; again changes nothing."""
+        if not hashes:
+            return
+        with self._db.transaction() as connection:
+            connection.write(_UNLINK_SOME, {"turn": turn_id, "hashes": hashes})
+            drop_unused(connection, hashes)
 
     def lend(self, session_id: str, turn_id: str, given: Sequence[Attachment]) -> None:
         """Let a turn have what another turn of its session has."""
