@@ -26,7 +26,7 @@ from brainq.tools.mcp.sessions import close_sessions
 from brainq.tools.mcp.tools import tools_of
 from brainq.tools.server_task import Working
 from tests.integration.mcp.conftest import looked
-from tests.support.mcp_servers import tasks
+from tests.support.mcp_servers import laboratory
 from tests.support.mcp_servers.over_http import TasksOverHttp
 from tests.support.mcp_servers.tasks import end, lines, text
 from tests.support.people import Pumps, Watched, awaits
@@ -37,7 +37,7 @@ from tests.unit.calls.support import is_running
 
 @pytest.fixture(scope="session")
 def pinned(tmp_path_factory: pytest.TempPathFactory) -> PinnedServer:
-    return looked(tasks(tmp_path_factory.mktemp("pinned")))
+    return looked(laboratory(tmp_path_factory.mktemp("pinned")))
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def lab(pumps: Pumps, folder: Path, over_http: McpServer, pinned: PinnedServer) 
 
 @pytest.fixture
 def over_stdio(pumps: Pumps, folder: Path, pinned: PinnedServer) -> Lab:
-    return Lab(pumps, folder, tasks(folder), pinned, "research")
+    return Lab(pumps, folder, laboratory(folder), pinned, "research")
 
 
 def test_a_call_parks_and_its_server_s_result_is_its_own(lab: Lab) -> None:
@@ -278,4 +278,4 @@ def test_a_rule_that_the_server_s_tool_cannot_keep_is_refused(
     pinned: PinnedServer, folder: Path, tool: str, task: bool, words: str
 ) -> None:
     with pytest.raises(InvalidInput, match=words):
-        tools_of(tasks(folder, tools={tool: McpTool(task=task)}), pinned)
+        tools_of(laboratory(folder, tools={tool: McpTool(task=task)}), pinned)

@@ -26,7 +26,7 @@ def payments(folder: Path | str, tools: dict[str, McpTool]) -> McpServer:
     return McpServer("payments", [sys.executable, str(PAYMENTS), str(folder)], tools=tools)
 
 
-def tasks(folder: Path, *, tools: dict[str, McpTool] | None = None) -> McpServer:
+def laboratory(folder: Path, *, tools: dict[str, McpTool] | None = None) -> McpServer:
     """The server whose tools run as tasks, over stdio; what it is asked is noted in `folder`."""
     return McpServer("lab", [sys.executable, str(TASKS), str(folder)], tools=tools or {})
 
