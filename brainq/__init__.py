@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     from brainq.tools.context import RunContext
     from brainq.tools.deadline import DeadlineToken
     from brainq.tools.errors import OutcomeUnknown, ToolError
+    from brainq.tools.mcp.oauth import McpOAuth
     from brainq.tools.mcp.server import McpServer, McpTool
     from brainq.tools.partial import Partial
     from brainq.tools.pending import Pending
@@ -202,6 +203,7 @@ _NAMES = {
     "brainq.tools.context": "RunContext",
     "brainq.tools.deadline": "DeadlineToken",
     "brainq.tools.errors": "OutcomeUnknown ToolError",
+    "brainq.tools.mcp.oauth": "McpOAuth",
     "brainq.tools.mcp.server": "McpServer McpTool",
     "brainq.tools.partial": "Partial",
     "brainq.tools.pending": "Pending",
@@ -264,6 +266,7 @@ __all__ = [
     "ListedSession",
     "ListedTurn",
     "MailboxFull",
+    "McpOAuth",
     "McpServer",
     "McpTool",
     "Memory",

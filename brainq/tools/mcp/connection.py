@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 from mcp import Client, ClientSession, MCPError
+from mcp.client.auth import OAuthFlowError
 from mcp_types import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -20,6 +21,7 @@ from mcp_types import (
 )
 
 from brainq.contracts.server_task import ServerTask
+from brainq.text.shorten import beginning
 from brainq.tools.mcp.drift import Drift, drift_of
 from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, ServerFailure, Unreadable
 from brainq.tools.mcp.listed import MAX_TOOLS, pinned_server
@@ -34,6 +36,7 @@ from brainq.tools.mcp.transports.stdio import StdioTransport
 
 MAX_PAGES = 100
 CLOSE_S = 5.0
+MAX_WORDS = 300
 UNANSWERED = (-32700, -32603, -32001, -32000)
 """Codes that the SDK gives, too, for an answer that did not come, or could not be read: parse error, internal error,
 time is up, connection closed."""
@@ -114,6 +117,8 @@ class Connection:
             raise
         except Exception as error:  # whatever the SDK and what it is built on raise
             words = error.message if isinstance(error, MCPError) else type(error).__name__
+            if isinstance(error, OAuthFlowError):
+                words = beginning(" ".join(str(error).split()), MAX_WORDS)
             raise await self._not_open(words) from None
 
     def check(self, tool: str) -> None:

@@ -27,6 +27,8 @@ class Secrets:
         values += server.headers.values()
         # `Bearer token`: what is echoed may be the token alone.
         values += [value.partition(" ")[2] for value in server.headers.values()]
+        if server.oauth is not None:
+            values.append(server.oauth.client_secret)
         if server.url is not None:
             parts = urlsplit(server.url)
             values += [parts.password or "", *(value for _, value in parse_qsl(parts.query))]

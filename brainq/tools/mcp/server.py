@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from brainq.contracts.effect import Effect
 from brainq.errors import InvalidInput
+from brainq.tools.mcp.oauth import McpOAuth
 from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule
 
 DEFAULT_START_S = 30.0
@@ -55,6 +56,7 @@ class McpServer:
     cwd             the program's working directory
     url             of the server's endpoint
     headers         of every HTTP request, such as Authorization; kept out as `env` is
+    oauth           in place of an Authorization header: how tokens are got
     tools           the server's name of a tool -> what the operator says of it
     timeout_s       the longest one call may take, where its McpTool says nothing, seconds
     start_timeout_s how long the server may take to start and to list its tools, seconds
@@ -68,6 +70,7 @@ class McpServer:
     cwd: str | PathLike[str] | None = field(default=None, kw_only=True)
     url: str | None = field(default=None, repr=False, kw_only=True)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, kw_only=True)
+    oauth: McpOAuth | None = field(default=None, kw_only=True)
     tools: Mapping[str, McpTool] = field(default_factory=dict[str, McpTool], kw_only=True)
     timeout_s: float = field(default=DEFAULT_TIMEOUT_S, kw_only=True)
     start_timeout_s: float = field(default=DEFAULT_START_S, kw_only=True)
@@ -114,6 +117,7 @@ class McpServer:
             self.url,
             tuple(sorted(self.env.items())),
             tuple(sorted(self.headers.items())),
+            self.oauth,
         )
 
     def rule(self, tool: str) -> McpTool:
@@ -126,6 +130,8 @@ class McpServer:
             raise self._wrong("command", "each part must be a text")
         if self.headers:
             raise self._wrong("headers", "a server with a command has none; use env=")
+        if self.oauth is not None:
+            raise self._wrong("oauth", "a server with a command takes no tokens; use env=")
 
     def _check_url(self, url: str) -> None:
         try:
@@ -136,6 +142,10 @@ class McpServer:
             raise self._wrong("url", "use http:// or https:// and a host")
         if self.env or self.cwd is not None:
             raise self._wrong("env", "a server with a url has no environment; use headers=")
+        if self.oauth is not None and any(name.lower() == "authorization" for name in self.headers):
+            raise self._wrong(
+                "oauth", "its tokens go into the header Authorization; leave that out of headers"
+            )
 
     def _seconds(self) -> list[tuple[str, float]]:
         of_tools = [

@@ -11,6 +11,7 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from brainq.tools.mcp.server import McpServer
+from brainq.tools.mcp.transports.oauth import oauth_of
 from brainq.tools.mcp.transports.stdio import MAX_MESSAGE_BYTES
 
 CONNECT_S = 30.0
@@ -38,6 +39,7 @@ async def http_transport(server: McpServer) -> AsyncGenerator[Any]:
             headers={"accept-encoding": "identity", **server.headers},
             timeout=httpx2.Timeout(CONNECT_S, read=None),
             transport=_Bounded(),
+            auth=None if server.oauth is None else oauth_of(server.url, server.oauth),
         ) as client,
         streamable_http_client(
             server.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES

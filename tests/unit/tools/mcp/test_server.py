@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from brainq.errors import InvalidInput
+from brainq.tools.mcp.oauth import McpOAuth
 from brainq.tools.mcp.secrets import Secrets
 from brainq.tools.mcp.server import McpServer, McpTool, by_server_name
 from brainq.tools.mcp.server_file import servers_from_file
+
+OAUTH = McpOAuth(client_id="me", client_secret="sk-3456789", issuer="https://auth.example")
 
 
 @pytest.mark.parametrize(
@@ -26,6 +30,11 @@ from brainq.tools.mcp.server_file import servers_from_file
         ({"name": "api", "url": "ftp://x"}, "http:// or https://"),
         ({"name": "api", "url": "http://x", "env": {"a": "b"}}, "use headers="),
         ({"name": "git", "command": ["x"], "env": {"A": 1}}, "'A' must be a name with a text"),
+        ({"name": "git", "command": ["x"], "oauth": OAUTH}, "takes no tokens"),
+        (
+            {"name": "api", "url": "http://x", "oauth": OAUTH, "headers": {"authorization": "Bearer x"}},
+            "leave that out of headers",
+        ),
         ({"name": "git", "command": ["x"], "timeout_s": 0}, "above 0"),
         (
             {"name": "git", "command": ["x"], "tools": {"log": McpTool(timeout_s=-1)}},
@@ -44,8 +53,16 @@ def test_what_is_secret_is_not_in_its_repr() -> None:
     web = McpServer(
         "api", url="https://me:pw123456@x/?key=k1234567", headers={"Authorization": "Bearer abcdefg"}
     )
-    shown = repr(server) + repr(web)
+    shown = repr(server) + repr(web) + repr(McpServer("hosted", url="https://x", oauth=OAUTH))
     assert not [word for word in ("sk-", "pw123456", "k1234567", "abcdefg") if word in shown]
+
+
+@pytest.mark.parametrize(
+    ("field", "given"), [("client_id", ""), ("client_secret", ""), ("issuer", "auth.example")]
+)
+def test_credentials_that_get_no_token_are_refused(field: str, given: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"oauth\.{field}"):
+        replace(OAUTH, **{field: given})
 
 
 def test_secrets_are_taken_out_of_texts_and_paths_are_not() -> None:

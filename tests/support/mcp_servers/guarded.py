@@ -1,0 +1,96 @@
+"""A server over HTTP that asks for tokens, and the authorization server that gives them, made with the SDK."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+from urllib.parse import parse_qs
+
+from mcp.server import MCPServer
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
+from mcp_types import ToolAnnotations
+from pydantic import AnyHttpUrl
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from tests.support.mcp_servers.over_http import OverHttp
+
+CLIENT, SECRET, SCOPE = "brainq-worker", "sk-of-the-client", "vault:read"
+
+
+class Authorization(OverHttp):
+    """`given` are its tokens; what is taken out of it is no longer taken. `headers` are those of the requests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.issuer = f"http://127.0.0.1:{self.port}/realm"
+        self.given: list[str] = []
+
+    def app(self) -> Any:
+        async def metadata(_request: Request) -> JSONResponse:
+            return JSONResponse(
+                {
+                    "issuer": self.issuer,
+                    "authorization_endpoint": f"{self.issuer}/authorize",
+                    "token_endpoint": f"{self.issuer}/token",
+                    "response_types_supported": ["code"],
+                    "grant_types_supported": ["client_credentials"],
+                    "token_endpoint_auth_methods_supported": ["client_secret_basic"],
+                }
+            )
+
+        async def token(request: Request) -> JSONResponse:
+            basic = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
+            asked = parse_qs((await request.body()).decode())
+            if request.headers.get("authorization") != f"Basic {basic}":
+                return JSONResponse({"error": "invalid_client"}, 401)
+            if asked["grant_type"] != ["client_credentials"] or asked.get("scope") != [SCOPE]:
+                return JSONResponse({"error": "invalid_scope"}, 400)
+            self.given.append(f"token-{len(self.given) + 1}")
+            return JSONResponse(
+                {"access_token": self.given[-1], "token_type": "Bearer", "expires_in": 3600, "scope": SCOPE}
+            )
+
+        return Starlette(
+            routes=[
+                Route("/.well-known/oauth-authorization-server/realm", metadata),
+                Route("/realm/token", token, methods=["POST"]),
+            ]
+        )
+
+
+class Vault(OverHttp):
+    """A tool `look`, a read; its newest token alone is taken."""
+
+    def __init__(self, authorization: Authorization) -> None:
+        super().__init__()
+        self.authorization = authorization
+        self.refused: set[str] = set()
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Fits the SDK's TokenVerifier."""
+        if token not in self.authorization.given or token in self.refused:
+            return None
+        return AccessToken(token=token, client_id=CLIENT, scopes=[SCOPE], resource=self.url)
+
+    def app(self) -> Any:
+        vault = MCPServer(
+            "vault",
+            token_verifier=self,
+            auth=AuthSettings(
+                issuer_url=AnyHttpUrl(self.authorization.issuer),
+                resource_server_url=AnyHttpUrl(self.url),
+                required_scopes=[SCOPE],
+                validate_token_resource=True,
+            ),
+        )
+
+        @vault.tool(annotations=ToolAnnotations(read_only_hint=True))
+        def look() -> str:  # pyright: ignore[reportUnusedFunction]
+            """Look into the vault."""
+            return "gold"
+
+        return vault.streamable_http_app()
