@@ -56,7 +56,7 @@ class Intake:
         return self._admit(request, said, files)
 
     def take(self, said: TurnRequest, files: Sequence[File] = ()) -> Submitted:
-        """However many wait: a message from the broker, or a schedule, has nobody who would come again.
+        """However many wait: a message from the broker has nobody who would come again.
 
         Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`.
 

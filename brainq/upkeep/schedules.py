@@ -14,7 +14,7 @@ from brainq.contracts.ids import SCHEDULED, check_id, new_turn_id
 from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.session_prefix import tenant_of
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import BrainqError
+from brainq.errors import BrainqError, QueueFull
 from brainq.observe.logs import logger
 from brainq.ports.schedule_rows import ScheduleRows
 
@@ -23,6 +23,7 @@ log = logger("brainq.upkeep")
 AT_ONCE = 500
 LONGEST_S = 2.0  # for what is due; the rest is begun the next time
 MISSED_AFTER_MS = 60_000
+FULL_MS = 60_000
 ASKED_AGAIN_MS = 600_000  # a schedule whose next instant cannot be told
 
 
@@ -102,7 +103,7 @@ class ScheduleRunner:
                 return begun
 
     def _one(self, row: ScheduleRow, due_ms: int, now_ms: int) -> bool:
-        turn_id, note, following = "", "", now_ms + ASKED_AGAIN_MS
+        turn_id, note, following, is_full = "", "", now_ms + ASKED_AGAIN_MS, False
         try:
             match judge(row, due_ms, now_ms, self._last_runs(row), self._done_ms):
                 case "run":
@@ -112,10 +113,12 @@ class ScheduleRunner:
                 case "running":
                     note = f"left out: turn {row.last_turn_id} still ran"
         except Exception as failure:
-            note = self._refused(row, failure)
+            note, is_full = self._refused(row, failure), isinstance(failure, QueueFull)
         try:
             # From now on: of several missed instants the first is made up for.
             following = self.next_ms(row.timing, row.zone, row.start_ms, max(due_ms, now_ms))
+            if following is None and is_full:  # its only run waits until it may
+                following = now_ms + FULL_MS
         except Exception as failure:
             note = self._refused(row, failure)
         self.rows.move(row.schedule_id, due_ms, following, turn_id=turn_id, note=note)
@@ -125,7 +128,8 @@ class ScheduleRunner:
         return bool(row.last_turn_id) and self.runs(row.last_turn_id)
 
     def _refused(self, row: ScheduleRow, failure: Exception) -> str:
-        """Its brain is gone, its session is busy, or this version cannot read it: that must keep no other waiting."""
+        """Its brain is gone, its session is busy, too many turns wait, or this version cannot read it: none of that
+        may keep another one waiting."""
         if self.is_away(failure):
             raise failure
         log.warning("scheduled turn refused", schedule=row.name, why=type(failure).__name__)

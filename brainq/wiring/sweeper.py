@@ -35,7 +35,7 @@ def make_schedule_runner(parts: Parts) -> ScheduleRunner:
 
     return ScheduleRunner(
         rows=store.schedules,
-        submit=lambda request: intake.take(request).turn_id,
+        submit=lambda request: intake.submit(request).turn_id,
         runs=runs,
         next_ms=next_ms,
         now_ms=now_ms,

@@ -10,7 +10,7 @@ import pytest
 
 from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import InvalidInput, SessionBusy
+from brainq.errors import InvalidInput, QueueFull, SessionBusy
 from brainq.upkeep import schedules
 from brainq.upkeep.schedules import ScheduleRunner, in_turns, judge, request_of
 
@@ -139,6 +139,18 @@ def test_a_refused_run_says_why_and_the_schedule_goes_on() -> None:
     assert world.runner().run() == 0
     assert world.row.note.startswith("refused: ")
     assert world.row.next_ms == DUE_MS + HOUR_MS
+
+
+def test_a_run_is_left_out_where_too_many_turns_wait_and_an_only_one_is_put_off() -> None:
+    full = QueueFull("5 turns wait", "BRAINQ_MAX_WAITING_TURNS_A_SESSION", 5)
+    for next_ms, following in ((None, DUE_MS + 62_000), (DUE_MS + HOUR_MS, DUE_MS + HOUR_MS)):
+        world = World(row())
+        runner = world.runner()
+        runner.submit = Mock(side_effect=full)
+        runner.next_ms = Mock(return_value=next_ms)
+        assert runner.run() == 0
+        assert world.row.note.startswith("refused: 5 turns wait")
+        assert world.row.next_ms == following
 
 
 def test_the_session_of_a_run_is_of_its_instant_in_its_zone() -> None:
