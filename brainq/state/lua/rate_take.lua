@@ -26,12 +26,6 @@ local at, what, limit = now, 'stop', 0
 local function not_before(when, why, number)
   if when > at then at, what, limit = when, why, number end
 end
-local function score_at(i) return tonumber(redis.call('ZRANGE', places, i, i, 'WITHSCORES')[2]) end
--- Behind all that counts, and all that is expected: so many rounds of a window.
-local function rounds_later(rounds)
-  local last = taken > 0 and score_at(-1) or tonumber(redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or now)
-  return last + window_ms * (1 + math.floor(rounds))
-end
 
 if stopped_until > now then
   -- Those who wait come back one by one.
@@ -39,13 +33,9 @@ if stopped_until > now then
 end
 local to_go = ahead -- of those in line before us
 if most and is_shared(tenant, r) then
-  local before = math.min(ahead, math.max(0, math.floor((tag - present) / cost + 0.5))) -- of its tenant's own, about
-  local over = over_first(own_places(tenant), before, taken, most)
-  if over > 0 then
-    not_before(over <= taken and score_at(over - 1) or rounds_later((over - taken) / most), 'requests', most)
-  elseif taken + ahead >= most then
-    to_go = ahead_with_share(ahead, taken, most)
-  end
+  local when
+  when, to_go = with_share(tenant, (tag - present) / cost, ahead, taken, most)
+  not_before(when, 'requests', most)
 end
 if most and taken + to_go >= most then
   -- As many must be over first as stand between us and a place; of those that have none yet a window later.

@@ -38,3 +38,12 @@ local function ahead_with_share(ahead, taken, most)
   end
   return found + ahead - looked_at
 end
+
+-- When its tenant may have one more, and how many that are in line go before it. `rounds` is how far its tag is from the present
+-- in requests of its own: about as many of its tenant's are before it.
+local function with_share(tenant, rounds, ahead, taken, most)
+  local before = math.min(ahead, math.max(0, math.floor(rounds + 0.5)))
+  local over = over_first(own_places(tenant), before, taken, most)
+  if over > 0 then return over <= taken and score_at(over - 1) or rounds_later((over - taken) / most), ahead end
+  return now, taken + ahead >= most and ahead_with_share(ahead, taken, most) or ahead
+end

@@ -64,6 +64,15 @@ local function leave_line(ticket)
   end
 end
 
+-- When the place at this index is over; -1: the last one.
+local function score_at(i) return tonumber(redis.call('ZRANGE', places, i, i, 'WITHSCORES')[2] or '') end
+
+-- Behind all that counts, and all that is expected: so many rounds of a window.
+local function rounds_later(rounds)
+  local last = score_at(-1) or tonumber(redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or now)
+  return last + window_ms * (1 + math.floor(rounds))
+end
+
 -- The place with which so many tokens are over, oldest first; nil, and how many are left, when all are not enough.
 local function place_that_frees(tokens)
   local from = 0
