@@ -28,11 +28,8 @@ from brainq.contracts.claim import CallClaim, CallRef, Dropped
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.outcome import ToolFailure
 from brainq.contracts.outside_token import new_outside_token
-from brainq.observe import telemetry_names as names
-from brainq.observe.content import keeping_out
 from brainq.observe.logs import logger
 from brainq.observe.missing_brain import MissingBrain
-from brainq.observe.turn_spans import call_span
 from brainq.ports.brakes import Brakes
 from brainq.ports.budgets import Budgets
 from brainq.ports.call_rows import CallRows
@@ -49,6 +46,7 @@ from brainq.tools.tool import Tool
 
 log = logger("brainq.calls")
 
+NOT_STARTED = "not started"
 MOST_LOST = 2  # a call that lost so many workers runs in a process where nothing else does
 
 
@@ -152,19 +150,16 @@ class CallRunner:
             # What needs Redis comes before the intent: between that and the function nothing may fail.
             context = self._context(claim, tool, token, work.brain.name, runs_alone=runs_alone)
             beat.progress = lambda: context.newest_progress
-            span = call_span(claim, work.brain.name, content=not work.brain.redact_logs)
-            call = RunningCall(
-                claim, tool, context, work.settler, self._beats, self._lanes, held, abandon, span
-            )
-            with span, keeping_out(work.brain.redact_logs):
-                if not claim.effect.is_read and (word := work.starts.start(claim)) != "started":
-                    if (
-                        word == "closed"
-                    ):  # a turn that is being cancelled waits for its calls: this one is over
-                        work.settler.settle(claim, NEVER_STARTED, never_started(claim))
-                    span.note({names.DID: "not started"})
-                    return "not started"
-                return call.run_apart(self._executor) if runs_alone else call.run(self._executor)
+            call = RunningCall(claim, tool, context, work.settler, self._beats, self._lanes, held, abandon)
+            return self._start(work, call, runs_alone=runs_alone)
+
+    def _start(self, work: BrainCalls, call: RunningCall, *, runs_alone: bool) -> str:
+        claim = call.claim
+        if not claim.effect.is_read and (word := work.starts.start(claim)) != "started":
+            if word == "closed":  # a turn that is being cancelled waits for its calls: this one is over
+                work.settler.settle(claim, NEVER_STARTED, never_started(claim))
+            return NOT_STARTED
+        return call.run_apart(self._executor) if runs_alone else call.run(self._executor)
 
     def _not_loaded(self, claim: CallClaim, work: BrainCalls) -> str:
         outcome = ToolFailure(

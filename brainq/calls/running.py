@@ -13,7 +13,6 @@ from brainq.calls.own_thread import Abandon
 from brainq.calls.settle import CallSettler
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.outcome import ToolOutcome, ToolTimeout
-from brainq.observe.tracing import OFF, Span
 from brainq.ports.lanes import Lanes
 from brainq.tools.context import RunContext
 from brainq.tools.tool import Tool
@@ -24,7 +23,6 @@ class RunningCall:
     """One call. Where its function is cut off, it is settled in another thread, while the function has this one.
 
     held   what goes on until the call is settled: beats for its lease, an ear for stops
-    span   of this attempt; it ends when the call is settled, whatever its function does then
     did    what was done, in a word
     """
 
@@ -36,7 +34,6 @@ class RunningCall:
     lanes: Lanes
     held: ExitStack
     abandon: Abandon
-    span: Span = OFF
     did: str = "not settled"
     has_ended: bool = False
 
@@ -57,10 +54,7 @@ class RunningCall:
     def _settle(self, ended: Ended) -> str:
         if isinstance(ended, ToolTimeout) and ended.still_running and self.claim.lanes:
             self.beats.renew(self._keep_lanes, _ignore)
-        try:
-            self.did = self.settler.end(self.claim, self.tool, self.context, ended, self.span)
-        finally:
-            self.span.end()
+        self.did = self.settler.end(self.claim, self.tool, self.context, ended)
         return self.did
 
     def _cut_off(self, timeout: ToolTimeout) -> None:

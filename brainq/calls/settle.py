@@ -18,12 +18,9 @@ from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.server_task import ServerTask
 from brainq.contracts.status import TraceStatus
-from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.tracing import OFF, Span
-from brainq.observe.turn_spans import end_call
 from brainq.ports.calls import Calls
 from brainq.tools.context import RunContext
 from brainq.tools.pending import Pending
@@ -42,21 +39,17 @@ class CallSettler:
     parker: Parker
     files: ResultFiles
 
-    def end(self, claim: CallClaim, tool: Tool, context: RunContext, ended: Ended, span: Span = OFF) -> Did:
+    def end(self, claim: CallClaim, tool: Tool, context: RunContext, ended: Ended) -> Did:
         """Its function has ended, or was cut off. Returns what was done, in a word."""
         if isinstance(ended, Pending | ChildTurn | ServerTask):
             parked = self.parker.park(claim, ended, context.outputs())
             if isinstance(parked, SettleReply):
                 # A write's intent stays open: its outcome is what comes from outside.
-                if parked.word == "PARKED":
-                    end_call(span, TraceStatus.PARKED)
                 return did_of(parked.word.lower(), None)
             ended = parked
         if isinstance(ended, ToolSuccess):
             ended = self.files.kept(claim, ended, context.outputs().files)
         outcome, report = ending_of(claim, ended, context.token)
-        error_type = outcome.error_type if isinstance(outcome, ToolFailure) else ""
-        end_call(span, report.status, error_type, None if self.brain.redact_logs else report.message.content)
         if not claim.effect.is_read:
             self.starts.record(claim, outcome, late=False)
         if self.brain.callbacks.on_post_tool_use is not None:
@@ -64,7 +57,6 @@ class CallSettler:
         # What was cut off still runs, whatever is said of it.
         still_runs = isinstance(ended, ToolTimeout) and ended.still_running
         reply = self.settle(claim, outcome, report, context, still_runs=still_runs)
-        span.note({names.DID: reply.word.lower()})
         if reply.word == "LATE" and not claim.effect.is_read:
             self.starts.record(claim, outcome, late=True)
         return did_of(reply.word.lower(), report)

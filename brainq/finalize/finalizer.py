@@ -20,13 +20,10 @@ from brainq.finalize.brain_finals import BrainFinals
 from brainq.finalize.ended import EndedTurns
 from brainq.finalize.result import result_of
 from brainq.finalize.step import FinalStep, StepContext
-from brainq.observe.content import keeping_out
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.missing_brain import MissingBrain
-from brainq.observe.tracing import OFF, Span, tracer
-from brainq.observe.turn_spans import final_span, record_turn
 from brainq.ports.child_turns import ChildTurns
 from brainq.ports.finals import Finals
 from brainq.ports.records import Records
@@ -130,35 +127,19 @@ class TurnFinalizer:
             try:
                 if claim.tries > self._max_tries and claim.step not in NEVER_DEAD:
                     raise RuntimeError(f"its worker died, or was cut off, in each of {claim.tries - 1} tries")
-                with self._span(claim), keeping_out(self._work(claim).redacts):
-                    self._run(step, self._context(claim, outgoing))
+                self._run(step, self._context(claim, outgoing))
             except Exception as failure:
                 return self._failed(claim, failure, until)
         if claim.tries > 1:
             self._note_done(claim)
-        did = self._go_on(claim, until, outgoing)
-        if claim.step == RESULT and did[0] != "lost" and tracer() is not None:
-            self._record_turn(claim)
-        return did
+        return self._go_on(claim, until, outgoing)
 
     def run_claimed(self, claim: StepClaim) -> None:
         """Run a step that somebody else has claimed, limits, and will settle. Raises what the step raises."""
         step = self._work(claim).order.get(claim.step)
         if step is None:
             raise LookupError(f"step {claim.step!r} is not known here")
-        with self._span(claim), keeping_out(self._work(claim).redacts):
-            step.run(self._context(claim))
-
-    def _span(self, claim: StepClaim) -> Span:
-        return OFF if tracer() is None else final_span(claim, self._read.turn(claim).request)
-
-    def _record_turn(self, claim: StepClaim) -> None:
-        """The result is out: nothing that telemetry does may fail the step."""
-        try:
-            turn = self._read.turn(claim)
-            record_turn(turn, self._work(claim).brain.name)
-        except Exception as failure:
-            log.warning("turn not recorded in its trace", turn_id=claim.turn_id, why=type(failure).__name__)
+        step.run(self._context(claim))
 
     def _run(self, step: FinalStep, context: StepContext) -> None:
         limit_s: float | None = getattr(step, "limit_s", LIMIT_S)

@@ -11,14 +11,10 @@ from brainq.by_brain import ByBrain
 from brainq.contracts.claim import Dropped, TurnClaim
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
-from brainq.observe import telemetry_names as names
-from brainq.observe.content import keeping_out
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.missing_brain import MissingBrain, not_served
-from brainq.observe.tracing import OFF, Span, tracer
-from brainq.observe.turn_spans import advance_span
 from brainq.ports.brakes import Brakes
 from brainq.ports.stops import Stops
 from brainq.ports.turns import Turns
@@ -133,10 +129,7 @@ class Coordinator:
             request = work.brain.complete(view.request)
             if request is not view.request:
                 view = replace(view, request=request)
-            with self._span(claim, view) as span, keeping_out(work.brain.redact_logs):
-                did = self._acted(work, claim, view, ownership, trying)
-                span.note({names.DID: did})
-                return did
+            return self._acted(work, claim, view, ownership, trying)
 
     def _acted(
         self, work: BrainTurns, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: Trying
@@ -152,11 +145,6 @@ class Coordinator:
             # Nobody would do better: another worker reads the same and raises the same.
             log.error("turn failed in the coordinator", failure=failure, turn_id=claim.turn_id)
             return self._ender.end(claim, view, end_of_fault(failure), trying)
-
-    def _span(self, claim: TurnClaim, view: TurnView) -> Span:
-        if tracer() is None:
-            return OFF
-        return advance_span(claim, view, self._turns.parked_calls(claim, view.step) if view.parked_ms else ())
 
     def _let_wait(self, claim: TurnClaim, later: PlaceLater, trying: Trying) -> str:
         """No thread waits with the turn: it is rung a little before its place comes."""

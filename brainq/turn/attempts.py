@@ -26,7 +26,7 @@ from brainq.turn.decide import SPENT, End
 from brainq.turn.outcome import Answer, StepOutcome, StepRequest
 from brainq.turn.patience import Trying
 from brainq.turn.replies import Replies
-from brainq.turn.stream import TurnLost, stream_reply
+from brainq.turn.stream import Ask, TurnLost, stream_reply
 from brainq.turn.text_tail import TextTail
 
 log = logger("brainq.turn")
@@ -49,6 +49,7 @@ class Attempts:
         replies: Replies,
         price: Price,
         blobs: BlobCache,
+        ask: Ask,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._brain = brain
@@ -56,6 +57,7 @@ class Attempts:
         self._replies = replies
         self._price = price
         self._blobs = blobs
+        self._ask = ask
         self._pause = pause
 
     def make(
@@ -98,7 +100,7 @@ class Attempts:
             on_chunk = self._chunk_callback(claim, number, attempt)
             try:
                 with counted(provider.name, model, "step") as asked:
-                    reply = stream_reply(provider, request, tail, tell_retry, lost, on_chunk)
+                    reply = stream_reply(self._ask, provider, request, tail, tell_retry, lost, on_chunk)
                     spend = spend_of("step", number, provider, model, reply, self._price)
                     asked.answered(reply, spend.cost_usd)
             except TurnLost:

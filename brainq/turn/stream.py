@@ -12,7 +12,6 @@ from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import ProviderError
 from brainq.observe.logs import logger
-from brainq.observe.model_spans import chat_span
 from brainq.providers.base import Provider
 from brainq.providers.places import chunks_of
 from brainq.turn.text_tail import TextTail
@@ -24,7 +23,12 @@ class TurnLost(Exception):
     """The turn went to another owner while the model was answering."""
 
 
+Ask = Callable[[Provider, ModelRequest], Generator[ModelChunk]]
+"""The chunks of one attempt, the last of which has the reply. Raises ProviderError alone."""
+
+
 def stream_reply(
+    ask: Ask,
     provider: Provider,
     request: ModelRequest,
     tail: TextTail,
@@ -34,36 +38,31 @@ def stream_reply(
 ) -> ModelReply:
     """Stream one reply. Raises ProviderError, or TurnLost when nobody wants the answer any more."""
     reply: ModelReply | None = None
-    chat = chat_span(provider, request)
-    with chat.span, closing(_of_the_model(provider, request)) as chunks:
+    with closing(ask(provider, request)) as chunks:
         for chunk in chunks:
             if chunk.reasoning and (lost() or not tail.add(chunk.reasoning, EventKind.REASONING_DELTA)):
                 raise TurnLost
             if chunk.text:
-                chat.chunk()
                 if lost() or not tail.add(chunk.text):
                     raise TurnLost
                 if on_chunk is not None:
                     on_chunk(chunk.text)
             if chunk.retry is not None:
-                chat.retry(chunk.retry)
                 tell_retry(chunk.retry)
             if chunk.reply is not None:
                 reply = chunk.reply
-        if reply is None:
-            raise ProviderError(
-                f"provider {provider.name!r} ended its stream without a reply", kind="stream", retryable=True
-            )
-        chat.reply(reply)
+    assert reply is not None
     return reply
 
 
-def _of_the_model(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
+def of_the_model(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
     """The provider's chunks. Whatever it raises becomes a ProviderError; kind `raised` for what it should not raise."""
+    replied = False
     try:
         for chunk in chunks_of(provider, request):
             if not isinstance(chunk, ModelChunk):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(f"generate_stream must yield ModelChunk, got {type(chunk).__name__}")
+            replied = replied or chunk.reply is not None
             yield chunk
     except ProviderError:
         raise
@@ -72,3 +71,7 @@ def _of_the_model(provider: Provider, request: ModelRequest) -> Generator[ModelC
         raise ProviderError(
             f"provider {provider.name!r} raised {type(failure).__name__}", kind="raised", retryable=False
         ) from failure
+    if not replied:
+        raise ProviderError(
+            f"provider {provider.name!r} ended its stream without a reply", kind="stream", retryable=True
+        )

@@ -26,6 +26,7 @@ from brainq.turn.outcome import RungAgain, StepOutcome
 from brainq.turn.patience import Trying
 from brainq.turn.prepare import StepPreparer
 from brainq.turn.replies import Replies
+from brainq.turn.stream import Ask, of_the_model
 
 
 class Thinker:
@@ -44,6 +45,7 @@ class Thinker:
         price: Price,
         blobs: BlobCache,
         selector: SemanticToolSelector | None,
+        ask: Ask = of_the_model,
         preparer: TurnPreparer | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -56,7 +58,7 @@ class Thinker:
         self._preparer = StepPreparer(brain, selector, preparer)
         replies = Replies(brain=brain, turns=turns, budgets=budgets, approvals=approvals)
         self._attempts = Attempts(
-            brain=brain, turns=turns, replies=replies, price=price, blobs=blobs, pause=pause
+            brain=brain, turns=turns, replies=replies, price=price, blobs=blobs, ask=ask, pause=pause
         )
 
     def think(

@@ -9,6 +9,7 @@ from brainq.brain import Brain
 from brainq.brains import Brains
 from brainq.contracts.usage import TokenUsage
 from brainq.finalize.steps import FIRST_STEP
+from brainq.observe.tracing import tracer
 from brainq.providers.places import Taking
 from brainq.providers.pricing import cost_usd
 from brainq.providers.resolve import resolve_model, warm_up
@@ -21,8 +22,11 @@ from brainq.turn.context.blob_cache import BlobCache
 from brainq.turn.context.selection import SemanticToolSelector
 from brainq.turn.ending import Ender
 from brainq.turn.patience import Patience
+from brainq.turn.stream import of_the_model
 from brainq.turn.think import Thinker
 from brainq.turn.thinking import ThinkingManager
+from brainq.turn.traced import TracedCoordinator
+from brainq.turn.traced_stream import traced_stream
 from brainq.wiring.away import is_away
 from brainq.wiring.parts import Parts
 from brainq.wiring.webhooks import told_approvals
@@ -35,7 +39,8 @@ def make_coordinator(parts: Parts, alone: Callable[[str, str, int], str] | None)
     alone   where turns go on that may be what kills their workers; None: in this very process
     """
     state, people = parts.state, parts.people
-    return Coordinator(
+    kind = Coordinator if tracer() is None else TracedCoordinator
+    return kind(
         owner=parts.owner,
         brains=parts.brains.each(partial(_turns_of, parts, BlobCache(parts.store.blobs))),
         turns=state.turns,
@@ -80,6 +85,7 @@ def _turns_of(parts: Parts, blobs: BlobCache, brain: Brain) -> BrainTurns:
         price=cost_usd,
         blobs=blobs,
         selector=_selector(brain),
+        ask=of_the_model if tracer() is None else traced_stream(of_the_model),
     )
     return BrainTurns(brain, thinker, auxiliary, ThinkingManager(brain.thinking))
 

@@ -18,7 +18,9 @@ from brainq.finalize.parts import final_parts
 from brainq.finalize.recall import Recall
 from brainq.finalize.retry import StepRetrier
 from brainq.finalize.steps import steps_of
+from brainq.finalize.traced import TracedFinalizer
 from brainq.observe.logs import logger
+from brainq.observe.tracing import tracer
 from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.places import Taking
 from brainq.providers.pricing import cost_usd
@@ -35,7 +37,8 @@ def make_finalizer(parts: Parts, alone: RunAlone | None) -> TurnFinalizer:
     """
     alone   where steps run that may be what kills their workers; None: in this very process
     """
-    return TurnFinalizer(
+    kind = TurnFinalizer if tracer() is None else TracedFinalizer
+    return kind(
         owner=parts.owner,
         brains=parts.brains.each(partial(finals_of, taking=Taking(parts.state.rates))),
         missing=_missing(),

@@ -9,7 +9,9 @@ from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.files import ResultFiles
 from brainq.calls.run import CallRunner
 from brainq.calls.task_watch import TaskWatch
+from brainq.calls.traced import TracedCallRunner
 from brainq.contracts.memory import MemoryRetriever
+from brainq.observe.tracing import tracer
 from brainq.store.store import Store
 from brainq.wiring.parts import Parts
 
@@ -18,7 +20,8 @@ SHARE_OF_GRACE = 0.75  # of a cancelled turn's: a function may use so much of it
 
 def make_runner(parts: Parts) -> CallRunner:
     settings, state, people = parts.settings, parts.state, parts.people
-    return CallRunner(
+    kind = CallRunner if tracer() is None else TracedCallRunner
+    return kind(
         owner=parts.owner,
         brains=parts.brains,
         calls=state.calls,

@@ -16,6 +16,7 @@ from brainq.turn.begin import Setting
 from brainq.turn.context.blob_cache import BlobCache
 from brainq.turn.outcome import StepRequest
 from brainq.turn.patience import Trying, never
+from brainq.turn.stream import of_the_model
 from tests.support.blobs import BlobsInMemory
 from tests.unit.turn.views import REQUEST, view
 
@@ -50,6 +51,7 @@ def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> No
         replies=cast(Any, Replies()),
         price=lambda provider, model, usage: None,
         blobs=BlobCache(BlobsInMemory()),
+        ask=of_the_model,
     )
     setting = Setting(provider, "m", "", TurnInfo.of(REQUEST, 1), Limits())
     asking = StepRequest(setting, (), (), StepStart(estimate=0, most_tokens=0, most_usd=None))
