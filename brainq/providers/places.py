@@ -77,17 +77,17 @@ class Place:
     model: str
     account: str = ""
     taking: Taking | None = None
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
     is_taken: bool = False
     is_stopped: bool = False
     _answered_at: float | None = None
-    _used: int | None = None
+    _used: TokenUsage | None = None
     _said: RateSaid = SAID_NOTHING
+    name: str = field(init=False)
+    id: str = field(default="", init=False)
 
-    @property
-    def name(self) -> str:
-        """The count it is in."""
-        return f"{self.model} #{self.account}" if self.account else self.model
+    def __post_init__(self) -> None:
+        """`name`: the count it is in."""
+        self.name = f"{self.model} #{self.account}" if self.account else self.model
 
     def take(self, request: ModelRequest, remaining_s: float) -> bool:
         """Wait for it, if need be; whether that was so.
@@ -96,7 +96,7 @@ class Place:
         """
         if self.taking is None or not self.taking.limits.holds(self.name):
             return False
-        ticket = self.id  # both begin with the session: tenants share the model
+        ticket = self.id = uuid.uuid4().hex  # both begin with the session: tenants share the model
         if request.turn_id:
             ticket = f"{request.session_id} {request.turn_id} {request.step} {request.purpose}"
             self.id = f"{request.session_id} {self.id}"
@@ -139,7 +139,7 @@ class Place:
 
     def used(self, usage: TokenUsage) -> None:
         """What the service counted."""
-        self._used = usage.total
+        self._used = usage
 
     def stopped(self, wait_s: float) -> None:
         """The service takes nothing for so long."""
@@ -149,9 +149,14 @@ class Place:
         """Say what came of it. What cannot be said is not the call's failure: the place counts its longest, then."""
         if self.taking is None:
             return
+        if self._said is SAID_NOTHING and not self.taking.limits.holds(self.name):
+            return  # nobody asks
+        used = None if self._used is None else self._used.total
         ago_s = None if self._answered_at is None else time.monotonic() - self._answered_at
         try:
-            is_kept = self.taking.limits.settle(self.name, self.id, self._used, ago_s, self._said)
+            is_kept = self.taking.limits.settle(
+                self.name, self.id or uuid.uuid4().hex, used, ago_s, self._said
+            )
             self.is_stopped = is_kept and self._said.stop_s > 0
         except Exception as failure:
             log.warning("a model's place was not settled", model=self.model, why=type(failure).__name__)
@@ -195,8 +200,11 @@ def _takes_its_own(provider: Provider) -> bool:
 
 def _placed_chunks(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
     with placed_call(provider, request) as (place, sent):
+        is_answered = False
         for chunk in watched(provider, sent):
-            place.answered()
+            if not is_answered:
+                is_answered = True
+                place.answered()
             if chunk.reply is not None:
                 place.used(chunk.reply.usage)
             yield chunk

@@ -8,7 +8,7 @@ from brainq.contracts.model import ModelReply
 from brainq.contracts.usage import Price, Spend, SpendKind, TokenUsage
 from brainq.errors import ProviderError
 from brainq.providers.auxiliary import AuxiliaryModel
-from brainq.providers.base import Provider, Several
+from brainq.providers.base import Provider, members_of
 from brainq.providers.metering import Asked
 from brainq.text.estimate import estimate_text
 
@@ -27,9 +27,10 @@ def spend_of(
 
 def most_usd(provider: Provider, model: str, usage: TokenUsage, price: Price) -> float | None:
     """US dollars at most, whichever of several models answers; None where the price of one is not known."""
-    if not isinstance(provider, Several):
+    members = members_of(provider)
+    if not members:
         return price(provider.name, model, usage)
-    prices = [most_usd(member, name, usage, price) for member, name in provider.members]
+    prices = [most_usd(member, name, usage, price) for member, name in members]
     known = [usd for usd in prices if usd is not None]
     return max(known) if len(known) == len(prices) else None
 

@@ -43,6 +43,7 @@ class RedisRates:
         self._keys = keys
         self._rates = rates
         self._listen = listen
+        self._hears = False
         self._window_ms = int(window_s * 1000)
         self._slack_ms = int(window_s * SLACK_SHARE * 1000)
         self._lock = threading.Lock()
@@ -51,7 +52,11 @@ class RedisRates:
 
     def holds(self, name: str) -> bool:
         """Whether anything limits the model. No round trip."""
-        self._listen()
+        if not self._hears:
+            self._hears = True
+            self._listen()
+        if not self._rates.by_name and name not in self._learned:
+            return False  # most models
         rate = self._rates.of(_model(name))
         if rate is None:
             return False

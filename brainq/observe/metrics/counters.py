@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from brainq.observe.metrics.metric import Metric
 
 SUM = "sum"
-NO_BOUND = "inf"
 
 Cell = tuple[str, ...]
 """Metric, label values; and of a histogram the bucket's bound, or SUM."""
@@ -53,13 +52,14 @@ class Counters:
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
         """Put one value into a histogram; below 0 (a clock stepped back) it counts as 0."""
-        value = max(0.0, value)
-        place = bisect_left(metric.bounds, value)
-        bound = f"{metric.bounds[place]:g}" if place < len(metric.bounds) else NO_BOUND
-        bucket, total = (metric.name, *labels, bound), (metric.name, *labels, SUM)
+        if value < 0:
+            value = 0.0
+        name, bound = metric.name, metric.buckets[bisect_left(metric.bounds, value)]
+        bucket, total = (name, *labels, bound), (name, *labels, SUM)
         with self._lock:
-            self._fresh[bucket] = self._fresh.get(bucket, 0) + 1
-            self._fresh[total] = self._fresh.get(total, 0) + value
+            fresh = self._fresh
+            fresh[bucket] = fresh.get(bucket, 0) + 1
+            fresh[total] = fresh.get(total, 0) + value
 
     def batch(self) -> Batch | None:
         """The batch that is to be flushed; None where nothing was counted."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from brainq.observe import telemetry_names as names
 
 Kind = Literal["counter", "gauge", "histogram"]
+NO_BOUND = "inf"
+"""The name of a histogram's last bucket."""
 _ENDINGS = {"s": "_seconds", "By": "_bytes", "USD": "_usd"}
 
 
@@ -34,6 +36,7 @@ class Metric:
     always   label values that are shown also while nothing was counted: a rate begins with the second look at a series
     otel     its name by OpenTelemetry's conventions, where they have one; else it is made of `name`
     unit     as OpenTelemetry writes it
+    buckets  of a histogram: names of its buckets, in their order
     """
 
     kind: Kind
@@ -44,6 +47,10 @@ class Metric:
     always: tuple[tuple[str, ...], ...] = ()
     otel: str = ""
     unit: str = "1"
+    buckets: tuple[str, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "buckets", (*(f"{bound:g}" for bound in self.bounds), NO_BOUND))
 
     @property
     def otel_name(self) -> str:

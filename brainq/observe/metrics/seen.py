@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from brainq.observe.metrics.catalogue import COUNTED
-from brainq.observe.metrics.counters import NO_BOUND, SUM, Cell
-from brainq.observe.metrics.metric import Metric
+from brainq.observe.metrics.counters import SUM, Cell
+from brainq.observe.metrics.metric import NO_BOUND, Metric
 
 Labels = tuple[str, ...]
 
