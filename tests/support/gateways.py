@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import httpx
+from starlette.routing import BaseRoute
 
 from brainq.access import Tokens
 from brainq.brains import GivenBrains
@@ -24,6 +25,15 @@ from brainq.settings import Settings
 from brainq.store.store import Store
 
 ROOT = Path(__file__).parents[2]
+
+
+_routes: dict[bool, list[BaseRoute]] = {}
+
+
+def _share_routes(app: Any, with_a2a: bool) -> None:
+    """Give the application those of the first one: FastAPI works them out at the first request, which takes 0.1 s."""
+    *found, document = app.router.routes  # what the document says is the application's own
+    app.router.routes[:] = [*_routes.setdefault(with_a2a, found), document]
 
 
 class GatewayThread:
@@ -47,6 +57,7 @@ class GatewayThread:
                 gateway = make_gateway(self.settings, self._brain, who)
                 self.gateway = gateway
                 self.server = Server(gateway, self._is_ready.set)
+                _share_routes(self.server.config.app, self.settings.http_a2a)
                 asyncio.run(self.server.serve())
         except BaseException as failure:
             self.failure = failure
