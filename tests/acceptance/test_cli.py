@@ -18,6 +18,7 @@ import pytest
 from brainq.cli.codes import Exit
 from brainq.devserver.embedded import running_url
 from brainq.devserver.probe import free_port
+from tests.support.commands import Brainq, commands
 from tests.support.foreign import push_with_kombu
 from tests.support.wait import wait_until
 
@@ -117,6 +118,18 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
             process.wait(30)
 
 
+@pytest.fixture
+def brainq(dev: Dev, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Brainq:
+    """Commands as `dev.run`, in this process: what is not about a process of its own is not worth one."""
+    for name in [name for name in os.environ if name.startswith("BRAINQ_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("BRAINQ_APP", "shop:brain")
+    monkeypatch.chdir(dev.directory)
+    monkeypatch.syspath_prepend(str(dev.directory))
+    monkeypatch.delitem(sys.modules, "shop", raising=False)
+    return commands(monkeypatch, capsys)
+
+
 def worker_pids(directory: Path) -> list[int]:
     return [int(path.read_text()) for path in sorted((directory / ".brainq" / "logs").glob("*.ready"))]
 
@@ -150,7 +163,7 @@ def test_dev_serves_turns_over_http_where_it_says(dev: Dev) -> None:
         assert json.load(answer)["text"].endswith("Ordered.")
 
 
-def test_a_turn_is_followed_and_looked_at_from_another_terminal(dev: Dev) -> None:
+def test_a_turn_is_followed_and_looked_at_from_another_terminal(dev: Dev, brainq: Brainq) -> None:
     followed = dev.run("submit", "s1", "hello", "--follow", "--request-key", "k1")
     assert followed.returncode == 0, followed.stderr
     said = [line.split() for line in followed.stdout.splitlines()]
@@ -163,47 +176,47 @@ def test_a_turn_is_followed_and_looked_at_from_another_terminal(dev: Dev) -> Non
     assert re.search(r"c1-2 +completed +order +network", followed.stdout)
     assert re.search(r"completed · answered · 2 steps · 3 calls", followed.stderr)
 
-    shown = json.loads(dev.run("show", "k1", "--json").stdout)
+    shown = json.loads(brainq("show", "k1", "--json").out)
     assert [call["status"] for call in shown["redis"]["trace"]] == ["completed"] * 3
     assert [(intent["call_id"], intent["state"]) for intent in shown["intents"]] == [("c1-2", "done")]
-    events = [json.loads(line) for line in dev.run("tail", "k1", "--json").stdout.splitlines()]
+    events = [json.loads(line) for line in brainq("tail", "k1", "--json").out.splitlines()]
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert events[-1]["kind"] == "result"
-    listed = json.loads(dev.run("list", "--json").stdout)
+    listed = json.loads(brainq("list", "--json").out)
     assert shown["turn_id"] in [row["turn_id"] for row in listed]
 
 
-def test_a_failed_turn_is_1_and_json_is_the_result(dev: Dev) -> None:
-    failed = dev.run("submit", "s2", "fail", "--json")
-    assert failed.returncode == Exit.FAILED
-    result = json.loads(failed.stdout)
+def test_a_failed_turn_is_1_and_json_is_the_result(brainq: Brainq) -> None:
+    failed = brainq("submit", "s2", "fail", "--json")
+    assert failed.code == Exit.FAILED
+    result = json.loads(failed.out)
     assert (result["ending"], result["error"]) == ("failed", "no key")
 
 
-def test_a_turn_waits_and_is_cancelled_from_another_terminal(dev: Dev) -> None:
-    turn = dev.run("submit", "s3", "wait", "--no-wait").stdout.strip()
-    assert "c1-0 sleep" in wait_until(lambda: _next_with(dev, turn, "waits for"), "the call shows", 60)
+def test_a_turn_waits_and_is_cancelled_from_another_terminal(dev: Dev, brainq: Brainq) -> None:
+    turn = brainq("submit", "s3", "wait", "--no-wait").out.strip()
+    assert "c1-0 sleep" in wait_until(
+        lambda: _next_with(brainq, turn, "waits for"), "the call shows", 60, 0.1
+    )
     assert dev.run("cancel", turn, "--reason", "enough").returncode == 0
-    dev.run("tail", turn)
-    assert json.loads(dev.run("show", turn, "--json").stdout)["result"]["ending"] == "cancelled"
+    brainq("tail", turn)
+    assert json.loads(brainq("show", turn, "--json").out)["result"]["ending"] == "cancelled"
 
 
-def test_a_turn_that_times_out_is_3(dev: Dev) -> None:
-    assert dev.run("submit", "s4", "wait", "--limits", "timeout_s=1").returncode == Exit.TIMED_OUT
+def test_a_turn_that_times_out_is_3(brainq: Brainq) -> None:
+    assert brainq("submit", "s4", "wait", "--limits", "timeout_s=1").code == Exit.TIMED_OUT
 
 
-def test_doctor_finds_all_four_workers(dev: Dev) -> None:
-    found = {row["name"]: row for row in json.loads(dev.run("doctor", "--json").stdout)}
+def test_doctor_finds_all_four_workers(brainq: Brainq) -> None:
+    found = {row["name"]: row for row in json.loads(brainq("doctor", "--json").out)}
     assert found["workers"]["level"] == "ok", found["workers"]
     assert found["workers"]["said"].startswith("4 workers")
 
 
-def test_a_producer_without_brainq_sends_to_the_port_that_dev_prints(dev: Dev) -> None:
+def test_a_producer_without_brainq_sends_to_the_port_that_dev_prints(dev: Dev, brainq: Brainq) -> None:
     url = next(line.split()[1] for line in dev.output.splitlines() if line.split()[:1] == ["port"])
     push_with_kombu(url, {"turn_id": "order-17", "session_id": "monday", "user_message": "hello"})
-    wait_until(
-        lambda: "order-17" in dev.run("list", "--json").stdout, "the turn is accepted", 20, every_s=0.2
-    )
+    wait_until(lambda: "order-17" in brainq("list", "--json").out, "the turn is accepted", 60, 0.1)
 
 
 @pytest.mark.full
@@ -292,6 +305,6 @@ def test_dev_leaves_nothing_running(tmp_path: Path, how: signal.Signals) -> None
     assert "Traceback" not in out.read_text()
 
 
-def _next_with(dev: Dev, turn: str, words: str) -> str:
-    said = str(json.loads(dev.run("show", turn, "--json").stdout)["next"])
+def _next_with(brainq: Brainq, turn: str, words: str) -> str:
+    said = str(json.loads(brainq("show", turn, "--json").out)["next"])
     return said if words in said else ""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer.main
 from pydantic import SecretStr
 
 from brainq.brain import Brain
-from brainq.cli.main import main
 from brainq.client.client import Client
 from brainq.providers.scripted import ScriptedProvider, says
 from brainq.settings import Settings
+from tests.support.commands import Brainq, commands
 from tests.support.pump import sqlite_url
 
 BRAIN = """
@@ -31,20 +27,6 @@ def look() -> str:
     "Look."
     return "nothing"
 """
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command printed, and its exit code."""
-
-    code: int
-    out: str
-    err: str
-
-
-Brainq = Callable[..., Ran]
-# typer makes all commands anew for each command line, which takes longer than most commands.
-_made = functools.cache(typer.main.get_command)
 
 
 @pytest.fixture
@@ -76,16 +58,4 @@ def client(settings: Settings) -> Iterator[Client]:
 
 @pytest.fixture
 def brainq(settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Brainq:
-    monkeypatch.setattr(typer.main, "get_command", _made)
-
-    def run(*arguments: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["brainq", *arguments])
-        code: object = 0
-        try:
-            main()
-        except SystemExit as left:
-            code = left.code
-        printed = capsys.readouterr()
-        return Ran(int(str(code or 0)), printed.out, printed.err)
-
-    return run
+    return commands(monkeypatch, capsys)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from brainq.cli.codes import Exit
-from tests.integration.cli.conftest import Brainq
 from tests.support.brains.pair import APP
+from tests.support.commands import Brainq
 
 
 def test_brains_are_listed_with_their_tools_and_the_first_is_the_default(brainq: Brainq) -> None:

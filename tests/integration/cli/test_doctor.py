@@ -10,7 +10,7 @@ import pytest
 from brainq.broker.app import make_app
 from brainq.cli.checks.broker import check_envelope
 from brainq.settings import Settings
-from tests.integration.cli.conftest import Brainq
+from tests.support.commands import Brainq
 from tests.support.server import RedisServer
 
 

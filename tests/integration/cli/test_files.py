@@ -6,8 +6,8 @@ from pathlib import Path
 
 from brainq.cli.codes import Exit
 from brainq.client.client import Client
-from tests.integration.cli.conftest import Brainq
 from tests.support.blobs import png
+from tests.support.commands import Brainq
 
 
 def test_a_picture_is_sent_and_named(brainq: Brainq, client: Client, tmp_path: Path) -> None:

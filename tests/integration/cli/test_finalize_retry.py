@@ -10,7 +10,7 @@ import pytest
 
 from brainq.cli.codes import Exit
 from brainq.contracts.parts import Memory
-from tests.integration.cli.conftest import Brainq
+from tests.support.commands import Brainq
 from tests.support.parts import Extractor, Pumps, brain_of, forget, pump_of, run_turn
 
 APP = """

@@ -14,7 +14,7 @@ from brainq.cli.codes import Exit
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import split_call_id
 from brainq.settings import Settings
-from tests.integration.cli.conftest import Brainq
+from tests.support.commands import Brainq
 from tests.support.pump import Pump
 
 BRAIN = """

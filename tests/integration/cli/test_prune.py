@@ -14,8 +14,8 @@ from brainq.cli.codes import Exit
 from brainq.cli.pruning import age_s
 from brainq.client.client import Client
 from brainq.errors import InvalidInput
-from tests.integration.cli.conftest import Brainq
 from tests.integration.cli.test_turns import end_in_sql
+from tests.support.commands import Brainq
 
 
 @pytest.fixture

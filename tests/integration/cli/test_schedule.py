@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.integration.cli.conftest import Brainq
+from tests.support.commands import Brainq
 
 
 def test_a_schedule_from_add_to_remove(brainq: Brainq) -> None:

@@ -19,7 +19,7 @@ from brainq.contracts.turn import TurnResult
 from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnDetails
 from brainq.store.records import SqlRecords
-from tests.integration.cli.conftest import Brainq
+from tests.support.commands import Brainq
 
 SPENDS = (
     Spend(step=1, model="gpt-x", input_tokens=1200, output_tokens=80, cost_usd=0.0123),

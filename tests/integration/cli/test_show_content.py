@@ -14,7 +14,7 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError
 from brainq.providers.retry import Deadline, RetryPolicy, stream_with_retry
 from brainq.providers.scripted import calls, says
-from tests.integration.cli.conftest import Brainq
+from tests.support.commands import Brainq
 from tests.support.pump import Pump
 
 

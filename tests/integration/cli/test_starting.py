@@ -15,7 +15,7 @@ from brainq.cli.codes import Exit
 from brainq.cli.init import FILES
 from brainq.devserver.lock import take_lock, write_holder
 from brainq.tools.tool import Tool
-from tests.integration.cli.conftest import Brainq
+from tests.support.commands import Brainq
 from tests.support.pump import Pump, sqlite_url
 
 BRAIN = "from brainq import Brain\n\nbrain = Brain('keyed', {model!r})\n"

@@ -11,7 +11,7 @@ from brainq.access import Caller, Tokens, Verb
 from brainq.cli.codes import Exit
 from brainq.settings import Settings
 from brainq.store.store import Store
-from tests.integration.cli.conftest import Brainq
+from tests.support.commands import Brainq
 
 
 def checked(settings: Settings, token: str) -> Caller | None:

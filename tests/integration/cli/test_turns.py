@@ -14,7 +14,7 @@ from brainq.settings import Settings
 from brainq.store.database import Transaction
 from brainq.store.migrations import HEAD
 from brainq.store.store import Store
-from tests.integration.cli.conftest import Brainq
+from tests.support.commands import Brainq
 
 
 def end_in_sql(store: Store, turn_id: str, session_id: str, ending: Ending = Ending.COMPLETED) -> None:

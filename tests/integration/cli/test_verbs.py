@@ -15,7 +15,7 @@ from brainq.cli.options import newest_turns
 from brainq.client.client import Client
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.testing import calls, says
-from tests.integration.cli.conftest import Brainq
+from tests.support.commands import Brainq
 from tests.support.pump import Pump
 
 TOKENS: list[str] = []

@@ -11,7 +11,7 @@ from brainq.cli.codes import Exit
 from brainq.client.client import Client
 from brainq.contracts.webhook import NewDelivery
 from brainq.settings import Settings, load_settings
-from tests.integration.cli.conftest import Brainq
+from tests.support.commands import Brainq
 
 URL = "https://example.com/hook"
 

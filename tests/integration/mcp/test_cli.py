@@ -10,7 +10,8 @@ import pytest
 
 from brainq.brain_loading import load_brains
 from brainq.cli.checks.mcp import check_mcp
-from tests.integration.cli.conftest import Brainq, brainq, settings
+from tests.integration.cli.conftest import brainq, settings
+from tests.support.commands import Brainq
 from tests.support.mcp_servers import FAULTY, noted
 
 __all__ = ["brainq", "settings"]  # fixtures
