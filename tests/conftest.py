@@ -13,8 +13,15 @@ from tests.support.server import RedisServer
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
-# Files that take long begin first, so that none is left to one worker at the end.
-LONG = ("tests/lua/test_model.py", "tests/acceptance/")
+# Files that take long begin first, so that none is left to one worker at the end. Those that share worlds stand
+# together: a world ends with the last of its package, because its workers never rest.
+LONG = (
+    "tests/lua/test_model.py",
+    "tests/acceptance/promises/",
+    "tests/acceptance/people/",
+    "tests/acceptance/page/",
+    "tests/acceptance/",
+)
 
 
 # Where this is set nothing may be skipped: what cannot run on a machine is left out by `needs`, or is `full`.

@@ -94,7 +94,7 @@ def _sessions_file(path: Path, console: Console) -> Generator[Path]:
     console.print(f"no recorded sessions at {path}: playing the 50 tasks of the airline's package instead")
     with tempfile.TemporaryDirectory(prefix="brainq-tasks-") as folder:
         tasks = Path(folder) / "tasks.jsonl.gz"
-        save_sessions(tasks, task_sessions())
+        save_sessions(tasks, [*task_sessions()])
         yield tasks
 
 

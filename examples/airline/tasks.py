@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from examples.airline.database import airline_sha256
@@ -10,23 +11,19 @@ from examples.airline.package import WRITE_TOOLS, ToolError, base_airline, groun
 from examples.airline.recorded import RecordedCall, RecordedSession, RecordedStep, RecordedTurn
 
 
-def task_sessions() -> list[RecordedSession]:
+def task_sessions() -> Iterator[RecordedSession]:
     """One session a task, of one turn: the calls that solve it, one a step.
 
     The hash is that of an airline on which the same calls were run directly, here and now.
     """
     base = json.dumps(base_airline())
-    sessions: list[RecordedSession] = []
     for number, (task, calls) in enumerate(ground_truth().items(), 1):
         steps = [
             RecordedStep("", (RecordedCall(tool, arguments, "write" if tool in WRITE_TOOLS else "read"),))
             for tool, arguments in calls
         ]
         turn = RecordedTurn(f"Please solve task {task}.", (*steps, RecordedStep("It is done.", ())))
-        sessions.append(
-            RecordedSession(f"run-{number:03}", f"task {task}", (turn,), _run_directly(base, calls))
-        )
-    return sessions
+        yield RecordedSession(f"run-{number:03}", f"task {task}", (turn,), _run_directly(base, calls))
 
 
 def _run_directly(base: str, calls: list[tuple[str, dict[str, Any]]]) -> str:

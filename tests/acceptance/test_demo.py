@@ -88,6 +88,7 @@ def test_the_demo_runs_without_redis_and_without_a_key(
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.full
 def test_a_demo_that_is_stopped_leaves_nothing_running(
     demo: tuple[list[str], dict[str, str]], scratch: Path
 ) -> None:

@@ -28,7 +28,7 @@ needs_recording = pytest.mark.needs(RECORDED.is_file(), "recorded sessions")
 
 @pytest.fixture(scope="module")
 def tasks() -> list[RecordedSession]:
-    return task_sessions()
+    return list(task_sessions())
 
 
 @pytest.fixture
@@ -81,10 +81,8 @@ def kill_with_a_write_in_hand(stage: Stage) -> str:
 
 
 @pytest.mark.parametrize("honours_keys", [pytest.param(True, marks=pytest.mark.full), False])
-def test_the_check_sees_a_write_that_was_done_twice(
-    tasks: list[RecordedSession], tmp_path: Path, honours_keys: bool
-) -> None:
-    session = next(session for session in tasks if len(session.writes) > 1)
+def test_the_check_sees_a_write_that_was_done_twice(tmp_path: Path, honours_keys: bool) -> None:
+    session = next(session for session in task_sessions() if len(session.writes) > 1)
     make_database(tmp_path / "airline.db")
     with closing(AirlineDatabase(tmp_path / "airline.db", honours_keys=honours_keys)) as database:
         for key, call in [*session.writes[:1], *session.writes]:
@@ -95,8 +93,8 @@ def test_the_check_sees_a_write_that_was_done_twice(
     assert bool(checked.problems) is not honours_keys
 
 
-def test_the_check_names_the_first_write_that_differs(tasks: list[RecordedSession], tmp_path: Path) -> None:
-    session = next(session for session in tasks if session.writes)
+def test_the_check_names_the_first_write_that_differs(tmp_path: Path) -> None:
+    session = next(session for session in task_sessions() if session.writes)
     make_database(tmp_path / "airline.db")
     with closing(AirlineDatabase(tmp_path / "airline.db")) as database:
         checked = check(Played(session, (), ()), database, idempotent=True)
@@ -105,6 +103,7 @@ def test_the_check_names_the_first_write_that_differs(tasks: list[RecordedSessio
     assert "its database ends on" in checked.problems[1]
 
 
+@pytest.mark.full
 def test_the_50_tasks_end_as_when_their_calls_are_run_directly(
     tasks: list[RecordedSession], tmp_path: Path
 ) -> None:

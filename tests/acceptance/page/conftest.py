@@ -17,7 +17,7 @@ _sessions = itertools.count(1)
 NewPage = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def page_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made = World(
         tmp_path_factory.mktemp("page"),
@@ -36,7 +36,7 @@ def world(page_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return page_world
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def gateway(page_world: World) -> Iterator[GatewayProcess]:
     with GatewayProcess(page_world.directory, page_world.environment) as served:
         yield served

@@ -18,7 +18,7 @@ _sessions = itertools.count(1)
 Neighbours = Callable[[World], Elsewhere]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def narrow_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made = World(
         tmp_path_factory.mktemp("narrow"),
@@ -32,7 +32,7 @@ def narrow_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         made.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stormy_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made = World(
         tmp_path_factory.mktemp("people"),
@@ -74,7 +74,7 @@ def neighbours() -> Iterator[Neighbours]:
         each.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _narrow_neighbour(narrow_world: World) -> Iterator[Elsewhere]:
     made = Elsewhere(narrow_world.environment)
     yield made

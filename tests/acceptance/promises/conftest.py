@@ -15,14 +15,14 @@ from tests.support.world import World
 _sessions = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def receiver() -> Iterator[Receiver]:
     """Is told of what happens in the calm world's sessions that begin with `hooked:`."""
     with Receiver() as made:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def calm_world(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[World]:
     made = World(
         tmp_path_factory.mktemp("calm"),
@@ -39,7 +39,7 @@ def calm_world(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> 
         made.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stormy_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     pools = ("coordinator", "parallel", "serial", "finalizer")
     made = World(
