@@ -11,6 +11,9 @@ DOCS := $(VENV)/.docs
 TYPES := $(VENV)/types.txt
 TESTS ?= tests
 
+# The tests start hundreds of processes that import the same: it is compiled once, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-full check lint bench compare replay recall mutants aimock js-clients mcp-servers small-model docs lock clean
 

@@ -15,10 +15,10 @@ from tests.support.model.mutants import MUTANTS
 from tests.support.server import RedisServer
 
 SCHEDULES = int(os.environ.get("BRAINQ_MODEL_SCHEDULES", "2000"))  # the same each time
-SAMPLE = 250  # of these
+SAMPLE = 125  # of these, in the short run
 FRESH = int(os.environ.get("BRAINQ_MODEL_FRESH", "18000"))  # of seeds that were never tried
 ONE_SEED = os.environ.get("BRAINQ_MODEL_SEED")
-CHUNK = 250
+CHUNK = 125
 FRESH_CHUNK = 1000
 ONCE_FAILED: tuple[int, ...] = ()  # seeds that found a bug in brainq; they are tried first
 

@@ -57,7 +57,7 @@ class GatewayThread:
                 gateway = make_gateway(self.settings, self._brain, who)
                 self.gateway = gateway
                 self.server = Server(gateway, self._is_ready.set)
-                _share_routes(self.server.config.app, self.settings.http_a2a)
+                _share_routes(self.server.config.app, bool(self.settings.http_a2a))
                 asyncio.run(self.server.serve())
         except BaseException as failure:
             self.failure = failure

@@ -6,8 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from brainq.providers.anthropic import AnthropicProvider
+from brainq.providers.openai_compat import OpenAIProvider
+from brainq.providers.retry import RetryPolicy
 from tests.integration.providers.llmock_server import LlmockServer
 from tests.integration.providers.wire_server import WireServer
+
+QUICK = RetryPolicy(first_s=0.05, max_attempts=4)
 
 
 @pytest.fixture(scope="module")
@@ -30,3 +35,19 @@ def llmock(llmock_process: LlmockServer) -> LlmockServer:
 def wire() -> Iterator[WireServer]:
     with WireServer() as server:
         yield server
+
+
+@pytest.fixture
+def openai(wire: WireServer) -> Iterator[OpenAIProvider]:
+    made = OpenAIProvider(base_url=f"{wire.url}/v1", api_key="k", retry=QUICK)
+    made.warm_up()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def anthropic(wire: WireServer) -> Iterator[AnthropicProvider]:
+    made = AnthropicProvider(base_url=wire.url, api_key="k", retry=QUICK)
+    made.warm_up()
+    yield made
+    made.close()

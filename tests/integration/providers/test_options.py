@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,12 +11,10 @@ from brainq.contracts.options import ModelOptions
 from brainq.errors import ProviderError
 from brainq.providers.anthropic import AnthropicProvider
 from brainq.providers.openai_compat import OpenAIProvider
-from brainq.providers.retry import RetryPolicy
 from tests.integration.providers.asking import ask, streamed_or_not
 from tests.integration.providers.wire_server import Exchange, WireServer
 from tests.unit.providers.requests import WEATHER, request
 
-QUICK = RetryPolicy(first_s=0.05, max_attempts=2)
 ASKED = ModelOptions(
     temperature=0,
     top_p=0.9,
@@ -28,22 +25,6 @@ ASKED = ModelOptions(
     extra_headers={"x-team": "blue"},
     extra_body={"top_k": 5},
 )
-
-
-@pytest.fixture
-def openai(wire: WireServer) -> Iterator[OpenAIProvider]:
-    made = OpenAIProvider(base_url=f"{wire.url}/v1", api_key="k", retry=QUICK)
-    made.warm_up()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def anthropic(wire: WireServer) -> Iterator[AnthropicProvider]:
-    made = AnthropicProvider(base_url=wire.url, api_key="k", retry=QUICK)
-    made.warm_up()
-    yield made
-    made.close()
 
 
 def openai_answer(exchange: Exchange) -> None:

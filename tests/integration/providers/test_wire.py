@@ -6,35 +6,16 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from brainq.errors import ProviderError
 from brainq.providers.anthropic import AnthropicProvider
 from brainq.providers.openai_compat import OpenAIProvider
-from brainq.providers.retry import RetryPolicy
 from brainq.providers.vendor import VendorProvider
+from tests.integration.providers.conftest import QUICK
 from tests.integration.providers.wire_server import Exchange, WireServer
 from tests.unit.providers.requests import request
-
-QUICK = RetryPolicy(first_s=0.05, max_attempts=4)
-
-
-@pytest.fixture
-def openai(wire: WireServer) -> Iterator[OpenAIProvider]:
-    made = OpenAIProvider(base_url=f"{wire.url}/v1", api_key="k", retry=QUICK)
-    made.warm_up()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def anthropic(wire: WireServer) -> Iterator[AnthropicProvider]:
-    made = AnthropicProvider(base_url=wire.url, api_key="k", retry=QUICK)
-    made.warm_up()
-    yield made
-    made.close()
 
 
 def openai_words(exchange: Exchange, *words: str, end: bool = True) -> None:
