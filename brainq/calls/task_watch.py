@@ -36,7 +36,7 @@ from brainq.observe.outage import Outage
 from brainq.ports.server_tasks import ServerTasks
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.server_task import ServerAway, TaskEnd, TaskServer
-from brainq.tools.with_files import parted
+from brainq.tools.with_files import WithFiles, parted
 
 log = logger("brainq.calls")
 
@@ -203,7 +203,7 @@ class TaskWatch:
         value, files = parted(result)
         plain = jsonable(value)
         try:
-            self.complete(token, result if files and plain == value else plain)
+            self.complete(token, WithFiles(plain, files) if files else plain)
         except InvalidInput as wrong:
             if not files:
                 raise

@@ -34,6 +34,8 @@ from tests.support.pump import Pump
 from tests.support.wait import wait_until
 from tests.unit.calls.support import is_running
 
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
 
 @pytest.fixture(scope="session")
 def pinned(tmp_path_factory: pytest.TempPathFactory) -> PinnedServer:
@@ -117,8 +119,11 @@ def test_a_call_parks_and_its_server_s_result_is_its_own(lab: Lab) -> None:
     lab.asked()
     end(lab.folder, "task-1", "working", message="writing it up")
     lab.asked(2)
-    end(lab.folder, "task-1", "completed", text("the report"))
-    assert lab.finished(handle) == "the report"
+    picture = {"type": "image", "mimeType": "image/png", "data": PNG}
+    end(lab.folder, "task-1", "completed", {"content": [*text("the report")["content"], picture]})
+    assert lab.finished(handle) == "the report\n[image: image/png, 67 bytes]"
+    (shown,) = [message for message in lab.model.requests[-1].messages if message.role == "tool"]
+    assert [file.media_type for file in shown.attachments] == ["image/png"]
     (called,) = lab.called()
     assert called["task"] == {"ttl": 86_400_000}
     said = [event.data for event in handle.events() if event.kind == "call.progress"]
