@@ -108,11 +108,7 @@ class Timeline:
             return said
         match kind:
             case EventKind.TURN_QUEUED:
-                behind = f"behind {counted(data['ahead'], 'turn')}"
-                where = (
-                    " of its tenant, until there is room" if data.get("why") == "room" else " of its session"
-                )
-                return "turn", _status("queued"), [behind + where]
+                return "turn", _status("queued"), [_wait(data["ahead"], data.get("why", ""))]
             case EventKind.TURN_ACTIVE:
                 return "turn", _status("active"), [f"{duration(data['deadline_in_ms'])} to its deadline"]
             case EventKind.TURN_CLOSING:
@@ -261,6 +257,13 @@ def retry_details(data: dict[str, Any]) -> Details:
         clean(str(data.get("kind", "")), lines=False),
         f"asked again in {duration(float(data.get('wait_ms', 0)))}",
     ]
+
+
+def _wait(ahead: int, why: str) -> str:
+    if why == "paused":
+        return "its session is paused"
+    where = "of its tenant, until there is room" if why == "room" else "of its session"
+    return f"behind {counted(ahead, 'turn')} {where}"
 
 
 def _status(word: str) -> Text:

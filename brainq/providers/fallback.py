@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -72,6 +73,11 @@ class Fallback:
         if not (patience_s >= 0 and 0 < rest_s <= longest_rest_s):
             raise InvalidInput(
                 "rest_s", "seconds must be positive, and longest_rest_s at least rest_s; patience_s may be 0"
+            )
+        named_twice = next((one for one, times in Counter(_named_models(models)).items() if times > 1), None)
+        if named_twice is not None:
+            raise InvalidInput(
+                "models", f"{named_twice!r} is there twice; one that failed is not asked again in its place"
             )
         self.name = name
         self._patience_s = patience_s
@@ -228,6 +234,10 @@ def _asked(request: ModelRequest, model: str, deadline: Deadline, left: int, *, 
     if not is_own:
         changes["options"] = request.options.for_another_service()
     return request.model_copy(update=changes)
+
+
+def _named_models(models: Sequence[str | Provider]) -> list[str]:
+    return [model for model in models if isinstance(model, str)]
 
 
 def _member(model: str | Provider, rest: Rest) -> _Member:

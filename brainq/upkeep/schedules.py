@@ -14,7 +14,7 @@ from brainq.contracts.ids import SCHEDULED, check_id, new_turn_id
 from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.session_prefix import tenant_of
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import BrainqError, QueueFull
+from brainq.errors import BrainqError, InvalidInput, QueueFull
 from brainq.observe.logs import logger
 from brainq.ports.schedule_rows import ScheduleRows
 
@@ -60,10 +60,16 @@ def request_of(row: ScheduleRow, due_ms: int) -> TurnRequest:
         {
             **row.request,
             "turn_id": new_turn_id(),
-            "session_id": check_id("session_id", session_id),
+            "session_id": _checked(session_id),
             "request_key": f"{SCHEDULED}{row.schedule_id}:{due_ms}",
         }
     )
+
+
+def _checked(session_id: str) -> str:
+    if "{" in session_id:
+        raise InvalidInput("session_id", f"{session_id!r}: the placeholders are {{date}} and {{time}}")
+    return check_id("session_id", session_id)
 
 
 @dataclass(eq=False, kw_only=True)

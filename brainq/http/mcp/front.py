@@ -43,7 +43,7 @@ class McpFront:
     async def answer(self, scope: Scope, receive: Receive, send: Send, *, opens: bool) -> None:
         """Have the SDK answer a request. `opens`: it begins a session of an older client, which is given a name for it:
         the ids of its requests count in there."""
-        if self._manager is None:
+        if self._manager is None or _has_failed(self._manager):
             self._manager = asyncio.create_task(self._start())
         manager = await asyncio.shield(self._manager)
 
@@ -95,3 +95,7 @@ class McpFront:
         caller: Caller = request.state.caller
         session = request.headers.get(SESSION.decode(), "")[:200]
         return Asked(self._here, caller, context, f"{caller.counted_as} {session}" if session else "")
+
+
+def _has_failed(task: asyncio.Task[StreamableHTTPSessionManager]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)

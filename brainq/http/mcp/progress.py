@@ -20,7 +20,7 @@ def words_of(event: TurnEvent) -> str:
     data = cast("dict[str, Any]", event.data)
     match event.kind:
         case EventKind.TURN_QUEUED:
-            return f"waits for {data['ahead']} earlier turns of its session"
+            return _wait(data["ahead"], data.get("why", ""))
         case EventKind.TURN_ACTIVE:
             return "begins"
         case EventKind.STEP_STARTED:
@@ -52,6 +52,16 @@ def words_of(event: TurnEvent) -> str:
             return f"ends: {data['ending']}"
         case _:
             return ""
+
+
+def _wait(ahead: int, why: str) -> str:
+    match why:
+        case "paused":
+            return "waits: its session is paused"
+        case "room":
+            return f"waits for room; {ahead} turns of its tenant are before it"
+        case _:
+            return f"waits for {ahead} earlier turns of its session"
 
 
 class Progress:

@@ -16,7 +16,9 @@ from mcp_types import (
 )
 
 from brainq.access import Verb
+from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import TURN_ID_PATTERN, check_turn_id
+from brainq.contracts.message import Message
 from brainq.errors import ContentNotKept, TurnNotFound
 from brainq.http.bodies.turns import Transcript
 from brainq.http.mcp.asked import Asked
@@ -75,7 +77,7 @@ async def read_resource(asked: Asked, uri: str) -> ReadResourceResult:
     try:
         handle = await asked.turn(found[1])
         if found[2]:
-            messages = await handle.transcript(PAGE)
+            messages = await _all_messages(handle)
             page = Transcript(turn_id=handle.turn_id, session_id=handle.session_id, messages=messages)
             text = page.model_dump_json()
         else:
@@ -85,3 +87,13 @@ async def read_resource(asked: Asked, uri: str) -> ReadResourceResult:
     except ContentNotKept as error:
         raise MCPError(INVALID_PARAMS, str(error)) from None
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=JSON, text=text)])
+
+
+async def _all_messages(handle: AsyncTurnHandle) -> tuple[Message, ...]:
+    """A resource has no pages."""
+    messages: tuple[Message, ...] = ()
+    while page := await handle.transcript(PAGE, len(messages)):
+        messages += page
+        if len(page) < PAGE:
+            break
+    return messages

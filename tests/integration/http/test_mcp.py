@@ -14,6 +14,7 @@ from mcp_types import CallToolResult
 
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.access import Tokens, Verb
+from brainq.http.mcp import resources
 from brainq.http.mcp.calls_in_flight import ON_DISCONNECT
 from brainq.http.mcp.results import PROBLEM
 from brainq.providers.scripted import says
@@ -43,7 +44,7 @@ async def parked(pump: Pump) -> None:
 
 @new_or_old
 def test_a_brain_is_a_tool_that_answers_and_tells_what_it_does(
-    gateway: GatewayThread, pump: Pump, age: Age
+    gateway: GatewayThread, pump: Pump, age: Age, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[tuple[float, str]] = []
 
@@ -64,7 +65,10 @@ def test_a_brain_is_a_tool_that_answers_and_tells_what_it_does(
             done = await client.call_tool("result", {"turn_id": answer["turn_id"]})
             assert told(done)["text"] == answer["text"]
             assert json.loads(words(done)) == done.structured_content
-            read = await client.read_resource(f"brainq://turns/{answer['turn_id']}/transcript")
+            with monkeypatch.context() as short:
+                short.setattr(resources, "PAGE", 1)
+                read = await client.read_resource(f"brainq://turns/{answer['turn_id']}/transcript")
+            assert "look" in str(read.contents[0])
             assert "seen" in str(read.contents[0])
             listed = await client.list_resources()
             assert {str(one.uri) for one in listed.resources} == {

@@ -41,6 +41,8 @@ def test_times_are_relative_to_the_first_event() -> None:
     assert lines[0].split() == ["0.000", "turn", "queued", "behind", "1", "turn", "of", "its", "session"]
     assert lines[1].split()[:3] == ["0.100", "turn", "active"]
     assert lines[1].endswith("5 min to its deadline")
+    paused = shown(("turn.queued", {"ahead": 0, "why": "paused"}))
+    assert paused.split()[2:] == ["queued", "its", "session", "is", "paused"]
 
 
 def test_a_call_is_named_by_its_steps_plan() -> None:

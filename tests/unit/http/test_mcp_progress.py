@@ -42,6 +42,11 @@ def test_every_kind_is_told_or_left_out() -> None:
         data: dict[str, Any] = {**dict.fromkeys(fields, 1), "text": "t"}
         assert isinstance(words_of(TurnEvent(seq=1, kind=kind, at_ms=0, data=data)), str)
     assert words_of(event(1, EventKind.CALL_PROGRESS, call="c1-0", done=3)) == ""
+    assert words_of(event(1, EventKind.TURN_QUEUED, ahead=0, why="paused")) == "waits: its session is paused"
+    assert "3 turns of its tenant" in words_of(event(1, EventKind.TURN_QUEUED, ahead=3, why="room"))
+    assert "3 earlier turns of its session" in words_of(
+        event(1, EventKind.TURN_QUEUED, ahead=3, why="session")
+    )
     assert words_of(event(1, EventKind.CALL_PROGRESS, call="c1-0", done=3, message="half")) == "half"
 
 

@@ -283,6 +283,7 @@ def test_a_stream_without_a_reply() -> None:
         (["openai:gpt-4.1"], {}, "models"),
         (["openai:gpt-4.1", "nobody:x"], {}, "model"),
         ([None, None], {}, "models"),
+        (["openai:a", "openai:b", "openai:a"], {}, "models"),
         (["openai:a", "openai:b"], {"rest_s": 0}, "rest_s"),
         (["openai:a", "openai:b"], {"rest_s": float("nan")}, "rest_s"),
         (["openai:a", "openai:b"], {"patience_s": float("nan")}, "rest_s"),

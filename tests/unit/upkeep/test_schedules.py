@@ -157,6 +157,8 @@ def test_the_session_of_a_run_is_of_its_instant_in_its_zone() -> None:
     assert request_of(row(session_id="s-{date}-{time}"), DUE_MS).session_id == "s-2031-01-09-0800"
     with pytest.raises(InvalidInput, match="session_id"):
         request_of(row(session_id="a b {date}"), DUE_MS)
+    with pytest.raises(InvalidInput, match=r"the placeholders are \{date\} and \{time\}"):
+        request_of(row(session_id="s-{day}"), DUE_MS)
 
 
 @pytest.mark.parametrize("broken", [{"request": {"a_field_of_a_later_brainq": 1}}, {"zone": "Moon/Base"}])
