@@ -121,7 +121,7 @@ def test_a_call_parks_and_its_server_s_result_is_its_own(lab: Lab) -> None:
     lab.asked(2)
     picture = {"type": "image", "mimeType": "image/png", "data": PNG}
     end(lab.folder, "task-1", "completed", {"content": [*text("the report")["content"], picture]})
-    assert lab.finished(handle) == "the report\n[image: image/png, 67 bytes]"
+    assert lab.finished(handle) == "the report\n[image: image/png, 70 bytes]"
     (shown,) = [message for message in lab.model.requests[-1].messages if message.role == "tool"]
     assert [file.media_type for file in shown.attachments] == ["image/png"]
     (called,) = lab.called()
