@@ -56,17 +56,23 @@ def add(
     from brainq.cli.output import print_json, say
     from brainq.cli.reach import producer
     from brainq.cli.span import span_s
+    from brainq.errors import InvalidInput
 
     chosen: dict[str, Any] = {"zone": zone, "on_running": on_running, "missed": missed}
+    if sum(given is not None for given in (cron, every, at, in_)) != 1:
+        raise InvalidInput("--cron", "give one of --cron, --every, --at and --in")
     when = cron if every is None else span_s("--every", every)
-    if cron is not None and every is not None:
-        when, chosen["in_s"] = cron, span_s("--every", every)  # refused, as any two are
     if at is not None:
         chosen["at"] = _instant(at)
     if in_ is not None:
         chosen["in_s"] = span_s("--in", in_)
     with producer() as client:
-        made = client.schedule(name, session, message, when=when, model=model, brain=brain, **chosen)
+        try:
+            made = client.schedule(name, session, message, when=when, model=model, brain=brain, **chosen)
+        except InvalidInput as refused:
+            options = {"when": "--every" if cron is None else "--cron", "on_running": "--on-running"}
+            options |= {"at": "--at", "in_s": "--in", "zone": "--zone", "missed": "--missed"}
+            raise InvalidInput(options.get(refused.field, refused.field), refused.problem) from None
     if as_json:
         print_json(made.model_dump(mode="json"))
     else:

@@ -62,7 +62,7 @@ def pause(
             f"session {session_id} is paused; `brainq resume {session_id}` lets its turns begin again"
             + ("" if known else "; no turn of it is known yet")
             if changed
-            else f"session {session_id} was paused before",
+            else f"session {session_id} was paused before, and stays so",
             style="green" if changed else "yellow",
         )
 

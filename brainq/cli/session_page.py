@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from brainq.cli.page import print_head, print_section
-from brainq.cli.style import STATUS_STYLES, ago, styled
+from brainq.cli.style import STATUS_STYLES, ago, clean, styled
 from brainq.cli.table import PageTable, fact, key
 from brainq.cli.turn_people import approval_section, hold_section
 from brainq.client.client import Client
@@ -29,6 +29,7 @@ class SessionFacts:
     live: TurnSnapshot | None
     next: str | None
     paused: bool
+    why_paused: str
     waiting: Sequence[WaitingTurn]
     flags: Sequence[str]
     holds: Sequence[StandingHold]
@@ -42,6 +43,7 @@ class SessionFacts:
             "state": self.live.state.value if self.live else None,
             "next": self.next,
             "paused": self.paused,
+            "why_paused": self.why_paused,
             "waiting": [
                 {"turn_id": turn.turn_id, "place": turn.place, "created_at": turn.created_at.isoformat()}
                 for turn in self.waiting
@@ -55,13 +57,14 @@ class SessionFacts:
 def collect_session(client: Client, session_id: str) -> SessionFacts:
     """Raises InvalidInput for what is not a session's id."""
     session = client.session(session_id)
-    live = session.live()
+    live, why_paused = session.live(), session.why_paused()
     running = client.handle(live) if live else None
     return SessionFacts(
         session_id=session_id,
         live=running.snapshot() if running else None,
         next=running.explain() if running else None,
-        paused=session.is_paused,
+        paused=why_paused is not None,
+        why_paused=why_paused or "",
         waiting=session.waiting(),
         flags=session.unread_flags(),
         holds=running.holds() if running else (),
@@ -77,7 +80,10 @@ def print_session(console: Console, facts: SessionFacts) -> None:
         live.append(f"  {facts.next}")
     paused = Text("no")
     if facts.paused:
-        paused = Text(f"yes, no further turn begins; `brainq resume {facts.session_id}` ends it", "yellow")
+        why = f" ({clean(facts.why_paused, lines=False)})" if facts.why_paused else ""
+        paused = Text(
+            f"yes{why}, no further turn begins; `brainq resume {facts.session_id}` ends it", "yellow"
+        )
     head = [("session", Text(facts.session_id, "bold")), ("live", live), ("paused", paused)]
     if not facts.known:
         head.append(("note", Text("no turn of this session is known", "yellow")))

@@ -38,8 +38,8 @@ class AsyncFlag:
 class AsyncSession:
     """A Session whose verbs are awaited; each takes a thread while it runs.
 
-    They are `live`, `history`, `waiting`, `drop`, `pause`, `resume`, `is_paused`, `readiness`, `unread_flags`, `steer`,
-    `interrupt`, `compact`; `flag` asks nothing, and is not awaited.
+    They are `live`, `history`, `waiting`, `drop`, `pause`, `resume`, `is_paused`, `why_paused`, `readiness`,
+    `unread_flags`, `steer`, `interrupt`, `compact`; `flag` asks nothing, and is not awaited.
     """
 
     def __init__(self, client: Client, threads: Threads, session: Session) -> None:
@@ -54,6 +54,8 @@ class AsyncSession:
     drop = awaited(Session.drop)
     pause = awaited(Session.pause)
     resume = awaited(Session.resume)
+
+    why_paused = looked_up(Session.why_paused)
 
     async def is_paused(self) -> bool:
         """See `Session.is_paused`; it asks Redis, so here it is a call."""

@@ -101,6 +101,10 @@ class Session:
     def is_paused(self) -> bool:
         return self._client.wiring.state.sessions.is_paused(self.session_id)
 
+    def why_paused(self) -> str | None:
+        """What was said when it was paused, and over HTTP by whom; "": nothing was; None: it is not paused."""
+        return self._client.wiring.state.sessions.why_paused(self.session_id)
+
     def readiness(
         self, reason: str = "", timeout_s: float = DEFAULT_HOLD_S, on_timeout: HoldPolicy = "deny"
     ) -> Flag:

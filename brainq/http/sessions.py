@@ -38,11 +38,13 @@ TurnId = Annotated[str, Path(pattern=TURN_ID)]
 @router.get("")
 async def look(own: Own) -> SessionSeen:
     """How a session stands. 404 for one that nothing was ever sent to."""
+    why_paused = await own.why_paused()
     seen = SessionSeen(
         session_id=own.session_id,
         live=await own.live(),
         waiting=tuple(Waiting(**asdict(turn)) for turn in await own.waiting()),
-        is_paused=await own.is_paused(),
+        is_paused=why_paused is not None,
+        why_paused=why_paused,
         flags=await own.unread_flags(),
     )
     if not (seen.live or seen.waiting or seen.is_paused or seen.flags or await own.history(1)):

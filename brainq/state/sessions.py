@@ -25,6 +25,12 @@ class RedisSessions:
     def is_paused(self, session_id: str) -> bool:
         return self._field(session_id, "paused") == "1"
 
+    def why_paused(self, session_id: str) -> str | None:
+        """What whoever paused it said, or ""; None: it is not paused."""
+        key = self._keys.of_session(session_id, "session")
+        paused, why = cast("list[str | None]", self._run.client.hmget(key, ["paused", "paused_why"]))
+        return (why or "") if paused == "1" else None
+
     def waiting(self, session_id: str) -> list[str]:
         """The ids of the turns that wait, the next one first."""
         key = self._keys.of_session(session_id, "waiting")

@@ -115,9 +115,10 @@ class Rescuer:
             started, outcome_json = verdict.state, verdict.outcome_json
         rung_again_ms = self.calls.rung_again_ms(ref) if watchers is not None else None
         judged = judge(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
-        log.warning(
-            "call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=type(judged).__name__
+        did = (
+            "asked again" if isinstance(judged, AskAgain) else f"given up as {_status(judged.outcome).value}"
         )
+        log.warning("call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=did)
         if isinstance(judged, AskAgain):
             did = Did(self.calls.ask_again(ref, attempt).lower(), Failed.CALL_LOST)
         else:

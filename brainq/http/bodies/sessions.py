@@ -25,12 +25,16 @@ class Waiting(Answer):
 
 
 class SessionSeen(Answer):
-    """How a session stands: its live turn, those that wait, and the readiness flags that no turn has taken."""
+    """How a session stands: its live turn, those that wait, and the readiness flags that no turn has taken.
+
+    why_paused   by whom, and what was said; null: it is not paused
+    """
 
     session_id: str
     live: str | None
     waiting: tuple[Waiting, ...]
     is_paused: bool
+    why_paused: str | None
     flags: tuple[str, ...]
 
 

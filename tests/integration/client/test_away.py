@@ -45,6 +45,7 @@ VERBS: dict[str, Callable[[Client, TurnHandle], object]] = {
     "release": lambda _, handle: handle.release("hold-1"),
     "live": lambda client, _: client.session("s1").live(),
     "is_paused": lambda client, _: client.session("s1").is_paused,
+    "why_paused": lambda client, _: client.session("s1").why_paused(),
     "readiness": lambda client, _: client.session("s1").readiness(),
     "session.steer": lambda client, _: client.session("s1").steer("more"),
     "interrupt": lambda client, _: client.session("s1").interrupt(),

@@ -121,7 +121,9 @@ def test_a_turn_that_redis_does_not_know_yet_is_dropped_and_held_too(pump: Pump,
 
 def test_a_paused_session_begins_no_turn(pump: Pump, client: Client) -> None:
     session = client.session("s1")
-    assert (session.pause(), session.pause(), session.is_paused) == (True, False, True)
+    assert session.why_paused() is None
+    assert (session.pause("Mia looks"), session.pause("no"), session.is_paused) == (True, False, True)
+    assert session.why_paused() == "Mia looks"
     turn = pump.submit("s1", "hello")
     assert pump.drain() == 0
     assert session.resume() == turn.turn_id
@@ -373,6 +375,7 @@ def test_an_event_loop_does_it_all(pump: Pump) -> None:
             assert await handle.events_so_far() == tuple([event async for event in handle.events()])
             assert await session.pause()
             assert await session.is_paused()
+            assert await session.why_paused() == ""
             assert await session.resume() is None
             with pytest.raises(TokenRefused):
                 await client.complete_call("nobody's", 1)

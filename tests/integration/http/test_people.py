@@ -143,11 +143,13 @@ def test_a_result_from_outside_is_taken_once(gateway: GatewayThread, pump: Pump)
 
 def test_a_session_is_looked_at_paused_and_talked_to(gateway: GatewayThread, pump: Pump) -> None:
     problem(gateway.http.get("/v1/sessions/s1"), 404, "not-found")
-    assert gateway.http.post("/v1/sessions/s1/pause").json() == {"changed": True}
+    looks = {"reason": "Mia looks"}
+    assert gateway.http.post("/v1/sessions/s1/pause", json=looks).json() == {"changed": True}
     assert gateway.http.post("/v1/sessions/s1/pause").json() == {"changed": False}
     first, second = submit(gateway, "one"), submit(gateway, "two")
     seen = gateway.http.get("/v1/sessions/s1").json()
     assert (seen["live"], seen["is_paused"], seen["flags"]) == (None, True, [])
+    assert seen["why_paused"] == "Mia looks"
     assert [turn["turn_id"] for turn in seen["waiting"]] == [first, second]
     assert gateway.http.delete(f"/v1/sessions/s1/waiting/{second}").json() == {"changed": True}
     assert gateway.http.post("/v1/sessions/s1/resume").json() == {"turn_id": first}

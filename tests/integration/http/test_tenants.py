@@ -142,6 +142,20 @@ def test_one_tenants_requests_are_not_counted_for_another_of_the_same_name(
     assert gateway.http.get("/v1/approvals", headers=mine).status_code == 200
 
 
+def test_who_paused_a_session_is_told(gateway: GatewayThread, pump: Pump) -> None:
+    mine = token(pump, "acme", "acme:")
+    for session, body, said in (
+        ("acme:1", None, "by acme"),
+        ("acme:2", {"reason": "Mia looks"}, "acme: Mia looks"),
+    ):
+        url = f"/v1/sessions/{session}"
+        assert gateway.http.post(f"{url}/pause", json=body, headers=mine).json() == {"changed": True}
+        assert gateway.http.get(url, headers=mine).json()["why_paused"] == said
+        turn_id = submitted(gateway, mine, session)
+        told = gateway.http.get(f"/v1/turns/{turn_id}/explain", headers=mine).json()["next"]
+        assert f"({said}); `brainq resume {session}` lets it begin" in told
+
+
 def test_a_decision_is_recorded_as_the_tenants_own(gateway: GatewayThread, pump: Pump) -> None:
     mine, theirs = token(pump, "acme", "acme:"), token(pump, "evil", "evil:")
     submitted(gateway, mine, "acme:1", "save")

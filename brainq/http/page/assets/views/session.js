@@ -127,7 +127,7 @@ export function sessionView(place, update) {
         "div",
         { class: "head" },
         h("h1", null, sessionId),
-        seen.value?.is_paused ? h("span", { class: "badge", "data-tone": "park" }, h("span", { class: "dot", "aria-hidden": "true" }), "paused") : null,
+        seen.value?.is_paused ? h("span", { class: "badge", "data-tone": "park", title: seen.value.why_paused || "No further turn begins" }, h("span", { class: "dot", "aria-hidden": "true" }), "paused") : null,
         h(
           "div",
           { class: "buttons" },
