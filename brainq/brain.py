@@ -12,6 +12,7 @@ from brainq.brain_fields import (
     SystemPrompt,
     by_name,
     checked_callback,
+    checked_cap,
     checked_level,
     checked_model,
     checked_options,
@@ -86,6 +87,8 @@ class Brain:
                      Not for child turns, reviews and compactions
     final_steps      finalizer steps of your own (`FinalStep`), run before the turn-end callback
     description      what it is for, in a line or two: others are told this, such as on the card of an A2A agent
+    max_live_turns   how many of its turns may be live at once in the whole fleet, parked ones aside; the others wait,
+                     and keep no turn of another brain waiting. None: as many as there is room for
     mcp              servers whose tools this brain has, as `brainq mcp pin` found them
     mcp_catalogue    the file in which they are pinned; a relative path counts from the working directory
 
@@ -120,6 +123,7 @@ class Brain:
         output_schema: OutputSchema | None = None,
         final_steps: Iterable[Any] = (),
         description: str = "",
+        max_live_turns: int | None = None,
         mcp: Iterable[McpServer] = (),
         mcp_catalogue: str | PathLike[str] = DEFAULT_CATALOGUE,
     ) -> None:
@@ -151,6 +155,7 @@ class Brain:
         self.output_schema = None if output_schema is None else checked_schema("output_schema", output_schema)
         self.final_steps = tuple(final_steps)
         self.description = description
+        self.max_live_turns = checked_cap("max_live_turns", max_live_turns)
 
     def complete(self, request: TurnRequest) -> TurnRequest:
         """The request with what the brain says where it says nothing."""

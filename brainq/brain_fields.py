@@ -18,6 +18,7 @@ from brainq.providers.resolve import split_model
 
 F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V")
+MOST_LIVE = 1_000_000
 SystemPrompt = str | Callable[[TurnInfo], str]
 
 
@@ -34,6 +35,17 @@ def checked_prompt_id(prompt_id: object, prompts: Mapping[str, object]) -> str |
         known = f"they are {', '.join(sorted(prompts))}" if prompts else "there are none"
         raise InvalidInput("prompt_id", f"{prompt_id!r} is none of the brain's prompts; {known}")
     return prompt_id
+
+
+def checked_cap(field: str, given: object) -> int | None:
+    """How many at most, or None."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_LIVE:
+        raise InvalidInput(
+            field, f"must be a whole number from 1 to {MOST_LIVE:,}, or None for no cap, got {given!r}"
+        )
+    return given
 
 
 def checked_model(model: object) -> str | Provider:

@@ -26,6 +26,12 @@ GivenBrains: TypeAlias = Brain | Iterable[Brain] | Mapping[str, Brain] | Brains
 """One brain; several, of which the first is the default; or several by their names."""
 
 
+def caps_of(brains: Brains) -> tuple[dict[str, int], int | None]:
+    """The caps of brains whose turns name theirs, by their names; and that of the only one, whose turns name none."""
+    caps = {brain.name: brain.max_live_turns for brain in brains if brain.max_live_turns is not None}
+    return (caps, None) if brains.keep_names else ({}, brains.default.max_live_turns)
+
+
 def read_brains(given: object) -> Brains:
     """Raises InvalidInput naming what is no brain, or what two of them share."""
     if isinstance(given, Brains):

@@ -21,4 +21,5 @@ def _seen(brain: Brain, is_default: bool) -> BrainSeen:
             ToolSeen(name=spec.name, effect=spec.effect, description=spec.description)
             for spec in brain.tools.specs.values()
         ),
+        max_live_turns=brain.max_live_turns,
     )

@@ -12,8 +12,16 @@ from brainq.contracts.brain_seen import BrainSeen
 
 
 def as_table(brains: Sequence[BrainSeen]) -> PageTable:
-    table = PageTable(key("brain"), fact("default", 1), fact("model", 2), words("tools", 3))
+    table = PageTable(
+        key("brain"), fact("default", 1), fact("model", 2), fact("live at most", 2), words("tools", 3)
+    )
     for brain in brains:
         tools = Text(", ").join(Text(tool.name, EFFECT_STYLES[tool.effect.value]) for tool in brain.tools)
-        table.add(brain.name, "yes" if brain.is_default and len(brains) > 1 else "", brain.model, tools)
+        table.add(
+            brain.name,
+            "yes" if brain.is_default and len(brains) > 1 else "",
+            brain.model,
+            str(brain.max_live_turns or ""),
+            tools,
+        )
     return table

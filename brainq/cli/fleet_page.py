@@ -86,6 +86,7 @@ def print_fleet(console: Console, fleet: Fleet) -> None:
 
 def _room(room: FleetRoom) -> str:
     size = "not yet known" if room.size is None else f"{room.live} of {room.size} live, {room.share} a tenant"
+    size += "".join(f"; brain {brain.name} {brain.live} of {brain.cap}" for brain in room.brains)
     return size + f"; {counted(room.tenants_waiting, 'tenant')} waiting" * bool(room.tenants_waiting)
 
 

@@ -23,6 +23,10 @@ from brainq.contracts.event import EventKind, TurnEvent
 _TIME_WIDTH = 9
 _SUBJECT_WIDTH = 8
 _GUTTER = "│ "
+_QUEUED = {
+    "room": "of its tenant, until there is room",
+    "brain": "of its tenant, until there is room for its brain",
+}
 _PIECE = re.compile(r"\n|[^\S\n]+|\S+")
 _WHOLE_WORDS = re.compile(r"(?s).*\S(?=\s)")
 
@@ -262,8 +266,7 @@ def retry_details(data: dict[str, Any]) -> Details:
 def _wait(ahead: int, why: str) -> str:
     if why == "paused":
         return "its session is paused"
-    where = "of its tenant, until there is room" if why == "room" else "of its session"
-    return f"behind {counted(ahead, 'turn')} {where}"
+    return f"behind {counted(ahead, 'turn')} {_QUEUED.get(why, 'of its session')}"
 
 
 def _status(word: str) -> Text:

@@ -20,9 +20,11 @@ class BrainSeen(Wire):
     model        `provider:model`, or the name of the brain's own Provider
     is_default   it has the turns that name no brain
     tools        in the order they were added
+    max_live_turns   how many of its turns may be live at once; None: no cap
     """
 
     name: str
     model: str
     is_default: bool
     tools: tuple[ToolSeen, ...]
+    max_live_turns: int | None = None

@@ -50,14 +50,23 @@ class FleetLanes(Wire):
     lapsed: int = 0
 
 
+class FleetBrain(Wire):
+    """A brain with a cap: how many of its turns may be live, and how many are."""
+
+    name: str
+    cap: int
+    live: int
+
+
 class FleetRoom(Wire):
     """How many turns may be live, how many of one tenant, how many are, and how many tenants have turns that wait for
-    room. `size` and `share` are None before a sweeper has said so."""
+    room, or for their brain's. `size` and `share` are None before a sweeper has said so."""
 
     size: int | None = None
     share: int | None = None
     live: int = 0
     tenants_waiting: int = 0
+    brains: tuple[FleetBrain, ...] = ()
 
 
 class FleetTurns(Wire):

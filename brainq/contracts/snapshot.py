@@ -31,7 +31,8 @@ class TurnSnapshot(Wire):
 
     awaits      who is to act
     waiting_behind   of a queued turn: how many of its session are before it, the live one included; where it awaits
-                     room, how many of its tenant's sessions are before its own, and how many turns of its own
+                     room or its brain, how many of its tenant's sessions are before its own, and how many turns of
+                     its own
     queue       of a queued turn: why it has not begun
     parked_ms   how long it has waited for people and outside results so far
     brain       the one that the turn names; None in a deployment of one

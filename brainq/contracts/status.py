@@ -31,6 +31,7 @@ class Awaits(StrEnum):
 
     SESSION = "session"  # queued: its session's earlier turns
     ROOM = "room"  # queued: other turns of the fleet
+    BRAIN = "brain"  # queued: other turns of its brain, which has a cap
     PAUSED = "paused"  # queued: whoever paused its session
     COORDINATOR = "coordinator"  # the next step
     CALLS = "calls"

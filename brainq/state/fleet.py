@@ -1,4 +1,4 @@
-"""What Redis knows of the fleet, in one round trip, and one more for its turns."""
+"""What Redis knows of the fleet, in one round trip, one more for its turns, and one for brains that have a cap."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from brainq.contracts.fleet import FleetLanes, FleetRedis, FleetRoom, FleetSweeper
+from brainq.contracts.fleet import FleetBrain, FleetLanes, FleetRedis, FleetRoom, FleetSweeper
 from brainq.contracts.sweep import TurnKey
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
+from brainq.state.queue_places import brain_reads
 
 _SINCE = {"queued": "created_at", "active": "active_at", "parked": "parked_at", "closing": "closing_at"}
 
@@ -42,8 +43,8 @@ class RedisFleet:
                     ("ZRANGE", self.keys.lane_leases, 0, -1, "WITHSCORES"),
                     ("ZRANGE", self.keys.index, 0, 0, "WITHSCORES"),
                     ("GET", self.keys.swept),
-                    ("HMGET", self.keys.room, "all", "tenant"),
-                    ("ZCARD", self.keys.room_live),
+                    ("HMGET", self.keys.room, "all", "tenant", "caps"),
+                    ("ZLEXCOUNT", self.keys.room_live, "[!", "+"),
                     ("ZCARD", self.keys.room_tenants),
                     ("ZCARD", self.keys.room_capped),
                     ("INFO", "server"),
@@ -55,6 +56,7 @@ class RedisFleet:
         )
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
         until, due = _scores(held), _scores(first)
+        brains, waiting = self._brains(size[2] or "")
         due_ms = due[0] if due else now_ms
         return FleetFacts(
             now_ms=now_ms,
@@ -67,7 +69,8 @@ class RedisFleet:
                 size=size[0] and int(size[0]),
                 share=size[1] and int(size[1]),
                 live=int(live),
-                tenants_waiting=int(rotating) + int(capped),
+                tenants_waiting=waiting or int(rotating) + int(capped),
+                brains=brains,
             ),
             sweeper=FleetSweeper(
                 last_round_s=None if swept is None else max(0.0, (now_ms - int(swept)) / 1000),
@@ -76,6 +79,23 @@ class RedisFleet:
             redis=_redis(_fields(server), _fields(memory), _fields(disk)),
             queues=tuple(zip(map(int, found[::2]), found[1::2], strict=True)),
         )
+
+    def _brains(self, names: str) -> tuple[tuple[FleetBrain, ...], int]:
+        """Those of these names, and how many tenants wait for room, or for theirs; none and 0 where there are none."""
+        if not names:
+            return (), 0
+        capped = names.split()
+        waits = [self.keys.room_tenants, self.keys.room_capped, *map(self.keys.room_for, capped)]
+        reads: list[Command] = [("ZUNION", len(waits), *waits)]
+        tenants, *found = self.client.many(
+            [*reads, *(read for name in capped for read in brain_reads(self.keys, name))]
+        )
+        brains = [
+            FleetBrain(name=name, cap=int(cap), live=int(live))
+            for name, cap, live in zip(capped, found[::2], found[1::2], strict=True)
+            if cap is not None
+        ]
+        return tuple(brains), len(tenants)
 
     def standing(self, turns: Sequence[TurnKey]) -> list[tuple[str, int | None]]:
         """The state of each of these turns, and since when (Redis time in ms) it is in it; `accepted`, and None, of one

@@ -27,12 +27,17 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {lanes}:holders           hash    holder -> its lanes as JSON                           empties itself
     {lanes}:leases            zset    holder -> lease end, of those that hold their lanes   empties itself
     {lanes}:line:NAME         list    who holds the lane (first) and who waits              empties itself
-    {room}:size               hash    how many turns may be live; TENANT: -> of this one    1 day
+    {room}:size               hash    how many turns may be live; TENANT: and brain NAME    1 day
     {room}:live               zset    "session turn" of live turns that are not parked      empties itself
+                                      and " BRAIN session turn" where that has a cap
     {room}:tenants            zset    tenants that wait and have a share left, in rotation  empties itself
     {room}:capped             zset    tenants that wait and have no share left                empties itself
     {room}:passed             hash    tenant -> how often a lower priority was passed       empties itself
     {room}:line:TENANT        zset    sessions whose next turn waits for room               empties itself
+    {room}:for                hash    session -> the capped brain its next turn waits for   empties itself
+    {room}:for:BRAIN          zset    tenants whose sessions stand aside, in rotation       empties itself
+    {room}:for:BRAIN TENANT   zset    those sessions, by their places in the tenant's line  empties itself
+    {room}:next:BRAIN TENANT  set     those of them that are in the line                    empties itself
     index                     zset    "session turn" -> when the sweeper looks next         empties itself
     bells                     hash    queue -> when its newest claimed doorbell was rung    1 day
     outside:TOKEN             string  "session turn call" that waits for this token         as long as it may wait
@@ -198,6 +203,18 @@ class Keys:
     def room_line(self, session_id: str) -> str:
         """The line of the session's tenant."""
         return f"{self.prefix}{{room}}:line:{tenant_of(session_id)}"
+
+    @property
+    def room_brains(self) -> str:
+        """For which capped brain a session waits, in line or aside."""
+        return f"{self.prefix}{{room}}:for"
+
+    def room_for(self, brain: str) -> str:
+        return f"{self.prefix}{{room}}:for:{brain}"
+
+    def room_aside(self, brain: str, session_id: str) -> str:
+        """Those of the session's tenant who stand aside for the brain."""
+        return f"{self.room_for(brain)} {tenant_of(session_id)}"
 
     @property
     def workers(self) -> str:

@@ -126,7 +126,7 @@ class RedisLiveTurns:
         """What a queued turn waits for; the statuses of all its calls, and what there is to say of those that may be
         open. A trace holds arguments and results, too, and may be large."""
         key = self.keys.turn(*turn) + ":trace"
-        reads = place_reads(self.keys, turn) if _is_queued(row) else []
+        reads = place_reads(self.keys, turn, row.get("brain", "")) if _is_queued(row) else []
         reads.append(("HSCAN", key, 0, "MATCH", "*:status", "COUNT", MOST_CALLS))
         if calls := _newest(row):
             reads.append(("HMGET", key, *(f"{call}:{name}" for call in calls for name in CALL_FIELDS)))

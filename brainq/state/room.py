@@ -19,9 +19,14 @@ class RedisRoom:
         self._run = scripts
         self._outbox = outbox
 
-    def keep(self, size: int, share: int, own: Mapping[str, int]) -> int:
+    def keep(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
         reply = self._run.room_keep(
-            size=size, share=share, own=json.dumps(dict(own)), most=PLACES_AT_ONCE, keep_ms=DAY_MS
+            size=size,
+            share=share,
+            own=json.dumps(dict(own)),
+            caps=json.dumps(dict(caps)),
+            most=PLACES_AT_ONCE,
+            keep_ms=DAY_MS,
         )
         for session_id in reply.asked:
             self._outbox.flush(session_id)

@@ -37,11 +37,17 @@ class RedisSessions:
         return cast(list[str], self._run.client.lrange(key, 0, -1))
 
     def waiting_counts(self, session_id: str) -> tuple[int, int]:
-        """How many turns of the session wait, and how many sessions of its tenant wait for room."""
+        """How many turns of the session wait, and how many sessions of its tenant wait for room, or for their brain."""
         pipe = self._run.client.pipeline(transaction=False)
         pipe.llen(self._keys.of_session(session_id, "waiting"))
         pipe.zcard(self._keys.room_line(session_id))
-        of_session, of_tenant = pipe.execute()
+        pipe.hget(self._keys.room, "caps")
+        of_session, of_tenant, caps = pipe.execute()
+        if caps:
+            pipe = self._run.client.pipeline(transaction=False)
+            for brain in caps.split():
+                pipe.zcard(self._keys.room_aside(brain, session_id))
+            of_tenant += sum(pipe.execute())
         return of_session, of_tenant
 
     def pause(self, session_id: str, why: str = "") -> bool:

@@ -39,7 +39,7 @@ class RedisSnapshots:
             return None
         now_ms, place = clock[0] * 1000 + clock[1] // 1000, None
         if turn["state"] == TurnState.QUEUED:
-            reads = place_reads(self._keys, (session_id, turn_id))
+            reads = place_reads(self._keys, (session_id, turn_id), turn.get("brain", ""))
             place = place_of(turn, self._client.many(reads), now_ms)
         trace, text = self._calls.trace(session_id, turn_id), self._text(session_id, turn_id, turn)
         return snapshot_of((session_id, turn_id), turn, budget, place, now_ms, trace, text)
@@ -109,4 +109,6 @@ def _waiting(place: QueuePlace) -> tuple[Awaits, int]:
         return Awaits.PAUSED, place.ahead + bool(place.live)
     if place.live:
         return Awaits.SESSION, place.ahead + 1
-    return Awaits.ROOM, place.ahead + (place.in_line or 0)
+    if place.brain and place.ahead:
+        return Awaits.SESSION, place.ahead
+    return Awaits.BRAIN if place.brain else Awaits.ROOM, place.ahead + (place.in_line or 0)

@@ -62,7 +62,7 @@ HEADERS = {
     "rate_settle": "a88ca60fa2",
     "rate_take": "cbac5a9199",
     "result_publish": "7ad37210d9",
-    "room_keep": "af7407ba44",
+    "room_keep": "0db5a452e7",
     "session_pause": "2042b7e823",
     "session_resume": "50368eb72b",
     "step_begin": "a7c37a35c1",
@@ -1279,10 +1279,12 @@ class Scripts(LoadedScripts):
         reply = self.run("result_publish", [turn, f"{turn}:result", f"{turn}:events"], [body, data])
         return reply[0]
 
-    def room_keep(self, *, size: int, share: int, own: str, most: int, keep_ms: int) -> RoomKeepKept:
+    def room_keep(
+        self, *, size: int, share: int, own: str, caps: str, most: int, keep_ms: int
+    ) -> RoomKeepKept:
         """Say how large the room is and what a tenant's share of it is, take turns out of it that
         are not live (they were lost, not ended), and let in who waits."""
-        reply = self.run("room_keep", [self.keys.room], [size, share, own, most, keep_ms])
+        reply = self.run("room_keep", [self.keys.room], [size, share, own, caps, most, keep_ms])
         return RoomKeepKept(live=int(reply[1]), asked=tuple(reply[2].split()))
 
     def session_pause(

@@ -14,6 +14,8 @@ def why_queued(session_id: str, place: QueuePlace | None) -> str:
         why = _paused(session_id, place)
     elif place.live:
         why = _behind(place)
+    elif place.brain:
+        why = _for_brain(session_id, place)
     elif place.in_line is not None:
         why = _for_room(session_id, place)
     else:
@@ -40,9 +42,24 @@ def _behind(place: QueuePlace) -> str:
     return f"queued behind {_turns(place.ahead + 1)} of its session, of which {place.live} is live"
 
 
-def _for_room(session_id: str, place: QueuePlace) -> str:
+def _for_brain(session_id: str, place: QueuePlace) -> str:
+    if place.ahead:
+        return f"queued behind {_turns(place.ahead)} of its session, the first of which waits for brain {place.brain}"
+    tenant = _tenant(session_id)
+    before = f"{place.in_line} of {tenant} before it" if place.in_line else f"it is the next of {tenant}"
+    return (
+        f"queued: {place.brain_live} of {place.brain_cap} turns of brain {place.brain} are live; {before}; "
+        "the brain's max_live_turns says how many may be"
+    )
+
+
+def _tenant(session_id: str) -> str:
     name = tenant_of(session_id).removesuffix(BOUNDARY)
-    tenant = f"tenant {name}" if name else "the sessions without a tenant"
+    return f"tenant {name}" if name else "the sessions without a tenant"
+
+
+def _for_room(session_id: str, place: QueuePlace) -> str:
+    tenant = _tenant(session_id)
     until, remedy = "queued until the fleet has room", ""
     if place.full == "tenant":
         until = f"queued until fewer turns of {tenant} are live: its share is {place.share}"

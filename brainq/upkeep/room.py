@@ -18,14 +18,18 @@ class Size:
     tenant: int
 
 
-def room_of(threads: int, most: int | None, most_a_tenant: int | None) -> Size:
+def room_of(threads: int, most: int | None, most_a_tenant: int | None, cap: int | None = None) -> Size:
     """The room for coordinators with so many threads. Pure.
+
+    `cap` is that of the deployment's brain, where it has one brain alone, whose turns are all there are.
 
     By default there is more room than threads, so that few are idle while turns wait for their calls; and one tenant
     alone keeps seven of eight threads busy, so that others' turns find room, and a thread for each step, at once.
     """
     size = most or -(-(threads or ALONE) * 5 // 4)
-    return Size(size, min(size, most_a_tenant or -(-size * 7 // 10)))
+    share = most_a_tenant or -(-size * 7 // 10)
+    size = size if cap is None else min(size, cap)
+    return Size(size, min(size, share))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,8 @@ class RoomKeeper:
     threads         of all coordinators that are alive
     most, most_a_tenant   what the deployment says; None: by the threads
     own             tenants with a share of their own, by the prefix of their sessions
+    caps            how many turns of a brain may be live, by its name, where it has a cap
+    cap             that of the only brain, whose turns name none
     """
 
     room: Room
@@ -42,7 +48,9 @@ class RoomKeeper:
     most: int | None
     most_a_tenant: int | None
     own: Mapping[str, int]
+    caps: Mapping[str, int]
+    cap: int | None
 
     def keep(self) -> None:
-        size = room_of(self.threads(), self.most, self.most_a_tenant)
-        self.room.keep(size.all, size.tenant, self.own)
+        size = room_of(self.threads(), self.most, self.most_a_tenant, self.cap)
+        self.room.keep(size.all, size.tenant, self.own, self.caps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from brainq.brains import caps_of
 from brainq.contracts.status import StopReason
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.turn.advance import Coordinator
@@ -45,12 +46,15 @@ def make_schedule_runner(parts: Parts) -> ScheduleRunner:
 
 def make_sweeper(parts: Parts, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
     settings, state, store, people = parts.settings, parts.state, parts.store, parts.people
+    caps, cap = caps_of(parts.brains)
     room = RoomKeeper(
         room=state.room,
         threads=lambda: sum(seen.threads for seen in state.workers.alive() if seen.pool == "coordinator"),
         most=settings.max_live_turns,
         most_a_tenant=settings.max_live_turns_a_tenant,
         own=settings.live_turns_of,
+        caps=caps,
+        cap=cap,
     )
     return Sweeper(
         every_s=settings.sweep_s,

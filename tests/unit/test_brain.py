@@ -12,6 +12,7 @@ import pytest
 
 from brainq.brain import Brain
 from brainq.brain_loading import load_brains
+from brainq.brains import caps_of, read_brains
 from brainq.contracts.callbacks import Callbacks, Deny, PreToolUse, TurnInfo
 from brainq.contracts.effect import Effect
 from brainq.contracts.limits import Limits
@@ -115,6 +116,22 @@ def test_a_part_refuses_what_makes_no_sense(
 
     for word in words:
         assert word in str(refused.value)
+
+
+@pytest.mark.parametrize("cap", [0, -1, 2.0, True, "2", 1_000_001])
+def test_a_cap_that_makes_no_sense_is_refused(cap: Any) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"max_live_turns: .* from 1 to 1,000,000, or None .*, got " + repr(cap)
+    ):
+        Brain("b", "openai:x", max_live_turns=cap)
+
+
+def test_caps_are_of_brains_that_turns_name_and_of_the_only_one() -> None:
+    lab, desk = Brain("lab", "openai:x", max_live_turns=2), Brain("desk", "openai:x")
+    assert (lab.max_live_turns, desk.max_live_turns) == (2, None)
+    assert caps_of(read_brains([desk, lab])) == ({"lab": 2}, None)
+    assert caps_of(read_brains([lab])) == ({"lab": 2}, None), "its turns name it"
+    assert caps_of(read_brains(lab)) == ({}, 2)
 
 
 def test_a_prompt_can_be_made_for_the_turn() -> None:

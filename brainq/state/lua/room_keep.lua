@@ -1,28 +1,52 @@
 --[[
 Say how large the room is and what a tenant's share of it is, take turns out of it that are not live (they were lost, not ended), and let in who waits. `own`
-are the shares of tenants that have one of their own, as JSON. Places are looked at `most` at a time, each time the next ones.
+are the shares of tenants that have one of their own, `caps` how many turns of a brain may be live, where there is a cap; both as JSON. Places are looked at
+`most` at a time, each time the next ones.
 
 KEYS   room
-ARGV   size:n share:n own most:n keep_ms:n
+ARGV   size:n share:n own caps most:n keep_ms:n
 REPLY  KEPT live:n asked:words
 ]]
 -- @include lib/fill
 redis.call('HSET', room, 'all', size, 'tenant', share)
-local shares = cjson.decode(own)
+local shares, cap_of = cjson.decode(own), cjson.decode(caps)
 for _, name in ipairs(redis.call('HKEYS', room)) do
-  if name:sub(-1) == ':' and not shares[name] then redis.call('HDEL', room, name) end
+  local brain = name:match('^brain (%S+)$')
+  if brain and not cap_of[brain] then redis.call('HDEL', room, name) end
+  if not brain and name:sub(-1) == ':' and not shares[name] then redis.call('HDEL', room, name) end
 end
 for name, most_live in pairs(shares) do redis.call('HSET', room, name, most_live) end
+for brain, most_live in pairs(cap_of) do redis.call('HSET', room, 'brain ' .. brain, most_live) end
+
+-- A brain that has no cap any more is named until nobody waits for it, and the field is there while it is counted in places.
+local function name_brains()
+  local names = {}
+  for brain in pairs(cap_of) do names[#names + 1] = brain end
+  for brain in (redis.call('HGET', room, 'caps') or ''):gmatch('%S+') do
+    if not cap_of[brain] and redis.call('EXISTS', tenants_for(brain)) == 1 then names[#names + 1] = brain end
+  end
+  table.sort(names)
+  if #names > 0 or redis.call('ZLEXCOUNT', ROOM_LIVE, '-', '(!') > 0 then
+    redis.call('HSET', room, 'caps', ' ' .. table.concat(names, ' ') .. ' ')
+  else
+    redis.call('HDEL', room, 'caps')
+  end
+end
+name_brains()
 
 local from = redis.call('HGET', room, 'from')
 local places = redis.call('ZRANGEBYLEX', ROOM_LIVE, from and '(' .. from or '-', '+', 'LIMIT', 0, most)
 if #places == most then redis.call('HSET', room, 'from', places[most]) else redis.call('HDEL', room, 'from') end
 for _, place in ipairs(places) do
-  local its_sid, its_tid = place:match('^:?(%S+) (%S+)$')
-  local state = redis.call('HGET', OUTBOX_PREFIX .. '{' .. its_sid .. '}:t:' .. its_tid, 'state')
-  if state ~= 'active' then leave_room(its_sid, its_tid) end
+  local brain, its_sid, its_tid = place:match('^ (%S+) :?(%S+) (%S+)$')
+  if not brain then its_sid, its_tid = place:match('^:?(%S+) (%S+)$') end
+  local t = read(OUTBOX_PREFIX .. '{' .. its_sid .. '}:t:' .. its_tid, {'state', 'brain'})
+  if t.state ~= 'active' then leave_room(its_sid, its_tid, brain)
+  -- It began before its brain had a cap.
+  elseif not brain and has_cap(caps_now(), t.brain) then join_room(its_sid, its_tid, t.brain) end
 end
 redis.call('PEXPIRE', room, keep_ms)
 for _, name in ipairs(redis.call('ZRANGE', ROOM_CAPPED, 0, most - 1)) do rotate_in(name) end
 local asked = fill_room(nil)
-return {'KEPT', redis.call('ZCARD', ROOM_LIVE), table.concat(asked, ' ')}
+name_brains()
+return {'KEPT', count_live(caps_now()), table.concat(asked, ' ')}

@@ -12,6 +12,6 @@ if s.paused ~= '1' then return {'ALREADY'} end
 redis.call('HDEL', session, 'paused', 'paused_at', 'paused_why')
 if s.live and s.live ~= '' then return {'RESUMED', ''} end
 if redis.call('EXISTS', waiting) == 0 then return {'RESUMED', ''} end
-stand_in_line(sid)
+line_up(sid, caps_now())
 fill_room(sid)
 return {'RESUMED', redis.call('HGET', session, 'live') or ''}

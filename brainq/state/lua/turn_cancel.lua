@@ -7,6 +7,7 @@ ARGV   sid tid reason first_step channel queued_only:b keep_session_ms:n
 REPLY  CANCELLED | REQUESTED | LIVE | ENDED state:TurnState | GONE
 ]]
 -- @include lib/cancel
+-- @include lib/let_go
 local state = redis.call('HGET', turn, 'state')
 if not state then return {'GONE'} end
 if state == 'queued' then

@@ -46,7 +46,7 @@ if t.aux_open and t.aux_open ~= '' then charge_lost(budget, spends, t.step, t.au
 redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms, 'thinking', '0', 'aux_open', '')
 if t.waits_for then
   redis.call('HDEL', turn, 'waits_for', 'resumes_at')
-  join_room(sid, tid)
+  join_room(sid, tid, t.brain)
 end
 use_own_history(t.isolated)
 while t.awaits == 'coordinator' and not isolated and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end

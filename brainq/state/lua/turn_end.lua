@@ -20,7 +20,7 @@ REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 -- @include lib/unconsumed
 -- @include lib/bounce
 local t = held_by(turn, owner, fence, {'step', 'attempt', 'estimate', 'cancel', 'n_calls', 'absorbed', 'number', 'flag',
-  'trimmed', 'isolated'})
+  'trimmed', 'isolated', 'brain'})
 if not t then return {'LOST'} end
 use_own_history(t.isolated)
 if redis.call('LLEN', changes) ~= n_changes then return {'CHANGED'} end
@@ -59,5 +59,5 @@ end
 close_turn(turn, events, sid, tid, ending, stop_reason, text, failure, first_step)
 
 if t.flag then redis.call('HDEL', flags, t.flag) end
-local next_turn = go_to_next(s.paused == '1')
+local next_turn = go_to_next(s.paused == '1', t.brain)
 return {'ENDED', next_turn, table.concat(bounced, ' '), table.concat(children, ' ')}

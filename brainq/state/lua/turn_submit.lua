@@ -1,7 +1,7 @@
 --[[
 Make an accepted turn known to Redis: live if its session is idle and the fleet has room, else last in the session's queue; a
-session whose first turn finds no room stands in its tenant's line. A child turn asks for no room, for its parent's call waits
-for it, nor does one that is to be ended. `mode` says what
+session whose first turn finds no room stands in its tenant's line. A child turn asks for no room but its brain's, for its parent's
+call waits for it, and one that is to be ended for none. `mode` says what
 it does to a live turn: `enqueue` waits behind the others, `interrupt` stops it and waits before the others, `replace`
 drops those as well, `reject` does not queue. `said` is its word on readiness: `ready`, or a hold as JSON with its id.
 `kept` is what SQL knows of a turn that Redis may have lost, or empty. `brain` is the one it names, or empty. `trace` is the turn's place in its
@@ -21,9 +21,12 @@ if state then return {'EXISTS', state} end
 local s = read(session, {'live', 'paused'})
 local live = s.live ~= '' and s.live
 local idle = not live and s.paused ~= '1'
-local goes = idle and (not no_room(tenant_of(sid)) or lost_reason ~= '' or parent ~= '')
--- What waits in an idle session waits for room, and was there first.
-local first = idle and (not goes or parent ~= '') and redis.call('LINDEX', waiting, 0)
+local full, caps
+if idle then full, caps = no_room(tenant_of(sid)) end
+local brain_full = caps and brain_is_full(brain)
+local goes = idle and (lost_reason ~= '' or not brain_full and (not full or parent ~= ''))
+-- What waits in an idle session waits for room, or for that of its brain, and was there first.
+local first = idle and (not goes or parent ~= '' or caps and lost_reason == '') and redis.call('LINDEX', waiting, 0)
 if first then goes = false end
 if mode == 'reject' and (live or first) then return {'BUSY', live or first} end
 
@@ -55,12 +58,13 @@ local length = front and redis.call('LPUSH', waiting, tid) or redis.call('RPUSH'
 redis.call('PERSIST', session)
 local ahead = front and 1 or length
 look_within(sid, tid, math.min(SELDOM_MS, (max_wait_ms ~= '' and max_wait_ms or SELDOM_MS) + 1))
-local why = live and 'session' or idle and 'room' or 'paused'
-if idle then ahead = ahead - 1 + stand_in_line(sid) end
+local why = live and 'session' or not idle and 'paused' or brain_full and ahead == 1 and 'brain' or 'room'
+if idle then ahead = ahead - 1 + (caps and line_up(sid, caps) or stand_in_line(sid)) end
 emit(events, 'turn.queued', {ahead = ahead, why = why})
 if front and live then
   stopped[#stopped + 1] = live
   cancel_live(base .. live, sid, live, 'interrupted by turn ' .. tid, channel)
 end
 if cancelled then cancel_queued(waiting, turn, sid, tid, cancelled, first_step) end
+if idle and caps then fill_room(sid) end
 return {'QUEUED', ahead, table.concat(stopped, ' ')}

@@ -16,7 +16,7 @@ REPLY  LOOK fence:n actions:rows lost:b | ENDED | GONE
 if redis.call('EXISTS', turn) == 0 then return {'GONE'} end
 mend_clock()
 local t = read(turn, {'state', 'awaits', 'owner', 'lease_until', 'rung_at', 'fence', 'cancel', 'cancel_at', 'step',
-  'n_calls', 'opening_until', 'holds', 'parent', 'resumes_at'})
+  'n_calls', 'opening_until', 'holds', 'parent', 'resumes_at', 'brain'})
 local state, fence, actions, after, lost = t.state, tonumber(t.fence or 0), {}, rering_ms, false
 local function soon(at) if at - now < after then after = math.max(at - now, 50) end end
 -- @include lib/sweep_parks
@@ -29,7 +29,7 @@ elseif state == 'parked' then
   look_at_opening()
 elseif state == 'active' then
   local deadline, resumes_at = tonumber(redis.call('HGET', budget, 'deadline')), tonumber(t.resumes_at or '') or 0
-  if resumes_at == 0 then join_room(sid, tid) end
+  if resumes_at == 0 then join_room(sid, tid, t.brain) end
   local owned = t.owner ~= '' and tonumber(t.lease_until or 0) > now
   -- A live owner sees its own deadline and ends the turn; 2 s later the turn is taken from it.
   if now >= deadline and (not owned or now > deadline + 2000) then actions[1] = 'end' end
@@ -46,7 +46,7 @@ elseif state == 'active' then
     elseif resumes_at > 0 or t.owner ~= '' or bell_is_lost('turns', t.rung_at, rering_ms) then
       if t.owner ~= '' then lost = true note_lost(turn, t.owner) end
       redis.call('HSET', turn, 'owner', '', 'rung_at', now, 'resumes_at', '')
-      join_room(sid, tid)
+      join_room(sid, tid, t.brain)
       ring_anew('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
     else -- it waits in a long queue: look again after its own age once more
       after = math.max(after, math.min(now - tonumber(t.rung_at or now), rering_ms * 12))

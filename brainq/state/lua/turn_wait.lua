@@ -11,12 +11,12 @@ REPLY  WAITS | LOST
 -- @include lib/holds
 -- @include lib/index
 -- @include lib/fill
-local t = held_by(turn, owner, fence, {'aux_open'})
+local t = held_by(turn, owner, fence, {'aux_open', 'brain'})
 if not t then return {'LOST'} end
 if t.aux_open and t.aux_open ~= '' then redis.call('HDEL', turn, 'aux_' .. t.aux_open) end
 redis.call('HSET', turn, 'owner', '', 'thinking', '0', 'aux_open', '', 'rung_at', now, 'resumes_at', now + after_ms,
   'resumes_ms', after_ms, 'waits_for', why)
 emit(events, 'notice', {waits_for = why, wait_ms = wait_ms})
 look_within(sid, tid, after_ms)
-if leave_room(sid, tid) then fill_room(sid) end
+if leave_room(sid, tid, t.brain) then fill_room(sid) end
 return {'WAITS'}

@@ -7,6 +7,7 @@ REPLY  ENDED | NONE
 ]]
 -- @include lib/fields
 -- @include lib/end_queued
+-- @include lib/let_go
 local t = read(turn, {'state', 'created_at', 'max_wait_ms'})
 local most_ms = tonumber(t.max_wait_ms or '')
 if t.state ~= 'queued' or not most_ms or now < t.created_at + most_ms then return {'NONE'} end

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from brainq.cli.codes import Exit
+from tests.support.brains.capped import APP as CAPPED
 from tests.support.brains.pair import APP
 from tests.support.commands import Brainq
 
@@ -16,6 +17,14 @@ def test_brains_are_listed_with_their_tools_and_the_first_is_the_default(brainq:
     page = brainq("-A", APP, "brains").out
     assert next(line.split()[:2] for line in page.splitlines()[1:]) == ["desk", "yes"]
     assert "lab" in page
+
+
+def test_a_brains_cap_is_listed(brainq: Brainq) -> None:
+    told = json.loads(brainq("-A", CAPPED, "brains", "--json").out)
+    assert [brain["max_live_turns"] for brain in told] == [None, 2]
+    page = brainq("-A", CAPPED, "brains").out
+    assert "live at most" in page
+    assert next(line.split()[-1] for line in page.splitlines() if line.startswith("lab")) == "2"
 
 
 def test_a_submit_names_its_brain_and_show_says_which(brainq: Brainq) -> None:

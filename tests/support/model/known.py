@@ -18,6 +18,8 @@ class Known:
     max_steps: int
     max_tool_calls: int
     priority: str = "normal"
+    brain: str = ""
+    goes_first: bool = False
     line: str = ""
     state: str = ""
     owner: str = ""

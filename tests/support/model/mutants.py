@@ -108,17 +108,48 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "a turn that parks keeps its room": (
         "step_commit",
-        "if leave_room(sid, tid) then fill_room(sid) end",
+        "if leave_room(sid, tid, brain) then fill_room(sid) end",
         "",
     ),
     "a turn that waits for its model keeps its room": (
         "turn_wait",
-        "if leave_room(sid, tid) then fill_room(sid) end",
+        "if leave_room(sid, tid, t.brain) then fill_room(sid) end",
         "",
     ),
-    "a turn that goes on is not in the room": ("call_complete", "join_room(t.sid, t.tid)", ""),
+    "a turn that goes on is not in the room": ("call_complete", "join_room(t.sid, t.tid, t.brain)", ""),
     "turn_submit asks for no room": ("turn_submit", "return 'full'", "return nil"),
-    "turn_submit asks for no share": ("turn_submit", "then return 'tenant' end", "then return nil end"),
+    "turn_submit asks for no share": (
+        "turn_submit",
+        "then return 'tenant', caps end",
+        "then return nil, caps end",
+    ),
+    "turn_submit asks for no room of its brain": ("turn_submit", "room_of_brain(brain) <= 0", "false"),
+    "turn_end asks for no room of the next turn's brain": ("turn_end", "and not brain_is_full(t.brain)", ""),
+    "turn_end keeps its brain's place": (
+        "turn_end",
+        "redis.call('ZREM', ROOM_LIVE, places_of(sid, tid, brain))",
+        "redis.call('ZREM', ROOM_LIVE, place_of(sid, tid))",
+    ),
+    "turn_end calls nobody back who stands aside": (
+        "turn_end",
+        "is_time and call_back(caps, share_full, n_full)",
+        "false",
+    ),
+    "turn_submit begins a turn before the one that its session stands aside with": (
+        "turn_submit",
+        "or caps and lost_reason == ''",
+        "",
+    ),
+    "turn_cancel leaves the next turn of its session waiting": (
+        "turn_cancel",
+        "line_up(sid, caps_now())\n    fill_room(sid)",
+        "",
+    ),
+    "turn_waited leaves the next turn of its session waiting": (
+        "turn_waited",
+        "line_up(sid, caps_now())\n    fill_room(sid)",
+        "",
+    ),
     "turn_waited ends who has begun": ("turn_waited", "if t.state ~= 'queued' or", "if"),
     "turn_end ends what a compaction has begun": (
         "turn_end",

@@ -47,6 +47,7 @@ from tests.support.blobs import BlobsInMemory
 from tests.support.model.auxiliary import RandomAuxiliary
 from tests.support.model.functions import Executor, Functions
 from tests.support.model.inputs import Inputs
+from tests.support.model.room_rules import CAPPED
 from tests.support.model.scripts import WatchedScripts
 from tests.support.model.stand_ins import (
     BRAIN,
@@ -73,11 +74,17 @@ class State:
     def __init__(self, scripts: WatchedScripts, keys: Keys) -> None:
         outbox = NoOutbox()
         self.turns = RedisTurns(
-            scripts, keys, outbox, lease_s=LEASE_S, keep_session_s=3600, first_step=FIRST_STEP
+            scripts,
+            keys,
+            outbox,
+            lease_s=LEASE_S,
+            keep_session_s=3600,
+            first_step=FIRST_STEP,
+            brains=(CAPPED,),
         )
-        self.calls = RedisCalls(scripts, keys, outbox, lease_s=LEASE_S)
+        self.calls = RedisCalls(scripts, keys, outbox, lease_s=LEASE_S, brains=(CAPPED,))
         self.lanes = RedisLanes(scripts, keys, outbox, lease_s=LEASE_S)
-        self.finals = RedisFinals(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600)
+        self.finals = RedisFinals(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600, brains=(CAPPED,))
         self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
         self.budgets = RedisBudgets(scripts, keys)
         self.index = RedisIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=15)

@@ -1,4 +1,6 @@
-"""The fleet's room after each script: who is in it, that nobody waits while there is some, and whose turn it is."""
+"""The fleet's room after each script: who is in it, that nobody waits while there is some, and whose turn it is.
+
+Turns that name a brain are of CAPPED, of which so many may be live; there is no other that has a cap."""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from dataclasses import dataclass, field
 from tests.support.model.known import Known
 from tests.support.model.rules import require
 
-# The last line of the model's reading: live | tenants in rotation | capped | TENANT=sessions in line ...
+CAPPED = "only"  # the brain
+# The last line of the model's reading: live | tenants in rotation | capped | TENANT=sessions in line ... and, of those
+# who stand aside from it, BRAIN TENANT=sessions ...
 LOOK_ROOM = """
 local room = {}
 for i, key in ipairs({'live', 'tenants', 'capped'}) do
@@ -17,6 +21,9 @@ for i, key in ipairs({'live', 'tenants', 'capped'}) do
 end
 for _, key in ipairs(redis.call('KEYS', 'bq:{room}:line:*')) do
   room[#room + 1] = key:sub(#'bq:{room}:line:' + 1) .. '=' .. table.concat(redis.call('ZRANGE', key, 0, -1), ',')
+end
+for _, key in ipairs(redis.call('KEYS', 'bq:{room}:for:* *')) do
+  room[#room + 1] = key:sub(#'bq:{room}:for:' + 1) .. '=' .. table.concat(redis.call('ZRANGE', key, 0, -1), ',')
 end
 """
 
@@ -28,12 +35,15 @@ def tenant_of(session_id: str) -> str:
 
 @dataclass(slots=True)
 class RoomRules:
-    """`size` and `share`: how many turns may be live, all together and of one tenant."""
+    """`size`, `share` and `cap`: how many turns may be live, all together, of a tenant, and of CAPPED (0: many)."""
 
     size: int
     share: int
+    cap: int
     _lines: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _mine: Counter[str] = field(default_factory=Counter[str])
+    _stopped: set[str] = field(default_factory=set[str])
+    _waiting: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     # Tenant that waits -> how often each other one has begun a turn since.
     _passed: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
@@ -50,22 +60,27 @@ class RoomRules:
     ) -> None:
         """After a script. `begun`: turns that became active in it; `went_on`: one that was parked did, too."""
         live, tenants, capped, lines = _read(line)
-        held = {
-            (":" if ":" not in turn.session_id else "") + f"{turn.session_id} {turn.turn_id}"
-            for turn in turns
-            if turn.state == "active" and not turn.resumes_at
+        held = [turn for turn in turns if turn.state == "active" and not turn.resumes_at]
+        places = {_place(turn) for turn in held} | {
+            f" {turn.brain} {_place(turn)}" for turn in held if turn.brain
         }
-        require(live == held, f"{name}: others are in the room than are live", sorted(live), sorted(held))
-        mine = Counter(tenant_of(place.lstrip(":")[: place.lstrip(":").index(" ")]) for place in live)
+        require(live == places, f"{name}: others are in the room than are live", sorted(live), sorted(places))
+        mine = Counter(tenant_of(turn.session_id) for turn in held)
+        of_brain = sum(turn.brain == CAPPED for turn in held)
+        is_full = bool(self.cap) and of_brain >= self.cap
         # What is to end begins past the room.
         if begun and not went_on and not given.get("lost_reason"):
-            require(len(live) <= self.size, f"{name}: the room was passed", sorted(live), self.size)
+            require(len(held) <= self.size, f"{name}: the room was passed", sorted(live), self.size)
             for turn in begun:
                 tenant = tenant_of(turn.session_id)
                 require(mine[tenant] <= self.share, f"{name}: a tenant passed its share", tenant, mine)
-        self._nobody_waits_in_vain(name, turns, lines, len(live), mine, paused)
+                fits = turn.brain != CAPPED or not self.cap or of_brain <= self.cap
+                require(fits, f"{name}: a brain passed its cap", sorted(live))
+        # Sessions whose next turn is of a brain that may have no further one.
+        self._stopped = {session for session, turn in self._next(turns).items() if is_full and turn.brain}
+        self._nobody_waits_in_vain(name, turns, lines, len(held), mine, paused)
         self._in_turn(name, begun, turns, paused)
-        waits = {tenant for tenant, sessions in lines.items() if sessions}
+        waits = {tenant for tenant, sessions in lines.items() if sessions and " " not in tenant}
         require(
             waits <= set(tenants) | capped, f"{name}: a tenant waits outside the rotation", waits, tenants
         )
@@ -73,6 +88,14 @@ class RoomRules:
             if tenant not in waits or mine[tenant] >= self.share:
                 del self._passed[tenant]
         self._lines, self._mine = lines, mine
+
+    def line_up(self, waiting: Mapping[str, Sequence[str]]) -> None:
+        """`waiting`: the turns of each session that wait, the next one first."""
+        self._waiting = waiting
+
+    def _next(self, turns: Sequence[Known]) -> dict[str, Known]:
+        by_id = {turn.turn_id: turn for turn in turns}
+        return {session: by_id[waiting[0]] for session, waiting in self._waiting.items() if waiting}
 
     def _nobody_waits_in_vain(
         self,
@@ -86,16 +109,16 @@ class RoomRules:
         busy = {turn.session_id for turn in turns if turn.state in ("active", "parked")}
         for session in {turn.session_id for turn in turns if turn.state == "queued"} - busy - paused:
             tenant = tenant_of(session)
-            require(
-                session in lines.get(tenant, ()), f"{name}: a session waits outside the line", session, lines
-            )
-            is_full = live >= self.size or mine[tenant] >= self.share
+            stands = [*lines.get(tenant, ()), *lines.get(f"{CAPPED} {tenant}", ())]
+            require(stands.count(session) == 1, f"{name}: a session waits outside the line", session, lines)
+            is_full = live >= self.size or mine[tenant] >= self.share or session in self._stopped
             require(is_full, f"{name}: a session waits while there is room", session, live, mine)
 
     def _in_turn(self, name: str, begun: Sequence[Known], turns: Sequence[Known], paused: set[str]) -> None:
         before = {turn.session_id for turn in turns if turn.state == "queued"} | {
             turn.session_id for turn in begun
         }
+        before -= self._stopped
         for turn in begun:
             tenant = tenant_of(turn.session_id)
             line = [
@@ -103,17 +126,22 @@ class RoomRules:
                 for session in self._lines.get(tenant, ())
                 if session in before and session not in paused
             ]
+            aside = turn.session_id in self._lines.get(f"{CAPPED} {tenant}", ())
             # One that comes into line in the same script may be of a higher priority; a low one never is.
-            if line and (turn.session_id in line or turn.priority == "low"):
+            if line and not aside and (turn.session_id in line or turn.priority == "low"):
                 require(line[0] == turn.session_id, f"{name}: not the first in line", turn.session_id, line)
                 self._lines[tenant].remove(turn.session_id)
             for other, sessions in self._lines.items():
                 ready = [session for session in sessions if session in before and session not in paused]
-                if other != tenant and ready and self._mine[other] < self.share:
+                if other != tenant and " " not in other and ready and self._mine[other] < self.share:
                     self._passed[other][tenant] += 1
                     twice = self._passed[other][tenant] > 1
                     require(not twice, f"{name}: {tenant} came twice while another waited", other)
             self._passed.pop(tenant, None)
+
+
+def _place(turn: Known) -> str:
+    return (":" if ":" not in turn.session_id else "") + f"{turn.session_id} {turn.turn_id}"
 
 
 def _read(line: str) -> tuple[set[str], list[str], set[str], dict[str, list[str]]]:

@@ -23,7 +23,7 @@ from tests.support.model.known import Known
 from tests.support.model.people import People
 from tests.support.model.process import LEASE_S, RERING_S, Outside, Process, State
 from tests.support.model.requests import draw_request
-from tests.support.model.room_rules import RoomRules
+from tests.support.model.room_rules import CAPPED, RoomRules
 from tests.support.model.rules import require
 from tests.support.model.scripts import CLOCK, WatchedScripts
 from tests.support.model.stand_ins import REFUSED, Accepted, Intents
@@ -36,6 +36,7 @@ SESSIONS = ("a:1", "b:1")
 MOST_TURNS = 3
 CROWD = ("a:1", "b:1", "a:2", "b:2")  # and as many turns, in a fleet that has little room
 ROOMS = ((125, 100), (1, 1), (2, 1), (2, 2))  # the fleet's, and a tenant's share of it: by the seed
+CAPS = (0, 0, 1)  # how many turns of the brain may be live, or no cap: by the seed, too
 MOST_BURST = 8  # commands that one task may run before another one may
 PEOPLE = 20  # how often a verb is drawn, beside 98 for work and faults
 PEOPLE_ROUNDS = 2  # of healing, in which people still do what they like
@@ -43,7 +44,7 @@ MOST_VERBS = 5  # in each of them, beside those that come while workers work
 HEALING_ROUNDS = 24
 MOST_STEPS_TO_QUIET = 4000
 PRIORITIES: tuple[Priority, ...] = ("normal", "low", "high")
-MAX_WAIT_S = 4.0  # of a crowd's third turn
+MAX_WAIT_S = 4.0  # of a crowd's third turn, or of the second one of a brain with a cap
 TIMEOUT_S = 80_000.0  # healing ends well before, so a turn that only its deadline could end is found
 
 
@@ -66,8 +67,10 @@ class Schedule:
         self.keys = bells.keys
         self.bells = bells
         self.room = ROOMS[seed % len(ROOMS)]
+        self.cap = CAPS[seed // len(ROOMS) % len(CAPS)]
         self._sessions = CROWD if self.room[0] < MOST_TURNS else SESSIONS
-        self.rules = StateRules(self.keys, look_sha, RoomRules(*self.room))
+        self._most = max(MOST_TURNS + bool(self.cap), len(self._sessions))
+        self.rules = StateRules(self.keys, look_sha, RoomRules(*self.room, self.cap))
         self.functions = Functions(self._may_start, lambda token: self._people.answer_at_once(token))
         self.accepted = Accepted(self._watch)
         self.inputs = Inputs(self.tasks.give_way)
@@ -101,7 +104,7 @@ class Schedule:
         """Raises BrokenRule."""
         self.client.many([("FLUSHDB",)])
         self.pass_time(0)
-        self.ports.room.keep(*self.room, {})
+        self._keep_room()
         for _ in range(self.rng.randint(1, 3)):
             self._submit()
         operations = [*self._common, *self._faults.weighted, (PEOPLE, self._people.act)]
@@ -204,7 +207,15 @@ class Schedule:
     def _watch(self, request: TurnRequest) -> None:
         full: Limits = request.limits.over(Limits())
         self.rules.watch(
-            Known(request.session_id, request.turn_id, full.max_steps, full.tool_calls, request.priority)
+            Known(
+                request.session_id,
+                request.turn_id,
+                full.max_steps,
+                full.tool_calls,
+                request.priority,
+                request.brain or "",
+                bool(self.cap) and request.on_busy in ("interrupt", "replace"),
+            )
         )
 
     def _burst(self) -> None:
@@ -224,17 +235,23 @@ class Schedule:
     def _compare(self) -> None:
         process = self.rng.choice(self.processes)
         self.spawn("compare", process, lambda: process.comparer.compare(0))
-        self.spawn("keep room", process, lambda: self.ports.room.keep(*self.room, {}))
+        self.spawn("keep room", process, self._keep_room)
         self.spawn("heal inputs", process, lambda: process.desk.heal(0))
 
+    def _keep_room(self) -> None:
+        self.ports.room.keep(*self.room, {}, {CAPPED: self.cap} if self.cap else {})
+
     def _submit(self) -> None:
-        if self._submitted == max(MOST_TURNS, len(self._sessions)):
+        if self._submitted == self._most:
             return
         self._submitted += 1
         request = draw_request(self.rng, self._submitted, self._sessions, TIMEOUT_S)
         if self._sessions is CROWD:
             request = request.model_copy(update={"priority": PRIORITIES[self._submitted % 3]})
-        if self._sessions is CROWD and self._submitted == 3:
+        # In a crowd all but one are of that brain; else one is live, and others wait behind one that stands aside.
+        if self.cap and (self._submitted != 2 if self._sessions is CROWD else self._submitted < 3):
+            request = request.model_copy(update={"brain": CAPPED})
+        if self._submitted == (3 if self._sessions is CROWD else 2 if self.cap else 0):
             request = request.model_copy(
                 update={"limits": request.limits.model_copy(update={"max_wait_s": MAX_WAIT_S})}
             )

@@ -121,7 +121,12 @@ class StateRules:
         self._line_up(name, given, reply, state[-1])
 
     def _line_up(self, name: str, given: Mapping[str, Any], reply: list[str], room: str) -> None:
-        if name == "turn_submit" and reply[0] == "QUEUED":
+        # One that goes before others of its session may begin at once, where those wait for room for their brain.
+        if (
+            name == "turn_submit"
+            and reply[0] == "QUEUED"
+            and self.of(given["sid"], given["tid"]).state == "queued"
+        ):
             place = 0 if given["mode"] in ("interrupt", "replace") else len(self._lines[given["sid"]])
             self._lines[given["sid"]].insert(place, given["tid"])
         if name == "session_pause" and reply[0] == "PAUSED":
@@ -133,6 +138,7 @@ class StateRules:
                 if known.session_id == session and known.state in ("active", "parked")
             ]
             require(len(live) == 1, f"{name}: not one live turn", session, live)
+        self._room.line_up(self._lines)
         self._room.check(
             name,
             room,
@@ -192,7 +198,8 @@ class StateRules:
             waiting.remove(known.turn_id)
         if new.state == "active" and known.state in ("", "queued"):
             require(known.session_id not in self.paused, f"{where}: it began in a paused session")
-            require(known.state == "queued" or not waiting, f"{where}: it went before others", waiting)
+            first = known.state == "queued" or known.goes_first or not waiting
+            require(first, f"{where}: it went before others", waiting)
             self._begun.append(known)
         self._went_on = self._went_on or (known.state, new.state) == ("parked", "active")
 

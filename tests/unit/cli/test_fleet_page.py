@@ -9,9 +9,11 @@ from rich.console import Console
 from brainq.cli.fleet_page import print_fleet
 from brainq.contracts.fleet import (
     Fleet,
+    FleetBrain,
     FleetLanes,
     FleetQueue,
     FleetRedis,
+    FleetRoom,
     FleetSweeper,
     FleetTurns,
     FleetWorker,
@@ -34,6 +36,7 @@ def test_the_page_says_what_runs_and_what_does_not() -> None:
         queues=(FleetQueue(name="brainq.turns", pool="coordinator", depth=7, oldest_age_s=90),),
         lanes=FleetLanes(held=2, waiting=1, lapsed=1),
         turns=FleetTurns(active=2, parked=1, is_whole=False, approvals=1),
+        room=FleetRoom(size=125, share=88, live=2, brains=(FleetBrain(name="lab", cap=2, live=1),)),
         sweeper=FleetSweeper(last_round_s=0.5, overdue_s=20.0),
         given_up=GivenUp(finalizer_steps=3),
         redis=FleetRedis(
@@ -45,6 +48,7 @@ def test_the_page_says_what_runs_and_what_does_not() -> None:
     said = " ".join(out.getvalue().split())
     for part in (
         "turns 2 active, 1 parked, of the newest; there are more",
+        "room 2 of 125 live, 88 a tenant; brain lab 1 of 2",
         "people 1 approval asked for",
         "lanes 2 held, 1 call waiting, 1 lapsed",
         "sweeper last round 500 ms ago; the oldest look is due for 20.0 s",

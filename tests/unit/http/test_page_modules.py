@@ -166,6 +166,7 @@ def test_a_wait_for_a_models_limits_says_nothing_of_the_context(tmp_path: Path) 
     [
         ("session", "waits for its session"),
         ("room", "waits for room in the fleet"),
+        ("brain", "waits for room for its brain"),
         ("paused", "waits: its session is paused"),
     ],
 )

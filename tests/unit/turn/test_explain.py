@@ -118,6 +118,24 @@ def test_one_sentence_says_what_happens_next_and_why(given: dict[str, Any], said
     ("place", "said"),
     [
         ({"live": "t-0"}, "queued behind the live turn t-0 of its session"),
+        (
+            {"brain": "lab", "brain_live": 2, "brain_cap": 2, "in_line": 0},
+            (
+                "queued: 2 of 2 turns of brain lab are live; it is the next of tenant acme; "
+                "the brain's max_live_turns says how many may be"
+            ),
+        ),
+        (
+            {"brain": "lab", "brain_live": 2, "brain_cap": 2, "in_line": 3, "full": "fleet"},
+            (
+                "queued: 2 of 2 turns of brain lab are live; 3 of tenant acme before it; "
+                "the brain's max_live_turns says how many may be"
+            ),
+        ),
+        (
+            {"brain": "lab", "ahead": 1, "in_line": 0},
+            "queued behind 1 turn of its session, the first of which waits for brain lab",
+        ),
         ({"live": "t-0", "ahead": 2}, "queued behind 3 turns of its session, of which t-0 is live"),
         ({"is_paused": True}, "queued: session acme:1 is paused; `brainq resume acme:1` lets it begin"),
         (

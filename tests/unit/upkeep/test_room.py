@@ -33,15 +33,26 @@ def test_a_keeper_says_what_the_coordinators_that_are_alive_can_work_on() -> Non
     said: list[object] = []
 
     class Room:
-        def keep(self, size: int, share: int, own: Mapping[str, int]) -> int:
-            said.append((size, share, dict(own)))
+        def keep(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
+            said.append((size, share, dict(own), dict(caps)))
             return 0
 
     alive = [4]
     keeper = RoomKeeper(
-        room=Room(), threads=lambda: sum(alive), most=None, most_a_tenant=None, own={"acme:": 1}
+        room=Room(),
+        threads=lambda: sum(alive),
+        most=None,
+        most_a_tenant=None,
+        own={"acme:": 1},
+        caps={"lab": 2},
+        cap=None,
     )
     keeper.keep()
     alive.append(4)
     keeper.keep()
-    assert said == [(5, 4, {"acme:": 1}), (10, 7, {"acme:": 1})]
+    assert said == [(5, 4, {"acme:": 1}, {"lab": 2}), (10, 7, {"acme:": 1}, {"lab": 2})]
+
+
+@pytest.mark.parametrize(("cap", "size"), [(2, Size(2, 2)), (100, Size(100, 88)), (200, Size(125, 88))])
+def test_the_cap_of_the_only_brain_is_a_room_that_one_tenant_may_have(cap: int, size: Size) -> None:
+    assert room_of(100, None, None, cap) == size

@@ -33,12 +33,12 @@ end
 
 local function activate(session_key, turn_key, budget_key, events_key, flags_key, readiness_key, sid, tid)
   local timeout_ms = tonumber(redis.call('HGET', budget_key, 'timeout_ms'))
-  local t = read(turn_key, {'kind', 'said', 'flag', 'fence'})
+  local t = read(turn_key, {'kind', 'said', 'flag', 'fence', 'brain'})
   redis.call('HSET', budget_key, 'deadline', now + timeout_ms)
   redis.call('HSET', turn_key, 'state', 'active', 'awaits', 'coordinator', 'active_at', now, 'rung_at', now)
   redis.call('HSET', session_key, 'live', tid)
   redis.call('PERSIST', session_key)
-  join_room(sid, tid)
+  join_room(sid, tid, t.brain)
   local has_flags = redis.call('EXISTS', flags_key, readiness_key) > 0
   if has_flags then
     redis.call('PERSIST', flags_key)

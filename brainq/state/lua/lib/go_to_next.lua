@@ -1,11 +1,21 @@
 -- The session is done with its live turn: its next one begins, or stands in line for room behind those that wait for it
--- already; a child turn asks for none. Uses the names of turn_end.
+-- already; a child turn asks for none but its brain's. Uses the names of turn_end.
 -- @include lib/fill
-local function go_to_next(is_paused)
-  local others_wait = leave_room(sid, tid)
+
+-- Whether the session's next turn begins at once.
+local function begins(key, others_wait)
+  local why, caps = 'others', false
+  if not others_wait then why, caps = no_room(tenant_of(sid)) end
+  if not why and not caps then return true end
+  local t = read(key, {'parent', 'brain'})
+  return (not why or t.parent ~= '') and not brain_is_full(t.brain)
+end
+
+local function go_to_next(is_paused, brain)
+  local others_wait = leave_room(sid, tid, brain)
   local next_turn = not is_paused and redis.call('LINDEX', waiting, 0)
   local key = next_turn and base .. next_turn
-  if next_turn and ((not others_wait and not no_room(tenant_of(sid))) or redis.call('HGET', key, 'parent') ~= '') then
+  if next_turn and begins(key, others_wait) then
     redis.call('LPOP', waiting)
     activate(session, key, key .. ':budget', key .. ':events', flags, readiness, sid, next_turn)
     if others_wait then fill_room(sid) end

@@ -49,7 +49,7 @@ local function park_for_client(call, c)
   park(call, c, 'client', ends)
 end
 
-local function park_turn(awaits, state)
+local function park_turn(awaits, state, brain)
   if state ~= 'active' then
     -- Readers are told anew: what they can do about it is another thing now.
     if redis.call('HGET', turn, 'awaits') ~= awaits then emit(events, 'turn.parked', {awaits = awaits}) end
@@ -58,5 +58,5 @@ local function park_turn(awaits, state)
   end
   redis.call('HSET', turn, 'state', 'parked', 'awaits', awaits, 'parked_at', now)
   emit(events, 'turn.parked', {awaits = awaits})
-  if leave_room(sid, tid) then fill_room(sid) end
+  if leave_room(sid, tid, brain) then fill_room(sid) end
 end

@@ -2,35 +2,78 @@
 -- parked ones; membership in it is all that is counted, so nothing leaks. A session whose next turn finds no room stands in its
 -- tenant's line; tenants that have a line, and may begin a turn, stand in `tenants`, the one that began one longest ago first.
 -- Tenants that have a line, and no share left, are in `capped` meanwhile.
+-- A turn of a brain that has a cap is in `live` once more, as ` BRAIN PLACE`: a brain's are counted by these.
 -- A tenant is what its sessions' ids begin with, up to the first colon; ids without one are one tenant.
+-- @include lib/now
 -- @include lib/ring
 local ROOM = OUTBOX_PREFIX .. '{room}:'
 local ROOM_SIZE, ROOM_LIVE, ROOM_TENANTS, ROOM_CAPPED = ROOM .. 'size', ROOM .. 'live', ROOM .. 'tenants', ROOM .. 'capped'
-local ROOM_PASSED = ROOM .. 'passed'
+local ROOM_PASSED, ROOM_FOR = ROOM .. 'passed', ROOM .. 'for'
 local ALL, OF_TENANT = 125, 88 -- before a sweeper has said how large it is: room for one coordinator
 
 local function tenant_of(sid) return sid:match('^[^:]+:') or ':' end
 local function line_of(tenant) return ROOM .. 'line:' .. tenant end
 local function place_of(sid, tid) return (sid:find(':', 1, true) and '' or ':') .. sid .. ' ' .. tid end
 
--- Also for a turn that goes on after it was parked, which no room is asked for.
-local function join_room(sid, tid) redis.call('ZADD', ROOM_LIVE, 0, place_of(sid, tid)) end
-
--- nil: a turn of the tenant may begin; else `full`, or `tenant`: only its own share is.
-local function no_room(tenant)
-  local size = redis.call('HMGET', ROOM_SIZE, 'all', 'tenant', tenant)
-  if redis.call('ZCARD', ROOM_LIVE) >= tonumber(size[1] or ALL) then return 'full' end
-  local its = redis.call('ZLEXCOUNT', ROOM_LIVE, '[' .. tenant, '(' .. tenant:sub(1, -2) .. ';')
-  if its >= tonumber(size[3] or size[2] or OF_TENANT) then return 'tenant' end
-  return nil
+-- One place, or two. A turn's brain is nil or empty where it names none.
+local function places_of(sid, tid, brain)
+  local place = place_of(sid, tid)
+  if not brain or brain == '' then return place end
+  return place, ' ' .. brain .. ' ' .. place
 end
 
--- One more than the last one's score, or than that of the last one of this class.
-local CLASSES, A_CLASS = {high = 0, normal = 1, low = 2}, 1e12
+-- The names of the brains that have a cap, with a blank around each; false where none has. Asked for once a script.
+local its_caps
+local function caps_now()
+  if its_caps == nil then its_caps = redis.call('HGET', ROOM_SIZE, 'caps') end
+  return its_caps
+end
+
+local function has_cap(caps, brain) return caps and brain and brain ~= '' and caps:find(' ' .. brain .. ' ', 1, true) end
+
+-- Also for a turn that goes on after it was parked, which no room is asked for.
+local function join_room(sid, tid, brain)
+  local place, of_brain = places_of(sid, tid, brain)
+  if of_brain and has_cap(caps_now(), brain) then
+    redis.call('ZADD', ROOM_LIVE, 0, place, 0, of_brain)
+  else
+    redis.call('ZADD', ROOM_LIVE, 0, place)
+  end
+end
+
+local function count_live(caps)
+  local places = redis.call('ZCARD', ROOM_LIVE)
+  return caps and places - redis.call('ZLEXCOUNT', ROOM_LIVE, '-', '(!') or places
+end
+
+-- nil: a turn of the tenant may begin; else `full`, or `tenant`: only its own share is. And `caps_now`: whether there is room
+-- for the turn's brain is another question.
+local function no_room(tenant)
+  local size = redis.call('HMGET', ROOM_SIZE, 'all', 'tenant', tenant, 'caps')
+  local caps = size[4]
+  its_caps = caps
+  if count_live(caps) >= tonumber(size[1] or ALL) then return 'full', caps end
+  local its = redis.call('ZLEXCOUNT', ROOM_LIVE, '[' .. tenant, '(' .. tenant:sub(1, -2) .. ';')
+  if its >= tonumber(size[3] or size[2] or OF_TENANT) then return 'tenant', caps end
+  return nil, caps
+end
+
+-- How many more turns of a brain may begin. Fewer than none where a cap was lowered, or turns went on that were parked.
+local function room_of_brain(brain)
+  local cap = redis.call('HGET', ROOM_SIZE, 'brain ' .. brain)
+  if not cap then return math.huge end
+  return tonumber(cap) - redis.call('ZLEXCOUNT', ROOM_LIVE, '[ ' .. brain .. ' ', '( ' .. brain .. '!')
+end
+
+local function brain_is_full(brain) return has_cap(caps_now(), brain) and room_of_brain(brain) <= 0 end
+
+-- One more than the last one's score, or than that of the last one of this class; the time in us at least, so that whoever comes
+-- into a line that was empty for a while is behind those who stand aside from it.
+local CLASSES, A_CLASS = {high = 0, normal = 1, low = 2}, 3e15
 local function behind(key, class)
   class = class or 0
   local last = redis.call('ZREVRANGEBYSCORE', key, '(' .. (class + 1) * A_CLASS, class * A_CLASS, 'WITHSCORES', 'LIMIT', 0, 1)
-  return (tonumber(last[2]) or class * A_CLASS) + 1
+  return math.max((tonumber(last[2]) or 0) + 1, class * A_CLASS + clock[1] * 1000000 + clock[2])
 end
 
 local function rotate_in(tenant)
@@ -51,11 +94,11 @@ local function stand_in_line(sid)
 end
 
 -- Returns whether somebody may wait for what is free now.
-local function leave_room(sid, tid)
-  redis.call('ZREM', ROOM_LIVE, place_of(sid, tid))
+local function leave_room(sid, tid, brain)
+  redis.call('ZREM', ROOM_LIVE, places_of(sid, tid, brain))
   local tenant = tenant_of(sid)
   local line = line_of(tenant)
-  if redis.call('EXISTS', ROOM_TENANTS, line) == 0 then return false end
+  if redis.call('EXISTS', ROOM_TENANTS, line, ROOM_FOR) == 0 then return false end
   if redis.call('EXISTS', line) == 1 then rotate_in(tenant) end
   return true
 end

@@ -12,7 +12,7 @@ local function sweep_queued()
   end
   local s = read(OUTBOX_PREFIX .. '{' .. sid .. '}:session', {'live', 'paused'})
   if s.paused ~= '1' and (not s.live or s.live == '') then
-    stand_in_line(sid)
+    line_up(sid, caps_now())
     fill_room(sid)
   end
 end

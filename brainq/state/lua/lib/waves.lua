@@ -33,7 +33,8 @@ end
 -- Opens what may go now, and says whether the turn is parked by what is left. A turn that is being cancelled opens
 -- nothing: it ends once nothing runs in it. `open_calls` counts a wave's open calls while none of them is parked.
 local function open_waves()
-  local t = read(turn, {'step', 'n_calls', 'wave', 'waves', 'cancel', 'state', 'fence', 'holds', 'write_epoch', 'isolated'})
+  local t = read(turn, {'step', 'n_calls', 'wave', 'waves', 'cancel', 'state', 'fence', 'holds', 'write_epoch', 'isolated',
+    'brain'})
   local step, wave, calls = tonumber(t.step), tonumber(t.wave), {}
   for i = 1, tonumber(t.n_calls) do calls[i] = 'c' .. step .. '-' .. i - 1 end
   local known = read_calls(calls, {'status', 'wave', 'park'})
@@ -57,7 +58,7 @@ local function open_waves()
     end
     if open > 0 then
       redis.call('HSET', turn, 'wave', wave, 'open_calls', parked == 0 and open or 0)
-      if parked == open then return park_turn(awaits, t.state) end
+      if parked == open then return park_turn(awaits, t.state, t.brain) end
       if t.state == 'parked' then resume_turn(turn, budget, events, 'calls') end
       return
     end

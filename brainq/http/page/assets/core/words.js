@@ -46,6 +46,7 @@ export const PARKED_FOR = {
 export const QUEUED_FOR = {
   session: "waits for its session",
   room: "waits for room in the fleet",
+  brain: "waits for room for its brain",
   paused: "waits: its session is paused",
 };
 

@@ -32,6 +32,7 @@ function shown(fleet) {
       { class: "figures", key: "turns" },
       ["active", "parked", "queued", "closing", "accepted"].map((state) => figure(wordOf(state), h("a", { href: link(["turns"], { state }) }, `${fleet.turns[state].toLocaleString("en")}${fleet.turns.is_whole ? "" : "+"}`))),
       figure("room", fleet.room.size === null ? "–" : `${fleet.room.live} of ${fleet.room.size}`, "Turns that are live, of those that may be; the others wait, and tenants take turns"),
+      fleet.room.brains.map((/** @type {any} */ brain) => figure(`brain ${brain.name}`, `${brain.live} of ${brain.cap}`, "Live turns of this brain, of those that may be")),
       figure("approvals", h("a", { href: "#/approvals" }, String(fleet.turns.approvals)), "Calls that wait for a person"),
       figure("lanes held", String(fleet.lanes.held), "Calls that hold all their lanes"),
       figure("wait for lanes", String(fleet.lanes.waiting)),
