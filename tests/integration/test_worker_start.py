@@ -50,7 +50,8 @@ def loaded(pool: str, redis_url: str, directory: Path) -> set[str]:
     return set(json.loads(listed))
 
 
-@pytest.mark.parametrize("pool", ["parallel", "serial", "finalizer"])
+# The serial pool runs tools as the parallel one does.
+@pytest.mark.parametrize("pool", ["parallel", pytest.param("serial", marks=pytest.mark.full), "finalizer"])
 def test_a_pool_whose_turns_wait_for_no_model_loads_no_sdk(pool: str, redis_url: str, tmp_path: Path) -> None:
     names = loaded(pool, redis_url, tmp_path)
     assert "sqlalchemy" in names
