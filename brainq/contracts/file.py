@@ -185,7 +185,7 @@ def _checked_type(given: object, data: bytes, name: str) -> str:
         return found or _guessed(data, name)
     if not _TYPE.fullmatch(said) or len(said) > 127:
         raise InvalidInput(
-            "media_type", f"{given!r} is no media type; use one such as `image/png`, or leave it out"
+            "media_type", f"{given[:60]!r} is no media type; use one such as `image/png`, or leave it out"
         )
     if found != said and (found or said in _SIGNED):
         what = f"are {found}" if found else "are not"

@@ -176,6 +176,6 @@ NO_OPTIONS = ModelOptions()
 def _unknown(name: str, known: Mapping[str, object]) -> str:
     if name in CODE_ONLY:
         return "it may hold secrets, and a turn is stored; give it to the brain, or in `for_step`"
-    close = get_close_matches(name, known, 1)
+    close = get_close_matches(name[:MAX_PART_CHARS], known, 1)  # it may be megabytes
     meant = f"did you mean {close[0]}?" if close else f"the options are {', '.join(known)}"
     return f"there is no such option; {meant}"

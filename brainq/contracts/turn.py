@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, TypedDict, TypeVar, cast
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
 
 from pydantic import BaseModel, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
@@ -22,6 +22,8 @@ from brainq.errors import InvalidInput, NoParsedOutput
 M = TypeVar("M", bound=BaseModel)
 
 MAX_MESSAGE_CHARS = 1_000_000
+MAX_TAGS = 100
+PromptTag = Annotated[str, Field(max_length=200)]
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 MAX_EXTRA_CHARS = 1_000_000
 
@@ -129,7 +131,7 @@ class TurnRequest(Wire):
     show_citations: bool | None = None
     prompt_id: str | None = Field(default=None, max_length=200)
     prompt_version: str | None = Field(default=None, max_length=200)
-    prompt_tags: tuple[str, ...] = ()
+    prompt_tags: tuple[PromptTag, ...] = Field(default=(), max_length=MAX_TAGS)
     metadata: dict[str, JsonValue] | None = None
     on_busy: OnBusy = "enqueue"
     priority: Priority = "normal"

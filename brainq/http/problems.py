@@ -21,6 +21,7 @@ from brainq.errors import (
     TurnNotFound,
     Unreachable,
 )
+from brainq.text.surrogates import clean_json
 
 MEDIA_TYPE = "application/problem+json"
 TYPE = "urn:brainq:problem:"
@@ -117,7 +118,7 @@ def answer(problem: Problem, retry_after_s: int | None = None) -> JSONResponse:
     headers: dict[str, str] = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
     if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    body = problem.model_dump(exclude_none=True)
+    body = clean_json(problem.model_dump(exclude_none=True))  # it may quote a name that no codec can encode
     return JSONResponse(body, problem.status, headers, media_type=MEDIA_TYPE)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from urllib.request import parse_http_list
 
 from starlette.types import Receive
 
@@ -17,8 +18,8 @@ _WAIT = re.compile(r'wait\s*=\s*"?(\d{1,9})"?\s*(?:[;,]|$)', re.IGNORECASE)
 
 def wished(prefer: str, most_s: float) -> float:
     """The seconds that a `Prefer` header asks for, at most `most_s`; 0 where it asks for none."""
-    for preference in re.split(r",(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)", prefer):
-        found = _WAIT.match(preference.strip())
+    for preference in parse_http_list(prefer):
+        found = _WAIT.match(preference)
         if found:
             return min(most_s, float(found[1]))
     return 0.0

@@ -60,6 +60,8 @@ BAD: dict[str, tuple[str, dict[str, Any]]] = {
     "citations that are a word": ("show_citations", {"show_citations": "perhaps"}),
     "prompt id too long": ("prompt_id", {"prompt_id": "p" * 201}),
     "a tag that is a number": ("prompt_tags", {"prompt_tags": [1]}),
+    "too many tags": ("prompt_tags", {"prompt_tags": ["x"] * 101}),
+    "a tag that is a text": ("prompt_tags", {"prompt_tags": ["x" * 201]}),
     "metadata that is a list": ("metadata", {"metadata": [1]}),
     "metadata with half a surrogate pair": ("metadata", {"metadata": {"a": "\ud83d"}}),
     "metadata nested too deep": ("metadata", {"metadata": {"a": NESTED}}),

@@ -67,6 +67,19 @@ def test_a_turn_cannot_bring_what_may_be_secret(given: dict[str, Any]) -> None:
             submitted(options)
 
 
+def test_a_name_of_megabytes_is_not_compared_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+
+    def close(name: str, *_: Any) -> list[str]:
+        compared.append(len(name))
+        return []
+
+    monkeypatch.setattr("brainq.contracts.options.get_close_matches", close)
+    with pytest.raises(InvalidInput, match="there is no such option"):
+        submitted({"x" * 5_000_000: 1})
+    assert compared == [60]
+
+
 def test_what_may_be_secret_is_not_shown() -> None:
     options = ModelOptions(extra_headers={"x-key": "s3cret"}, extra_body={"key": "s3cret"})
     assert "s3cret" not in repr(options)

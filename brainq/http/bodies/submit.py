@@ -19,9 +19,11 @@ from brainq.contracts.options import TurnOptions
 from brainq.contracts.turn import (
     MAX_EXTRA_CHARS,
     MAX_MESSAGE_CHARS,
+    MAX_TAGS,
     LimitsOverride,
     OnBusy,
     Priority,
+    PromptTag,
     TurnKind,
 )
 from brainq.http.bodies.base import Answer, Body
@@ -85,7 +87,7 @@ class TurnBody(Body):
     show_citations: bool | None = None
     prompt_id: str | None = Field(default=None, max_length=200)
     prompt_version: str | None = Field(default=None, max_length=200)
-    prompt_tags: list[str] = []
+    prompt_tags: list[PromptTag] = Field(default=[], max_length=MAX_TAGS)
     metadata: dict[str, JsonValue] | None = None
     on_busy: OnBusy = "enqueue"
     priority: Priority = "normal"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import get_type_hints
 
 import pytest
@@ -101,6 +102,11 @@ def test_what_is_not_there_and_what_is_anothers_are_told_alike() -> None:
     assert len(bodies) == 1
 
 
+def test_a_problem_may_quote_what_no_codec_encodes() -> None:
+    told = answer_of(InvalidInput("options.\ud800", "there is no option '\ud800'")).body
+    assert json.loads(bytes(told))["field"] == "options.\N{REPLACEMENT CHARACTER}"
+
+
 def test_a_refusal_may_say_its_own_time() -> None:
     assert answer_of(Refused("too-many-requests", "slowly", retry_after_s=7)).headers["retry-after"] == "7"
     assert answer_of(Refused("unauthorized", "who?")).headers["www-authenticate"] == "Bearer"
@@ -166,6 +172,8 @@ def test_places_are_counted_for_each_and_for_all() -> None:
         ("return=minimal", 0),
         ('x="wait=5"', 0),
         ("await=5", 0),
+        ('a="x, wait=5", wait=6', 6),
+        pytest.param("," * 1_000_000 + "wait=5", 5, id="as many as there is room for"),
     ],
 )
 def test_a_wish_to_wait_is_read_and_bounded(prefer: str, wait_s: float) -> None:
