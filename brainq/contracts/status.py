@@ -82,6 +82,7 @@ class StopReason(StrEnum):
     WAITED = (
         "waited"  # it had not begun when it had waited for `max_wait_s`; nothing was done, and nothing paid
     )
+    LIMITED = "limited"  # the next place among its model's requests a minute comes past its deadline
     CANCELLED = "cancelled"
     MODEL_ERROR = "model_error"
     LOST = "lost"

@@ -35,6 +35,8 @@ class TurnView:
     inputs          follow-up input that no step has read yet, oldest first
     rung_at_ms      when its doorbell was rung last
     parked_ms       how long it was parked so far
+    max_wait_ms     how long it may wait before it begins; None: no limit of its own
+    stands          the line for a model's limit in which it stood last, and as whom; "": in none so far
     """
 
     request: TurnRequest
@@ -74,6 +76,8 @@ class TurnView:
     died_how: str = ""
     rung_at_ms: int = 0
     parked_ms: int = 0
+    max_wait_ms: int | None = None
+    stands: str = ""
 
     @property
     def remaining_ms(self) -> int:

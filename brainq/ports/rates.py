@@ -17,10 +17,12 @@ class RateLimits(Protocol):
         """Whether anything limits it, as far as this process knows. Asks nobody."""
         ...
 
-    def take(self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float) -> RateWait | None:
+    def take(
+        self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float, rank: int = ...
+    ) -> RateWait | None:
         """Take a place: None, or how long `ticket` waits in line for it. With the same `place` it is taken once.
-        Whoever waits asks again when its time has come, and may be told of another: tenants take turns in the line, and
-        a ticket, and a place, begin with their tenant's session."""
+        Whoever waits asks again when its time has come, and may be told of another: tenants take turns in the line.
+        A ticket, and a place, begin with their tenant's session. Of a tenant's the lower `rank`, 0 to 9, goes first."""
         ...
 
     def settle(

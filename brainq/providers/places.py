@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.rate import SAID_NOTHING, RateSaid, RateWait
@@ -28,6 +28,7 @@ from brainq.text.estimate import estimate_request
 log = logger("brainq.providers")
 
 PASS_BY_S = 2.0  # the longest wait for one of several models
+GIVES_UP_S = 2.0  # before its wait is over a turn that has not begun takes a place, or none
 AWAY_S = 3.0  # until a count is asked for again that could not be reached
 
 
@@ -35,12 +36,31 @@ class PlaceLater(ProviderError):
     """The model is limited, and the place comes in `wait_s` seconds: longer than its thread may be held.
 
     The place in line is kept: whoever asks again for the same step when the time has come gets it.
+
+    stands   the count's name, and who waits there
     """
 
-    def __init__(self, model: str, wait: RateWait) -> None:
+    def __init__(self, model: str, wait: RateWait, stands: str = "") -> None:
         self.wait_s = wait.wait_s
+        self.stands = stands
         self.why = wait.told(model)
         super().__init__(f"waits for {self.why}, {wait.wait_s:.0f} s", kind="limited", retryable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Whose requests those of one thread are.
+
+    rank       in its tenant's line: the lower goes first
+    may_wait_s for how long a turn that has not begun may wait for its first place, whatever its time; None: it has
+               begun, and waits within its time
+    """
+
+    rank: int = 2
+    may_wait_s: float | None = None
+
+
+ANYBODY = Asker()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +73,7 @@ class Taking:
     limits: RateLimits
     hold_s: float = float("inf")
     pause: Callable[[float], None] = time.sleep
+    asker: Asker = ANYBODY
 
     @contextmanager
     def here(self) -> Generator[None]:
@@ -92,7 +113,8 @@ class Place:
     def take(self, request: ModelRequest, remaining_s: float) -> bool:
         """Wait for it, if need be; whether that was so.
 
-        Raises PlaceLater, and ProviderError `rate_limited` where it would come after `remaining_s`.
+        Raises PlaceLater, and ProviderError where it would come after `remaining_s` (`limited`), or for a turn that has
+        not begun later than that may wait (`waited`).
         """
         if self.taking is None or not self.taking.limits.holds(self.name):
             return False
@@ -102,34 +124,56 @@ class Place:
             self.id = f"{request.session_id} {self.id}"
         tokens = request.estimate or estimate_request(request)
         tokens += request.max_output_tokens or 0
+        asker, hold_s = self.taking.asker, self.taking.hold_s
         ends_at = time.monotonic() + remaining_s
+        if asker.may_wait_s is not None:  # its time has not begun, and as little as can be of it is slept
+            ends_at = time.monotonic() + asker.may_wait_s
+            hold_s = min(hold_s, remaining_s / 4)
+        stands = f"{self.name}\n{ticket}"
         has_waited = False
         while True:
             left_s = max(0.0, ends_at - time.monotonic())
-            most_s = left_s if request.in_line else min(left_s, self.taking.hold_s, PASS_BY_S)
-            wait = self._asked(self.taking.limits, ticket, tokens, most_s)
+            wait = self._asked(
+                self.taking.limits, ticket, tokens, self._most_s(request, asker, left_s), asker.rank
+            )
             if wait is None:
                 self.is_taken = True
                 return has_waited
-            if wait.is_late and not request.in_line:
-                raise PlaceLater(self.model, wait)
             if wait.is_late:
-                raise ProviderError(
-                    f"{wait.told(self.model)}; a place comes in {wait.wait_s:.0f} s, past the deadline",
-                    kind="rate_limited",
-                    retryable=True,
-                )
-            if wait.wait_s > self.taking.hold_s:
-                raise PlaceLater(self.model, wait)
+                raise self._too_late(request, asker, wait, stands)
+            if asker.may_wait_s is not None and wait.wait_s > left_s:
+                wait = replace(wait, wait_s=left_s)  # it is looked whether there is a place even then
+            if wait.wait_s > hold_s:
+                raise PlaceLater(self.model, wait, stands)
             has_waited = True
             self.taking.pause(wait.wait_s)
 
-    def _asked(self, limits: RateLimits, ticket: str, tokens: int, left_s: float) -> RateWait | None:
+    def _most_s(self, request: ModelRequest, asker: Asker, left_s: float) -> float:
+        """For a longer wait nobody stands in line."""
+        if not request.in_line:
+            assert self.taking is not None
+            return min(left_s, self.taking.hold_s, PASS_BY_S)
+        if asker.may_wait_s is not None and left_s > GIVES_UP_S:
+            return float("inf")
+        return left_s
+
+    def _too_late(self, request: ModelRequest, asker: Asker, wait: RateWait, stands: str) -> ProviderError:
+        if not request.in_line:
+            return PlaceLater(self.model, wait, stands)
+        told = f"{wait.told(self.model)}; its place comes in {wait.wait_s:.0f} s, past"
+        limit = "raise the limit (BRAINQ_RATES, or the service's own), or the turn's"
+        if asker.may_wait_s is not None:
+            return ProviderError(f"{told} its max_wait_s: {limit} max_wait_s", kind="waited", retryable=True)
+        return ProviderError(f"{told} the deadline: {limit} timeout_s", kind="limited", retryable=True)
+
+    def _asked(
+        self, limits: RateLimits, ticket: str, tokens: int, most_s: float, rank: int
+    ) -> RateWait | None:
         try:
-            return limits.take(self.name, self.id, ticket, tokens, left_s)
+            return limits.take(self.name, self.id, ticket, tokens, most_s, rank)
         except Exception as failure:  # our own trouble: the model is not asked, and has not failed
             log.warning("no place was asked for", model=self.model, why=type(failure).__name__)
-            raise PlaceLater(self.model, RateWait(AWAY_S, "count")) from failure
+            raise PlaceLater(self.model, RateWait(AWAY_S, "count"), f"{self.name}\n{ticket}") from failure
 
     def answered(self, headers: Mapping[str, str] | None = None, status: int = 200) -> None:
         """The answer begins: from here on its place is the service's."""

@@ -49,7 +49,8 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     sweeping                  string  who compares SQL with Redis just now                  seconds
     wake:READER               stream  has a reader of many streams look at them again       a minute
     rate:NAME:places          zset    request -> until when it counts in its window         1 day after its last use
-    rate:NAME:line            zset    who waits for a place -> the tag of their turn        1 day after its last use
+    rate:NAME:line            zset    TENANT N, for each who waits -> the tag of its turn   1 day after its last use
+    rate:NAME:order           zset    who waits: TENANT RANK N TICKET                       1 day after its last use
     rate:NAME:tenants         zset    tenant -> the tag at which its next one may go        1 day after its last use
     rate:NAME:by              hash    tenant -> how many places it has                      1 day after its last use
     rate:NAME:due             zset    who waits -> when they are expected                   1 day after its last use

@@ -74,16 +74,19 @@ class RedisRates:
             with self._lock:
                 self._learned[name] = time.monotonic() + until_ms / 1000 - seconds
 
-    def take(self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float) -> RateWait | None:
+    def take(
+        self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float, rank: int = 2
+    ) -> RateWait | None:
         """Take a place for one request: None; or wait, and ask again with the same ticket."""
         rate = self._rate(name)
         while True:
             asked_at = time.monotonic()
             reply = self._run.rate_take(
-                **self._of(name, "places", "line", "due", "rule", "tenants", "by"),
+                **self._of(name, "places", "line", "order", "due", "rule", "tenants", "by"),
                 model=name,
                 place=place,
                 ticket=ticket,
+                rank=rank,
                 tokens=tokens,
                 requests_most=rate.requests,
                 tokens_most=rate.tokens,

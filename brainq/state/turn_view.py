@@ -53,6 +53,8 @@ _TURN_FIELDS = [
     "history_stamp",
     "rung_at",
     "parked_ms",
+    "max_wait_ms",
+    "stands",
 ]
 _BUDGET_FIELDS = [
     "deadline",
@@ -155,6 +157,8 @@ def view_of(
         inputs=tuple(TurnInput.model_validate_json(item) for item in inputs),
         rung_at_ms=int(turn["rung_at"] or 0),
         parked_ms=int(turn["parked_ms"] or 0),
+        max_wait_ms=int(turn["max_wait_ms"]) if turn["max_wait_ms"] else None,
+        stands=turn["stands"] or "",
     )
 
 

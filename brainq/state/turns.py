@@ -151,8 +151,11 @@ class RedisTurns(TurnSteps):
         """Let the turn go, though nothing came of this advance: `RELEASED`, or `CLEARED` of having lost its worker."""
         return self._run.turn_release(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence)
 
-    def let_wait(self, claim: TurnClaim, ring_s: float, wait_s: float, why: str) -> Literal["WAITS", "LOST"]:
-        """Let the turn go until its model may be asked: it is rung in `ring_s`; readers are told `wait_s` and `why`."""
+    def let_wait(
+        self, claim: TurnClaim, ring_s: float, wait_s: float, why: str, stands: str
+    ) -> Literal["WAITS", "LOST"]:
+        """Let the turn go until its model may be asked: it is rung in `ring_s`; readers are told `wait_s` and `why`.
+        Without a reply so far its time begins then. `stands`: in which line it stands, and as whom."""
         reply = self._run.turn_wait(
             claim.session_id,
             claim.turn_id,
@@ -161,6 +164,7 @@ class RedisTurns(TurnSteps):
             after_ms=int(ring_s * 1000),
             wait_ms=int(wait_s * 1000),
             why=why,
+            stands=stands,
         )
         self._outbox.flush(claim.session_id)
         return reply

@@ -60,7 +60,7 @@ HEADERS = {
     "opening_skip": "9d5035c61c",
     "park_expire": "686b86890c",
     "rate_settle": "a88ca60fa2",
-    "rate_take": "cbac5a9199",
+    "rate_take": "2ea0559beb",
     "result_publish": "7ad37210d9",
     "room_keep": "0db5a452e7",
     "session_pause": "2042b7e823",
@@ -80,7 +80,7 @@ HEADERS = {
     "turn_said": "88286312f8",
     "turn_submit": "59641fa617",
     "turn_sweep": "a9680832cf",
-    "turn_wait": "d39460e770",
+    "turn_wait": "861b5cb045",
     "turn_waited": "ddf24a4bdf",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
@@ -1227,6 +1227,7 @@ class Scripts(LoadedScripts):
         *,
         places: str,
         line: str,
+        order: str,
         due: str,
         rule: str,
         tenants: str,
@@ -1234,6 +1235,7 @@ class Scripts(LoadedScripts):
         model: str,
         place: str,
         ticket: str,
+        rank: int,
         tokens: int,
         requests_most: int | None,
         tokens_most: int | None,
@@ -1244,11 +1246,12 @@ class Scripts(LoadedScripts):
         """Take a place among the requests of one window to one model, or stand in line for one."""
         reply = self.run(
             "rate_take",
-            [places, line, due, rule, tenants, by, self.keys.limited],
+            [places, line, order, due, rule, tenants, by, self.keys.limited],
             [
                 model,
                 place,
                 ticket,
+                rank,
                 tokens,
                 "" if requests_most is None else requests_most,
                 "" if tokens_most is None else tokens_most,
@@ -1804,13 +1807,24 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def turn_wait(
-        self, session_id: str, turn_id: str, *, owner: str, fence: int, after_ms: int, wait_ms: int, why: str
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        owner: str,
+        fence: int,
+        after_ms: int,
+        wait_ms: int,
+        why: str,
+        stands: str,
     ) -> Literal["WAITS", "LOST"]:
         """Let a turn go that waits for its place among a model's requests: nobody's thread waits
         with it."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "turn_wait", [turn, f"{turn}:events"], [session_id, turn_id, owner, fence, after_ms, wait_ms, why]
+            "turn_wait",
+            [turn, f"{turn}:budget", f"{turn}:events"],
+            [session_id, turn_id, owner, fence, after_ms, wait_ms, why, stands],
         )
         return reply[0]
 

@@ -24,12 +24,14 @@ from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think,
 from brainq.turn.ending import Ender
 from brainq.turn.facts import facts_of
 from brainq.turn.faults import end_of_fault
+from brainq.turn.line import asker_of
 from brainq.turn.outcome import Answer, Calls, RungAgain, StepOutcome
 from brainq.turn.patience import AT_ONCE, Patience, Trying
 from brainq.turn.think import Thinker
 
 log = logger("brainq.turn")
 
+LOOKS_S = 60.0  # a turn that waits longer for a place looks in between whether it comes sooner
 EARLY_S = 1.0  # before its place comes a turn is rung; the rest of the wait is slept
 ANY = 1_000_000  # however often it lost its worker
 
@@ -135,7 +137,7 @@ class Coordinator:
         self, work: BrainTurns, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: Trying
     ) -> str:
         try:
-            with self._taking.here():
+            with replace(self._taking, asker=asker_of(view)).here():
                 return self._act(work, claim, view, ownership, trying)
         except PlaceLater as later:
             return self._let_wait(claim, later, trying)
@@ -147,9 +149,11 @@ class Coordinator:
             return self._ender.end(claim, view, end_of_fault(failure), trying)
 
     def _let_wait(self, claim: TurnClaim, later: PlaceLater, trying: Trying) -> str:
-        """No thread waits with the turn: it is rung a little before its place comes."""
-        ring_s = max(0.0, later.wait_s - EARLY_S)
-        word = trying(lambda: self._turns.let_wait(claim, ring_s, later.wait_s, later.why))
+        """No thread waits with the turn: it is rung a little before its place comes, and half way of a long wait, for
+        those before it may have left."""
+        wait_s = later.wait_s if later.wait_s <= LOOKS_S else max(LOOKS_S, later.wait_s / 2)
+        ring_s = max(0.0, wait_s - EARLY_S)
+        word = trying(lambda: self._turns.let_wait(claim, ring_s, later.wait_s, later.why, later.stands))
         return f"waits for {later.why}" if word == "WAITS" else "lost"
 
     def _end_unserved(self, claim: TurnClaim, view: TurnView, trying: Trying) -> str:

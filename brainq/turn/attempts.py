@@ -158,6 +158,20 @@ def not_asked(error: str) -> Answer:
 def _after_failure(failure: ProviderError, asking: StepRequest, step: int) -> Answer:
     if failure.kind == "timeout":
         end = End(Ending.TIMED_OUT, StopReason.DEADLINE, "the model did not answer by the deadline")
+    elif failure.kind == "waited":
+        end = End(
+            Ending.TIMED_OUT,
+            StopReason.WAITED,
+            "no place among its model's requests came in time",
+            str(failure),
+        )
+    elif failure.kind == "limited":
+        end = End(
+            Ending.FAILED,
+            StopReason.LIMITED,
+            "its place among its model's requests comes too late",
+            str(failure),
+        )
     else:
         end = not_asked(str(failure)).end
     if failure.kind not in MAYBE_BILLED:

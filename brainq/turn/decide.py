@@ -24,6 +24,7 @@ FALLBACK_TEXTS = {
     StopReason.INVALID_OUTPUT: "I could not give my answer in the form that was asked for.",
     StopReason.CANCELLED: "",
     StopReason.MODEL_ERROR: "",
+    StopReason.LIMITED: "",
     StopReason.LOST: "",
     StopReason.INTERNAL_ERROR: "",
 }

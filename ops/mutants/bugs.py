@@ -417,8 +417,8 @@ BUGS = (
     Bug(
         "a tenant's flood goes before another's turn",
         "brainq/state/lua/rate_take.lua",
-        "pay(tenant, tag + cost)",
-        "pay(tenant, present)",
+        "tenants, next_tag + cost, tenant",
+        "tenants, present, tenant",
         ("tests/lua/test_rate_tenants.py",),
     ),
     Bug(
@@ -431,8 +431,8 @@ BUGS = (
     Bug(
         "tenants that come anew go first without end",
         "brainq/state/lua/rate_take.lua",
-        "math.max(tag, present + math.ceil(cost / SLOWEST))",
-        "math.max(tag, present)",
+        "math.max(leave_line(ticket, true), present + math.ceil(cost / SLOWEST))",
+        "math.max(leave_line(ticket, true), present)",
         ("tests/lua/test_rate_tenants.py",),
     ),
     Bug(
@@ -443,10 +443,31 @@ BUGS = (
         ("tests/lua/test_rate_take.py",),
     ),
     Bug(
+        "what has not begun goes before what goes on",
+        "brainq/state/lua/lib/fair_line.lua",
+        "'%s %d %012d %s', tenant, rank,",
+        "'%s %d %012d %s', tenant, 9 - rank,",
+        ("tests/lua/test_rate_ranks.py",),
+    ),
+    Bug(
+        "who leaves the line takes its tenant's turn along",
+        "brainq/state/lua/lib/fair_line.lua",
+        "goes and 0 or count - 1",
+        "0",
+        ("tests/lua/test_rate_ranks.py",),
+    ),
+    Bug(
+        "a turn that waits for its first place runs out of time",
+        "brainq/state/lua/turn_wait.lua",
+        "if t.step == '0' then",
+        "if false then",
+        ("tests/lua/test_turn_wait.py",),
+    ),
+    Bug(
         "anybody lets a turn wait",
         "brainq/state/lua/turn_wait.lua",
         "if not t then return {'LOST'} end",
-        "t = t or read(turn, {'aux_open'})",
+        "t = t or read(turn, {'aux_open', 'step', 'brain'})",
         ("tests/lua/test_turn_wait.py",),
     ),
     Bug(

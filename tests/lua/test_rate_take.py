@@ -12,7 +12,7 @@ from tests.support.arrivals import most_in_a_window
 
 WINDOW_MS, SLACK_MS = 60_000, 5_000
 COUNTS_MS = WINDOW_MS + SLACK_MS
-PARTS = ("places", "line", "due", "rule", "tenants", "by")
+PARTS = ("places", "line", "order", "due", "rule", "tenants", "by")
 
 
 def take(rig: Rig, place: str, ticket: str = "", **given: Any) -> list[Any]:
@@ -22,6 +22,7 @@ def take(rig: Rig, place: str, ticket: str = "", **given: Any) -> list[Any]:
         "model": "openai:gpt",
         "place": place,
         "ticket": ticket or f"turn of {place}",
+        "rank": 2,
         "requests_most": "",
         "tokens_most": "",
         "tokens": 10,
@@ -192,6 +193,7 @@ def test_no_window_of_the_services_holds_one_more(rig: Rig, seed: int) -> None:
             model="openai:gpt",
             place=f"{name} p{asked}",
             ticket=name,
+            rank=2,
             tokens=1,
             requests_most=most,
             tokens_most=None,

@@ -6,9 +6,14 @@ import json
 from typing import Any
 
 from brainq.broker.names import TURNS_QUEUE
-from tests.lua.rig import Rig
+from tests.lua.rig import TIMEOUT_MS, Rig
 
-WAIT: dict[str, Any] = {"after_ms": 11_000, "wait_ms": 12_000, "why": "m:m: 60 requests a minute"}
+WAIT: dict[str, Any] = {
+    "after_ms": 11_000,
+    "wait_ms": 12_000,
+    "why": "m:m: 60 requests a minute",
+    "stands": "m:m\ns1 t01 1 step",
+}
 
 
 def test_the_turn_is_let_go_and_rung_when_its_time_comes(rig: Rig) -> None:
@@ -70,3 +75,32 @@ def test_a_clock_that_stepped_back_makes_nobody_wait_longer(rig: Rig) -> None:
     rig.pass_ms(11_000)
     rig.run("turn_sweep")
     assert len(rig.bells(TURNS_QUEUE)) == 1
+
+
+def deadline_in_ms(rig: Rig) -> int:
+    return int(rig.client.hget(rig.names("t01")["budget"], "deadline")) - rig.now_ms
+
+
+def test_the_time_of_a_turn_without_a_reply_begins_when_its_place_comes(rig: Rig) -> None:
+    rig.owned()
+    rig.run("step_begin")
+    rig.pass_ms(30_000)
+    given: dict[str, Any] = WAIT | {"after_ms": 599_000, "wait_ms": 600_000}
+    rig.run("turn_wait", **given)
+    rig.pass_ms(400_000)
+    assert rig.run("turn_sweep")[2] == ""
+    rig.pass_ms(199_000)
+    assert deadline_in_ms(rig) == TIMEOUT_MS
+    assert rig.run("turn_claim", owner="w2", fence=1)[0] == "GO"
+    rig.run("turn_wait", owner="w2", fence=2, **WAIT)
+    assert deadline_in_ms(rig) == TIMEOUT_MS + WAIT["after_ms"]
+    rig.pass_ms(WAIT["after_ms"] + TIMEOUT_MS)
+    assert rig.run("turn_sweep")[2] == "end"  # nobody came: it ends by its deadline, as any
+
+
+def test_a_later_steps_wait_is_of_the_turns_time(rig: Rig) -> None:
+    rig.owned()
+    rig.client.hset(rig.names("t01")["turn"], "step", "1")
+    before = deadline_in_ms(rig)
+    rig.run("turn_wait", **WAIT)
+    assert deadline_in_ms(rig) == before

@@ -43,6 +43,7 @@ FINISH: dict[StopReason, str] = {
     StopReason.MAX_TOTAL_TOKENS: "length",
     StopReason.CANCELLED: "interrupted",
     StopReason.MODEL_ERROR: "error",
+    StopReason.LIMITED: "error",
     StopReason.INTERNAL_ERROR: "error",
     StopReason.LOST: "error",
 }

@@ -2,11 +2,11 @@
 Take a place among the requests of one window to one model, or stand in line for one. A place counts until the window is over
 after its answer began (rate_settle says when), else after `slack_ms`, within which a request arrives: no window of the
 service's own holds more than `requests_most`, and the place of a request whose process died counts on. `ticket` is who waits,
-in its tenant's turn, `place` the request, new for each; both begin with the session. Who is overtaken is told of a later time
-when it asks again. LATE: the wait would be longer than `most_wait_ms`.
+in its tenant's turn and there by its `rank`, `place` the request, new for each; both begin with the session. Who is overtaken is
+told of a later time when it asks again. LATE: the wait would be longer than `most_wait_ms`.
 
-KEYS   places line due rule tenants by limited
-ARGV   model place ticket tokens:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n
+KEYS   places line order due rule tenants by limited
+ARGV   model place ticket rank:n tokens:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n
 REPLY  GO | WAIT wait_ms:n what:requests/tokens/stop most:n | LATE wait_ms:n what:requests/tokens/stop most:n
 ]]
 -- @include lib/rates
@@ -17,11 +17,12 @@ local r = read(rule, {'requests', 'tokens', 'learned_until', 'stopped_until', 's
   'before_at'})
 local stopped_until = mend_clock(r.seen, tonumber(r.stopped_until or 0))
 local sum = forget_over(tonumber(r.sum or 0))
-local present = forget_absent(ticket, tonumber(r.present or 0))
+forget_absent(ticket)
 
 local most, most_tokens = least(requests_most, r.requests, r), least(tokens_most, r.tokens, r)
 local taken, cost = redis.call('ZCARD', places), cost_of(tokens, most, most_tokens)
-local tenant, tag, ahead, is_new = tenant_of(ticket), place_in_line(ticket, present)
+local tenant, present = tenant_of(ticket), tonumber(r.present or 0)
+local ahead, before, stands, next_tag = place_in_line(ticket, rank, present)
 local at, what, limit = now, 'stop', 0
 local function not_before(when, why, number)
   if when > at then at, what, limit = when, why, number end
@@ -34,7 +35,7 @@ end
 local to_go = ahead -- of those in line before us
 if most and is_shared(tenant, r) then
   local when
-  when, to_go = with_share(tenant, (tag - present) / cost, ahead, taken, most)
+  when, to_go = with_share(tenant, before, ahead, taken, most)
   not_before(when, 'requests', most)
 end
 if most and taken + to_go >= most then
@@ -45,8 +46,7 @@ if most and taken + to_go >= most then
 end
 if most_tokens then
   -- One that is greater than the limit itself goes when it is alone.
-  local before = ahead > 0 and tokens_of(redis.call('ZRANGE', line, 0, math.min(ahead, 1000) - 1)) or 0
-  local excess = sum + before + math.min(tokens, most_tokens) - most_tokens
+  local excess = sum + (ahead > 0 and tokens_ahead(ahead) or 0) + math.min(tokens, most_tokens) - most_tokens
   if excess > 0 then
     local last, left = place_that_frees(excess)
     not_before(last and score_at(last) or rounds_later(left / most_tokens), 'tokens', most_tokens)
@@ -58,23 +58,22 @@ if wait_ms > most_wait_ms then
   leave_line(ticket)
   return {'LATE', wait_ms, what, limit}
 end
-if is_new then pay(tenant, tag + cost) end
+if not stands then
+  redis.call('ZADD', tenants, next_tag + cost, tenant)
+  join_line(ticket, rank, next_tag)
+end
 if wait_ms <= 0 then
-  leave_line(ticket)
-  move_on(math.max(tag, present + math.ceil(cost / SLOWEST)))
+  move_on(math.max(leave_line(ticket, true), present + math.ceil(cost / SLOWEST)))
   redis.call('ZADD', places, now + window_ms + slack_ms, place)
   redis.call('HINCRBY', by, tenant, 1)
   redis.call('HSET', rule, 'sum', sum + tokens, 't:' .. place, tokens, 'seen', now)
 else
-  if is_new then
-    redis.call('ZADD', line, tag, ticket)
-    move_on(present + 1)
-  end
+  if not stands then move_on(present + 1) end
   redis.call('ZADD', due, at, ticket)
   redis.call('HSET', rule, 't:' .. ticket, tokens)
 end
-if is_new or wait_ms <= 0 then note_asked(tenant, r) end
+if not stands or wait_ms <= 0 then note_asked(tenant, r) end
 redis.call('HSET', rule, 'set_requests', requests_most, 'set_tokens', tokens_most)
 redis.call('ZADD', limited, 'NX', 0, model)
-for _, key in ipairs({places, line, due, rule, tenants, by, limited}) do redis.call('PEXPIRE', key, KEEP_MS) end
+for _, key in ipairs({places, line, order, due, rule, tenants, by, limited}) do redis.call('PEXPIRE', key, KEEP_MS) end
 return wait_ms <= 0 and {'GO'} or {'WAIT', wait_ms, what, limit}

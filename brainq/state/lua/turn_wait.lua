@@ -2,20 +2,24 @@
 Let a turn go that waits for its place among a model's requests: nobody's thread waits with it. Nothing was asked of the
 model, so nothing is charged, and a call beside the steps is begun again. The sweeper rings in `after_ms`; `why` is told. Its
 room is another's until then, whose model may have no limit; it goes on without asking for some, as one that was parked.
+The time of a turn that has no reply yet begins when it is rung. `stands` says in which line it stands, and as whom.
 
-KEYS   turn events
-ARGV   sid tid owner fence:n after_ms:n wait_ms:n why
+KEYS   turn budget events
+ARGV   sid tid owner fence:n after_ms:n wait_ms:n why stands
 REPLY  WAITS | LOST
 ]]
 -- @include lib/event
 -- @include lib/holds
 -- @include lib/index
 -- @include lib/fill
-local t = held_by(turn, owner, fence, {'aux_open', 'brain'})
+local t = held_by(turn, owner, fence, {'aux_open', 'step', 'brain'})
 if not t then return {'LOST'} end
 if t.aux_open and t.aux_open ~= '' then redis.call('HDEL', turn, 'aux_' .. t.aux_open) end
 redis.call('HSET', turn, 'owner', '', 'thinking', '0', 'aux_open', '', 'rung_at', now, 'resumes_at', now + after_ms,
-  'resumes_ms', after_ms, 'waits_for', why)
+  'resumes_ms', after_ms, 'waits_for', why, 'stands', stands)
+if t.step == '0' then
+  redis.call('HSET', budget, 'deadline', now + after_ms + tonumber(redis.call('HGET', budget, 'timeout_ms')))
+end
 emit(events, 'notice', {waits_for = why, wait_ms = wait_ms})
 look_within(sid, tid, after_ms)
 if leave_room(sid, tid, t.brain) then fill_room(sid) end

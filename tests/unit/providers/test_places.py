@@ -12,7 +12,7 @@ from brainq.contracts.rate import RateSaid, RateWait
 from brainq.errors import ProviderError
 from brainq.providers.failures import ServiceError
 from brainq.providers.fallback import Fallback
-from brainq.providers.places import PlaceLater, Taking, account_word, chunks_of, place_for, reply_of
+from brainq.providers.places import Asker, PlaceLater, Taking, account_word, chunks_of, place_for, reply_of
 from brainq.providers.retry import Deadline, RetryPolicy, call_with_retry
 from brainq.providers.scripted import says
 from tests.unit.providers.requests import request
@@ -28,11 +28,15 @@ class Limits:
     limited: bool = True
     taken: list[tuple[str, str, int, float]] = field(default_factory=list[tuple[str, str, int, float]])
     settled: list[Settled] = field(default_factory=list[Settled])
+    ranks: list[int] = field(default_factory=list[int])
 
     def holds(self, name: str) -> bool:
         return self.limited
 
-    def take(self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float) -> RateWait | None:
+    def take(
+        self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float, rank: int = 2
+    ) -> RateWait | None:
+        self.ranks.append(rank)
         self.taken.append((name, ticket, tokens, most_wait_s))
         if not self.waits:
             return None
@@ -83,7 +87,7 @@ def test_a_wait_past_the_deadline_is_told_at_once() -> None:
     taker, _ = taking(Limits([RateWait(90.0, "requests", 60, is_late=True)]))
     with taker.here(), pytest.raises(ProviderError, match="comes in 90 s, past the deadline") as failure:
         reply_of(ScriptedProvider([says("hi")]), request())
-    assert failure.value.kind == "rate_limited"
+    assert (failure.value.kind, "raise the limit" in str(failure.value)) == ("limited", True)
 
 
 def test_a_count_that_cannot_be_reached_is_no_failure_of_the_model() -> None:
@@ -146,3 +150,38 @@ def test_a_429_is_waited_for_once_in_line_and_not_here() -> None:
     with pytest.raises(PlaceLater):
         call_with_retry(attempt, Deadline(60), policy)
     assert slept == [0.0]
+
+
+def test_a_turn_that_has_not_begun_waits_whatever_its_time_and_no_longer_than_it_may() -> None:
+    limits = Limits([RateWait(600.0, "requests", 60)])
+    taker = Taking(limits, 2.0, [].append, Asker(1, 900.0))
+    with taker.here(), pytest.raises(PlaceLater) as later:
+        reply_of(ScriptedProvider([says("hi")]), request(timeout_s=5.0))
+    assert (later.value.wait_s, limits.ranks) == (600.0, [1])
+    assert later.value.stands.startswith("scripted:m\n")
+    assert limits.taken[0][3] == float(
+        "inf"
+    )  # it stands in line even if its place comes too late: others may leave
+    limits.waits = [RateWait(1200.0, "requests", 60)]
+    with taker.here(), pytest.raises(PlaceLater) as later:
+        reply_of(ScriptedProvider([says("hi")]), request(timeout_s=5.0))
+    assert 899 < later.value.wait_s <= 900
+
+
+def test_when_it_may_wait_no_longer_it_is_told_so() -> None:
+    limits = Limits([RateWait(300.0, "requests", 60, is_late=True)])
+    with (
+        Taking(limits, 2.0, [].append, Asker(1, 1.0)).here(),
+        pytest.raises(ProviderError, match="max_wait_s") as end,
+    ):
+        reply_of(ScriptedProvider([says("hi")]), request())
+    assert end.value.kind == "waited"
+    assert limits.taken[0][3] <= 1.0
+
+
+def test_little_of_its_own_time_is_slept() -> None:
+    slept: list[float] = []
+    taker = Taking(Limits([RateWait(1.5, "requests", 60)]), 2.0, slept.append, Asker(1, 900.0))
+    with taker.here(), pytest.raises(PlaceLater):
+        reply_of(ScriptedProvider([says("hi")]), request(timeout_s=2.0))
+    assert slept == []

@@ -18,10 +18,10 @@ local function mend_clock()
   bring_near(turn, 'fin_lease', at.fin_lease, longest_lease_ms)
   bring_near(turn, 'fin_retry_at', at.fin_retry_at, tonumber(at.fin_retry_ms or 0))
   bring_near(turn, 'opening_until', at.opening_until, tonumber(at.opening_ms or 0))
-  bring_near(turn, 'resumes_at', at.resumes_at, tonumber(at.resumes_ms or 0))
+  local resumes_at = bring_near(turn, 'resumes_at', at.resumes_at, tonumber(at.resumes_ms or 0)) or now
   for _, field in ipairs(PAST) do bring_near(turn, field, at[field], 0) end
   local b = read(budget, {'deadline', 'timeout_ms'})
-  bring_near(budget, 'deadline', b.deadline, tonumber(b.timeout_ms or 0))
+  bring_near(budget, 'deadline', b.deadline, tonumber(b.timeout_ms or 0) + math.max(0, resumes_at - now))
 end
 
 -- A call, brought near where it is a time.

@@ -39,10 +39,8 @@ local function ahead_with_share(ahead, taken, most)
   return found + ahead - looked_at
 end
 
--- When its tenant may have one more, and how many that are in line go before it. `rounds` is how far its tag is from the present
--- in requests of its own: about as many of its tenant's are before it.
-local function with_share(tenant, rounds, ahead, taken, most)
-  local before = math.min(ahead, math.max(0, math.floor(rounds + 0.5)))
+-- When its tenant may have one more behind so many of its own that go `before`, and how many that are in line go before it.
+local function with_share(tenant, before, ahead, taken, most)
   local over = over_first(own_places(tenant), before, taken, most)
   if over > 0 then return over <= taken and score_at(over - 1) or rounds_later((over - taken) / most), ahead end
   return now, taken + ahead >= most and ahead_with_share(ahead, taken, most) or ahead

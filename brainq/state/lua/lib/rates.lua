@@ -57,13 +57,6 @@ local function forget_over(sum)
   end
 end
 
-local function leave_line(ticket)
-  if redis.call('ZREM', line, ticket) == 1 then
-    redis.call('ZREM', due, ticket)
-    redis.call('HDEL', rule, 't:' .. ticket)
-  end
-end
-
 -- When the place at this index is over; -1: the last one.
 local function score_at(i) return tonumber(redis.call('ZRANGE', places, i, i, 'WITHSCORES')[2] or '') end
 
