@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "mcp.md"
 def test_the_brain_of_the_page_has_the_tools_that_were_pinned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [code] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    code, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     [servers] = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "app.py").write_text(code)
     (tmp_path / "mcp.json").write_text(servers)
