@@ -82,6 +82,7 @@ _USUAL: dict[str, Any] = {
     "usd": "",
     "forget": "",
     "shown": "",
+    "stands": "",
     "opening_ms": 10_000,
     "mark": "1",
     "judge": "relevance",
