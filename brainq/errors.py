@@ -165,6 +165,10 @@ class ProviderError(BrainqError):
         self.retryable = retryable
 
 
+NOT_SENT = frozenset({"limited", "waited"})
+"""Kinds of a ProviderError for a request that was never sent: it is no failure of the model's."""
+
+
 class ScriptError(BrainqError):
     """A Lua script was called with wrong names, or replied a word its header does not declare."""
 

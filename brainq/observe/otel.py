@@ -14,7 +14,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from brainq.errors import ProviderError
+from brainq.errors import NOT_SENT, ProviderError
 from brainq.observe import telemetry_names as names
 from brainq.observe.otel_context import open_place, place_of
 from brainq.observe.trace_context import TraceContext, turn_context
@@ -88,7 +88,9 @@ class OtelSpan:
     ) -> None:
         contexts.detach(self._token)
         if kind is not None and kind is not GeneratorExit:
-            self.fail(error.kind if isinstance(error, ProviderError) else kind.__name__)
+            word = error.kind if isinstance(error, ProviderError) else kind.__name__
+            if word not in NOT_SENT:
+                self.fail(word)
         self.end()
 
 

@@ -25,6 +25,10 @@ class RateLimits(Protocol):
         A ticket, and a place, begin with their tenant's session. Of a tenant's the lower `rank`, 0 to 9, goes first."""
         ...
 
+    def leave(self, stands: str) -> None:
+        """Whoever `stands` names, the count's name and a ticket on two lines, wants no place any more."""
+        ...
+
     def settle(
         self, name: str, place: str, used: int | None, answered_s: float | None, said: RateSaid
     ) -> bool:

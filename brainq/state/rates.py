@@ -18,6 +18,7 @@ SLACK_SHARE = 1 / 12  # of the window: 5 s, within which a request that has got 
 LEARNED_S = 3600.0
 TOLD_AGAIN_S = 300.0  # what every answer repeats is written no more often
 LONGEST_WAIT_S = 86_400.0
+LONGEST_STOP_S = 300.0  # a service that asks for longer is tried by one request after that
 _OF_RULE = ("set_requests", "set_tokens", "requests", "tokens", "learned_until", "stopped_until")
 
 
@@ -104,6 +105,11 @@ class RedisRates:
                     # Redis, or this process, was slow: the request could arrive after its place counts no more.
                     place += "+"
 
+    def leave(self, stands: str) -> None:
+        """Leave the line; nothing where it is left."""
+        name, _, ticket = stands.partition("\n")
+        self._run.rate_leave(**self._of(name, "line", "order", "due", "rule", "tenants"), ticket=ticket)
+
     def settle(
         self, name: str, place: str, used: int | None, answered_s: float | None, said: RateSaid
     ) -> bool:
@@ -124,7 +130,8 @@ class RedisRates:
             window_ms=self._window_ms,
             requests=said.requests,
             tokens=said.tokens,
-            stop_ms=int(said.stop_s * 1000),
+            stop_ms=int(min(said.stop_s, LONGEST_STOP_S) * 1000),
+            probes=said.stop_s > LONGEST_STOP_S,
         )
         if said != SAID_NOTHING:
             self.heard(name)

@@ -59,7 +59,8 @@ HEADERS = {
     "metrics_flush": "6e99ce71c2",
     "opening_skip": "9d5035c61c",
     "park_expire": "686b86890c",
-    "rate_settle": "a88ca60fa2",
+    "rate_leave": "abab0d60ad",
+    "rate_settle": "fd4adea5a9",
     "rate_take": "2ea0559beb",
     "result_publish": "7ad37210d9",
     "room_keep": "0db5a452e7",
@@ -1187,6 +1188,14 @@ class Scripts(LoadedScripts):
             return ParkExpireCancel(reason=reply[1])
         return reply[0]
 
+    def rate_leave(
+        self, *, line: str, order: str, due: str, rule: str, tenants: str, ticket: str
+    ) -> Literal["LEFT", "NONE"]:
+        """Leave the line for a model's places: whose turn is over, or was answered by another
+        model."""
+        reply = self.run("rate_leave", [line, order, due, rule, tenants], [ticket])
+        return reply[0]
+
     def rate_settle(
         self,
         *,
@@ -1201,10 +1210,12 @@ class Scripts(LoadedScripts):
         requests: int | None,
         tokens: int | None,
         stop_ms: int,
+        probes: bool,
     ) -> Literal["OK", "LEARNED"]:
         """What came of a request: how many tokens it really used, `answered_ms` ago its answer
         began (its place counts a window from there), and what the service said of its limits:
-        `requests` and `tokens` a minute, and to wait `stop_ms`."""
+        `requests` and `tokens` a minute, and to wait `stop_ms`; `probes`: for longer than that, so
+        one request tries it first."""
         reply = self.run(
             "rate_settle",
             [places, rule, self.keys.limited],
@@ -1218,6 +1229,7 @@ class Scripts(LoadedScripts):
                 "" if requests is None else requests,
                 "" if tokens is None else tokens,
                 stop_ms,
+                "1" if probes else "0",
             ],
         )
         return reply[0]

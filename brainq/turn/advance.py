@@ -24,7 +24,7 @@ from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think,
 from brainq.turn.ending import Ender
 from brainq.turn.facts import facts_of
 from brainq.turn.faults import end_of_fault
-from brainq.turn.line import asker_of
+from brainq.turn.line import asker_of, left_line
 from brainq.turn.outcome import Answer, Calls, RungAgain, StepOutcome
 from brainq.turn.patience import AT_ONCE, Patience, Trying
 from brainq.turn.think import Thinker
@@ -127,11 +127,20 @@ class Coordinator:
             work = self._brains.of(view.request.brain)
             trying = self._patience.of(view)
             if work is None:
-                return self._end_unserved(claim, view, trying)
+                return self._done(view, self._end_unserved(claim, view, trying))
             request = work.brain.complete(view.request)
             if request is not view.request:
                 view = replace(view, request=request)
-            return self._acted(work, claim, view, ownership, trying)
+            return self._done(view, self._acted(work, claim, view, ownership, trying))
+
+    def _done(self, view: TurnView, did: str) -> str:
+        """What was done. No place in a line is kept that nobody will take."""
+        if view.stands and (left := left_line(view, did)):
+            try:
+                self._taking.limits.leave(left)
+            except Exception as failure:  # once it is first it is found that nobody comes
+                log.warning("a line was not left", turn_id=view.request.turn_id, why=type(failure).__name__)
+        return did
 
     def _acted(
         self, work: BrainTurns, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: Trying

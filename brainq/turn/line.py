@@ -10,6 +10,17 @@ BEGINS = {"high": 1, "normal": 2, "low": 3}
 LONGEST_MS = 86_400_000  # that a turn waits for its first place where it has no limit of its own on waiting
 
 
+def left_line(view: TurnView, did: str) -> str:
+    """The line that the turn is done with, as `stands` says it; "" for none. It was rung to ask for its place: now it
+    has had it, is over, or was answered by another model. One that waits again, or was lost, stands there still."""
+    if not view.stands or did.startswith("waits for ") or did == "lost":
+        return ""
+    step = int(
+        view.stands.rsplit(" ", 2)[-2]
+    )  # of its ticket: the session, the turn, the step and what it is for
+    return view.stands if step > view.step or view.step == 0 else ""
+
+
 def asker_of(view: TurnView) -> Asker:
     """What goes on, and what another turn waits for, goes before what has not begun: else that takes the places, and
     nothing is ever done. A turn without a reply so far still waits, by its `max_wait_s`, and its time has not begun."""

@@ -12,7 +12,8 @@ import pytest
 from brainq import Brain, ScriptedProvider
 from brainq.contracts.event import EventKind
 from brainq.contracts.rate import Rates, RateSaid, read_rates
-from brainq.contracts.status import Ending
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import LimitsFields
 from brainq.providers.openai_compat import OpenAIProvider
 from brainq.providers.scripted import says
 from brainq.settings import Settings
@@ -165,3 +166,24 @@ def test_without_limits_nothing_is_kept(pumps: Pumps) -> None:
     assert turn.result(timeout_s=10).ending is Ending.COMPLETED
     kept = cast("list[str]", pump.wiring.state.redis.keys("*"))
     assert [key for key in kept if "rate:" in key or key.endswith("limited")] == []
+
+
+def test_a_cancelled_turn_leaves_the_line_and_one_that_may_not_wait_ends_unbegun(pumps: Pumps) -> None:
+    model = ScriptedProvider([says("hi")] * 3)
+    pump = pumps(Brain("shop", model=model), rates="scripted:*=1/min")
+    brief: LimitsFields = {"timeout_s": 2.0, "max_wait_s": 1.0}
+    first, second = (pump.submit(f"acme:{i}", "hi", limits={"timeout_s": 2.0}) for i in range(2))
+    third = pump.submit("acme:3", "hi", limits=brief)
+    pump.drain()
+    assert first.result(timeout_s=10).ending is Ending.COMPLETED
+    late = third.result(timeout_s=10)
+    assert (late.ending, late.stop_reason) == (Ending.TIMED_OUT, StopReason.WAITED)
+    assert pump.wiring.state.rates.models()[0].waiting == 1
+    snapshot = second.snapshot()
+    assert snapshot is not None
+    assert snapshot.waits_for == "scripted:scripted: 1 requests a minute"
+    second.cancel()
+    pump.drain()
+    assert second.result(timeout_s=10).ending is Ending.CANCELLED
+    assert pump.wiring.state.rates.models()[0].waiting == 0
+    assert pump.wiring.state.rates.models()[0].taken == 1

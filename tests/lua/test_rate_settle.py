@@ -33,3 +33,33 @@ def test_a_place_whose_window_is_over_is_settled_no_more(rig: Rig) -> None:
     take(rig, "p1", requests_most=1, tokens=10)
     assert settle(rig, "p0", used=500, answered_ms=0) == ["OK"]
     assert rig.client.hget(rig.keys.rate("openai:gpt", "rule"), "sum") == "10"
+
+
+def test_after_a_stop_that_was_cut_short_one_request_tries_and_its_answer_lifts_it(rig: Rig) -> None:
+    settle(rig, "p0", stop_ms=300_000, probes=1)
+    assert take(rig, "w0")[:2] == ["WAIT", 300_000]
+    rig.pass_ms(300_000)
+    assert take(rig, "w0") == ["GO"]
+    assert take(rig, "w1")[:3] == ["WAIT", 60_000, "stop"]
+    settle(rig, "w0", used=5)
+    assert take(rig, "w1") == ["GO"]
+    assert take(rig, "w2") == ["GO"]
+
+
+def test_a_try_that_is_refused_stops_all_again_and_one_that_is_lost_is_followed_by_another(rig: Rig) -> None:
+    settle(rig, "p0", stop_ms=300_000, probes=1)
+    rig.pass_ms(300_000)
+    take(rig, "w0")
+    settle(rig, "w0", stop_ms=300_000, probes=1)
+    assert take(rig, "w1")[:2] == ["WAIT", 300_000]
+    rig.pass_ms(300_000)
+    assert take(rig, "w1") == ["GO"]
+    rig.pass_ms(60_000)
+    assert take(rig, "w2") == ["GO"]
+    assert take(rig, "w3")[0] == "WAIT"
+
+
+def test_a_stop_that_was_not_cut_short_needs_no_try(rig: Rig) -> None:
+    settle(rig, "p0", stop_ms=20_000)
+    rig.pass_ms(20_000)
+    assert [take(rig, f"w{i}") for i in range(3)] == [["GO"]] * 3

@@ -46,6 +46,7 @@ def settle(rig: Rig, place: str, **given: Any) -> list[Any]:
         "requests": "",
         "tokens": "",
         "stop_ms": 0,
+        "probes": 0,
     }
     return rig.run("rate_settle", **asked | given)
 
@@ -184,6 +185,7 @@ def test_no_window_of_the_services_holds_one_more(rig: Rig, seed: int) -> None:
                 requests=None,
                 tokens=None,
                 stop_ms=0,
+                probes=False,
             )
             continue
         rig.pass_ms(at - rig.now_ms)

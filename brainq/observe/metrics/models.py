@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from brainq.contracts.model import ModelReply, Purpose
-from brainq.errors import ProviderError
+from brainq.errors import NOT_SENT, ProviderError
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS, Counters
 from brainq.observe.metrics.names import error_name, model_name
@@ -46,7 +46,8 @@ class Asked:
 
 @contextmanager
 def asking(provider: str, model: str, purpose: Purpose, counters: Counters = COUNTERS) -> Generator[Asked]:
-    """Time what is done in it, and count it by how it ends: a ProviderError by its kind, any other by its class."""
+    """Time what is done in it, and count it by how it ends: a ProviderError by its kind, any other by its class. A
+    request that was never sent is not counted."""
     asked = Asked(counters, provider, model_name(model), purpose)
     began, error_type = time.monotonic(), ""
     try:
@@ -58,12 +59,13 @@ def asking(provider: str, model: str, purpose: Purpose, counters: Counters = COU
         error_type = type(failure).__name__
         raise
     finally:
-        counters.observe(
-            m.MODEL_CALLS,
-            time.monotonic() - began,
-            OPERATION,
-            asked.provider,
-            asked.model,
-            error_type and error_name(error_type),
-            purpose,
-        )
+        if error_type not in NOT_SENT:
+            counters.observe(
+                m.MODEL_CALLS,
+                time.monotonic() - began,
+                OPERATION,
+                asked.provider,
+                asked.model,
+                error_type and error_name(error_type),
+                purpose,
+            )

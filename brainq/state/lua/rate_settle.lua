@@ -1,10 +1,11 @@
 --[[
 What came of a request: how many tokens it really used, `answered_ms` ago its answer began (its place counts a window from
-there), and what the service said of its limits: `requests` and `tokens` a minute, and to wait `stop_ms`. All processes
+there), and what the service said of its limits: `requests` and `tokens` a minute, and to wait `stop_ms`; `probes`: for
+longer than that, so one request tries it first. All processes
 hear of a limit that is new. `mark` is new for each request: what it said counts once.
 
 KEYS   places rule limited
-ARGV   place model mark used:n? answered_ms:n? window_ms:n requests:n? tokens:n? stop_ms:n
+ARGV   place model mark used:n? answered_ms:n? window_ms:n requests:n? tokens:n? stop_ms:n probes:b
 REPLY  OK | LEARNED
 ]]
 -- @include lib/rates
@@ -16,6 +17,9 @@ if counts_until and used ~= '' then
 end
 if counts_until and answered_ms ~= '' and now - answered_ms + window_ms < counts_until then
   redis.call('ZADD', places, now - answered_ms + window_ms, place)
+end
+if used ~= '' and redis.call('HGET', rule, 'probe') == place then
+  redis.call('HDEL', rule, 'probe', 'probe_until', 'stopped_until') -- the service answers again
 end
 if requests == '' and tokens == '' and stop_ms == 0 then return {'OK'} end
 local r = read(rule, {'said', 'requests', 'tokens', 'learned_until', 'stopped_until'})
@@ -30,6 +34,7 @@ if requests ~= '' then redis.call('HSET', rule, 'requests', requests) end
 if tokens ~= '' then redis.call('HSET', rule, 'tokens', tokens) end
 if stop_ms > 0 and now + stop_ms > tonumber(r.stopped_until or 0) then
   redis.call('HSET', rule, 'stopped_until', now + stop_ms)
+  if probes == '1' then redis.call('HSET', rule, 'probe', 'next', 'probe_until', 0) else redis.call('HDEL', rule, 'probe') end
 end
 redis.call('PEXPIRE', rule, KEEP_MS)
 redis.call('ZADD', limited, now + LEARNED_MS, model)

@@ -14,7 +14,7 @@ REPLY  GO | WAIT wait_ms:n what:requests/tokens/stop most:n | LATE wait_ms:n wha
 -- @include lib/held_back
 if redis.call('ZSCORE', places, place) then return {'GO'} end
 local r = read(rule, {'requests', 'tokens', 'learned_until', 'stopped_until', 'sum', 'seen', 'present', 'asked', 'asked_at', 'before',
-  'before_at'})
+  'before_at', 'probe', 'probe_until'})
 local stopped_until = mend_clock(r.seen, tonumber(r.stopped_until or 0))
 local sum = forget_over(tonumber(r.sum or 0))
 forget_absent(ticket)
@@ -32,6 +32,7 @@ if stopped_until > now then
   -- Those who wait come back one by one.
   not_before(stopped_until + ahead * math.ceil(most and window_ms / most or 50), 'stop', 0)
 end
+if r.probe then not_before(tonumber(r.probe_until or 0), 'stop', 0) end -- one request tries it first
 local to_go = ahead -- of those in line before us
 if most and is_shared(tenant, r) then
   local when
@@ -66,6 +67,7 @@ if wait_ms <= 0 then
   move_on(math.max(leave_line(ticket, true), present + math.ceil(cost / SLOWEST)))
   redis.call('ZADD', places, now + window_ms + slack_ms, place)
   redis.call('HINCRBY', by, tenant, 1)
+  if r.probe then redis.call('HSET', rule, 'probe', place, 'probe_until', now + window_ms) end
   redis.call('HSET', rule, 'sum', sum + tokens, 't:' .. place, tokens, 'seen', now)
 else
   if not stands then move_on(present + 1) end

@@ -45,6 +45,9 @@ class Limits:
             raise wait
         return wait
 
+    def leave(self, stands: str) -> None:
+        self.taken.append((stands, "left", 0, 0.0))
+
     def settle(
         self, name: str, place: str, used: int | None, answered_s: float | None, said: RateSaid
     ) -> bool:

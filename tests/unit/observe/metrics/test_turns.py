@@ -153,3 +153,12 @@ def test_an_attempt_that_broke_off_counts_as_the_estimate_it_was_charged_as() ->
         ("brainq_tokens", "openai", "gpt-4.1", "lost", "input"): 50,
         ("brainq_cost_usd", "openai", "gpt-4.1", "lost"): 0.5,
     }
+
+
+@pytest.mark.parametrize(("kind", "is_counted"), [("server", True), ("limited", False), ("waited", False)])
+def test_a_request_that_was_never_sent_is_counted_as_no_call(kind: str, is_counted: bool) -> None:
+    counters = Counters()
+    counters.begin()
+    with pytest.raises(ProviderError), asking("openai", "gpt-4.1", "step", counters):
+        raise ProviderError("no", kind=kind, retryable=True)
+    assert bool(counters.totals()) is is_counted
