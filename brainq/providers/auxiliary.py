@@ -58,6 +58,8 @@ class AuxiliaryModel:
             turn_id=turn_id,
             step=step,
             purpose=purpose,
+            # Results of all brains wait for the finalizer's threads, and rules can do what this is for.
+            in_line=purpose != "memory",
         )
         chat = chat_span(self.provider, request)
         places = self.taking.here() if self.taking is not None else nullcontext()

@@ -10,6 +10,7 @@ import pytest
 from brainq import ScriptedProvider
 from brainq.contracts.rate import RateSaid, RateWait
 from brainq.errors import ProviderError
+from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.failures import ServiceError
 from brainq.providers.fallback import Fallback
 from brainq.providers.places import Asker, PlaceLater, Taking, account_word, chunks_of, place_for, reply_of
@@ -188,3 +189,11 @@ def test_little_of_its_own_time_is_slept() -> None:
     with taker.here(), pytest.raises(PlaceLater):
         reply_of(ScriptedProvider([says("hi")]), request(timeout_s=2.0))
     assert slept == []
+
+
+def test_extraction_stands_in_no_line_and_a_judge_does() -> None:
+    limits = Limits()
+    model = AuxiliaryModel(ScriptedProvider([], auxiliary=lambda _: says("{}")), "m", taking(limits)[0])
+    for purpose in ("memory", "judge"):
+        model.ask(purpose, "system", "text", timeout_s=30.0, turn_id="t1", session_id="acme:1")
+    assert [most_s <= 2.0 for *_, most_s in limits.taken] == [True, False]
