@@ -25,6 +25,12 @@ def end(rig: Rig, turn: tuple[str, str]) -> None:
     assert rig.run("turn_end", sid=turn[0], tid=turn[1])[0] == "ENDED"
 
 
+def calls(rig: Rig, *commands: str) -> list[int]:
+    """How often each was called since the statistics were reset."""
+    told = rig.client.info("commandstats")
+    return [told.get(f"cmdstat_{command}", {"calls": 0})["calls"] for command in commands]
+
+
 def waits(rig: Rig, tenant: str) -> list[str]:
     return rig.client.zrange(rig.keys.room_line(tenant + "0"), 0, -1)
 
@@ -245,3 +251,36 @@ def test_each_eighth_that_passes_others_is_of_a_lower_priority(rig: Rig) -> None
     end(rig, (began[-1], "t01"))
     end(rig, (next(iter(rig.client.zrange(rig.keys.room_live, 0, -1))).split()[0], "t01"))
     assert [key for key in rig.client.keys("*{room}*") if key != rig.keys.room] == []
+
+
+def test_each_of_those_who_come_in_at_once_is_counted_and_by_its_own_share(rig: Rig) -> None:
+    submit(rig, ("c:9", "t01"))
+    for tenant in "ab":
+        for n in range(4):
+            submit(rig, (f"{tenant}:{n}", "t01"))
+    assert keep(rig, 9, 3, '{"b:":1}') == ["KEPT", 5, "a:0 b:0 a:1 a:2"]
+
+
+def test_one_whose_place_was_there_already_is_not_counted_twice(rig: Rig) -> None:
+    submit(rig, ("c:9", "t01"))
+    for turn in (A1, A2, A3):
+        submit(rig, turn)
+    rig.client.zadd(rig.keys.room_live, {"a:1 t01": 0})
+    rig.client.hset(rig.keys.room, mapping={"all": 3, "tenant": 3})
+    end(rig, ("c:9", "t01"))
+    assert [state(rig, turn) for turn in (A1, A2, A3)] == ["active", "active", "active"]
+
+
+def test_the_room_is_looked_at_once_and_shares_only_where_one_may_be_full(rig: Rig) -> None:
+    keep(rig, 3, 2)
+    submit(rig, A1)
+    rig.client.config_resetstat()
+    submit(rig, A2)
+    assert calls(rig, "zcard", "zlexcount") == [1, 0]
+    submit(rig, ("b:2", "t05"))
+    submit(rig, B1)
+    own(rig, A1)
+    rig.client.config_resetstat()
+    assert rig.run("turn_end", sid=A1[0], tid=A1[1])[0] == "ENDED"
+    assert state(rig, B1) == "active"
+    assert calls(rig, "zcard", "zlexcount") == [1, 1]

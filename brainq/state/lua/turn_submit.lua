@@ -59,7 +59,8 @@ redis.call('PERSIST', session)
 local ahead = front and 1 or length
 look_within(sid, tid, math.min(SELDOM_MS, (max_wait_ms ~= '' and max_wait_ms or SELDOM_MS) + 1))
 local why = live and 'session' or not idle and 'paused' or brain_full and ahead == 1 and 'brain' or 'room'
-if idle then ahead = ahead - 1 + (caps and line_up(sid, caps) or stand_in_line(sid)) end
+-- It is its session's next one where nothing is before it.
+if idle then ahead = ahead - 1 + (caps and line_up(sid, caps) or stand_in_line(sid, ahead == 1 and priority)) end
 emit(events, 'turn.queued', {ahead = ahead, why = why})
 if front and live then
   stopped[#stopped + 1] = live

@@ -123,6 +123,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "then return 'tenant', caps end",
         "then return nil, caps end",
     ),
+    "turn_end counts nobody whom it lets in": ("turn_end", "room_now.live = room_now.live + 1", ""),
     "turn_submit asks for no room of its brain": ("turn_submit", "room_of_brain(brain) <= 0", "false"),
     "turn_end asks for no room of the next turn's brain": ("turn_end", "and not brain_is_full(t.brain)", ""),
     "turn_end keeps its brain's place": (

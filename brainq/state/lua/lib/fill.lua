@@ -16,15 +16,16 @@ local function begin_next(its_sid)
 end
 
 -- Who is next in a tenant's line. So that a lower priority is slow, and never starves, each eighth that would pass others is the
--- first of those instead: of the lowest and of the next lower class by turns.
+-- first of those instead: of the lowest and of the next lower class by turns. Returns whether others stand there still, too.
 local EACH = 8
 local function take_first(tenant, line, caps)
   local passed
   while true do
-    local first = redis.call('ZRANGE', line, 0, 0, 'WITHSCORES')
-    if not first[1] then return nil end
+    local first = redis.call('ZRANGE', line, 0, 1, 'WITHSCORES')
+    if not first[1] then return nil, false end
+    local is_alone = not first[3]
     local class, chosen = math.floor(first[2] / A_CLASS), first[1]
-    local lower = redis.call('ZRANGEBYSCORE', line, (class + 1) * A_CLASS, '+inf', 'LIMIT', 0, 1)[1]
+    local lower = not is_alone and redis.call('ZRANGEBYSCORE', line, (class + 1) * A_CLASS, '+inf', 'LIMIT', 0, 1)[1]
     if lower then
       passed = passed or redis.call('HINCRBY', ROOM_PASSED, tenant, 1)
       if passed % EACH == 0 then
@@ -36,7 +37,7 @@ local function take_first(tenant, line, caps)
     if not brain or room_of_brain(brain) > 0 then
       if caps then forget_brain(chosen) end
       redis.call('ZREM', line, chosen)
-      return chosen
+      return chosen, not is_alone
     end
     step_aside(chosen, brain)
   end
@@ -48,7 +49,7 @@ local function fill_room(at)
   local before, asked = outbox_sid, {}
   outbox_sid = outbox_sid or at
   local share_full, n_full, caps, have_come = {}, 0, nil, false
-  while true do
+  while not is_known_full() do
     local tenant, why = redis.call('ZRANGE', ROOM_TENANTS, 0, 0)[1], nil
     if tenant or caps == nil then
       why, caps = no_room(tenant or ':')
@@ -66,9 +67,8 @@ local function fill_room(at)
       redis.call('ZREM', ROOM_TENANTS, tenant)
       redis.call('ZADD', ROOM_CAPPED, 0, tenant)
     else
-      local line = line_of(tenant)
-      local first = take_first(tenant, line, caps)
-      if redis.call('EXISTS', line) == 1 then
+      local first, others_stand = take_first(tenant, line_of(tenant), caps)
+      if others_stand then
         redis.call('ZADD', ROOM_TENANTS, behind(ROOM_TENANTS), tenant)
       else
         redis.call('ZREM', ROOM_TENANTS, tenant)

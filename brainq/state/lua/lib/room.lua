@@ -31,14 +31,20 @@ end
 
 local function has_cap(caps, brain) return caps and brain and brain ~= '' and caps:find(' ' .. brain .. ' ', 1, true) end
 
+-- The room as this script found it, and counted on since: nobody else changes it meanwhile. nil: nobody has looked yet, or must
+-- look again.
+local room_now
+
 -- Also for a turn that goes on after it was parked, which no room is asked for.
 local function join_room(sid, tid, brain)
   local place, of_brain = places_of(sid, tid, brain)
+  local is_new
   if of_brain and has_cap(caps_now(), brain) then
-    redis.call('ZADD', ROOM_LIVE, 0, place, 0, of_brain)
+    is_new = redis.call('ZADD', ROOM_LIVE, 0, place, 0, of_brain) == 2
   else
-    redis.call('ZADD', ROOM_LIVE, 0, place)
+    is_new = redis.call('ZADD', ROOM_LIVE, 0, place) == 1
   end
+  if room_now and is_new then room_now.live = room_now.live + 1 else room_now = nil end
 end
 
 local function count_live(caps)
@@ -46,15 +52,30 @@ local function count_live(caps)
   return caps and places - redis.call('ZLEXCOUNT', ROOM_LIVE, '-', '(!') or places
 end
 
+local function look_at_room(tenant)
+  local size = redis.call('HMGET', ROOM_SIZE, 'all', 'tenant', tenant, 'caps')
+  its_caps = size[4]
+  room_now = {all = tonumber(size[1] or ALL), share = size[2] or OF_TENANT, own = {[tenant] = size[3]}, live = count_live(its_caps)}
+end
+
+local function share_of(tenant)
+  local own = room_now.own
+  if own[tenant] == nil then own[tenant] = redis.call('HGET', ROOM_SIZE, tenant) end
+  return tonumber(own[tenant] or room_now.share)
+end
+
+local function is_known_full() return room_now and room_now.live >= room_now.all end
+
 -- nil: a turn of the tenant may begin; else `full`, or `tenant`: only its own share is. And `caps_now`: whether there is room
 -- for the turn's brain is another question.
 local function no_room(tenant)
-  local size = redis.call('HMGET', ROOM_SIZE, 'all', 'tenant', tenant, 'caps')
-  local caps = size[4]
-  its_caps = caps
-  if count_live(caps) >= tonumber(size[1] or ALL) then return 'full', caps end
+  if not room_now then look_at_room(tenant) end
+  local caps = its_caps
+  if is_known_full() then return 'full', caps end
+  local share = share_of(tenant)
+  if room_now.live < share then return nil, caps end -- no tenant has more of them than there are
   local its = redis.call('ZLEXCOUNT', ROOM_LIVE, '[' .. tenant, '(' .. tenant:sub(1, -2) .. ';')
-  if its >= tonumber(size[3] or size[2] or OF_TENANT) then return 'tenant', caps end
+  if its >= share then return 'tenant', caps end
   return nil, caps
 end
 
@@ -76,17 +97,24 @@ local function behind(key, class)
   return math.max((tonumber(last[2]) or 0) + 1, class * A_CLASS + clock[1] * 1000000 + clock[2])
 end
 
+-- Who is in `tenants` is not in `capped`.
 local function rotate_in(tenant)
+  if redis.call('ZSCORE', ROOM_TENANTS, tenant) then return end
   redis.call('ZREM', ROOM_CAPPED, tenant)
-  if not redis.call('ZSCORE', ROOM_TENANTS, tenant) then redis.call('ZADD', ROOM_TENANTS, behind(ROOM_TENANTS), tenant) end
+  redis.call('ZADD', ROOM_TENANTS, behind(ROOM_TENANTS), tenant)
 end
 
--- The session waits for room, by the priority of its next turn, at its place if it has one there or before. Returns how many
--- of its tenant are ahead of it.
-local function stand_in_line(sid)
-  local tenant, key = tenant_of(sid), OUTBOX_PREFIX .. '{' .. sid .. '}:'
-  local line, next_turn = line_of(tenant), redis.call('LINDEX', key .. 'waiting', 0)
-  local class = CLASSES[next_turn and redis.call('HGET', key .. 't:' .. next_turn, 'priority')] or CLASSES.normal
+local function next_priority(sid)
+  local key = OUTBOX_PREFIX .. '{' .. sid .. '}:'
+  local next_turn = redis.call('LINDEX', key .. 'waiting', 0)
+  return next_turn and redis.call('HGET', key .. 't:' .. next_turn, 'priority')
+end
+
+-- The session waits for room, by the priority of its next turn, which is asked for where the script does not know it, at its place
+-- if it has one there or before. Returns how many of its tenant are ahead of it.
+local function stand_in_line(sid, priority)
+  local tenant = tenant_of(sid)
+  local line, class = line_of(tenant), CLASSES[priority or next_priority(sid)] or CLASSES.normal
   local at = tonumber(redis.call('ZSCORE', line, sid) or '')
   if not at or at > (class + 1) * A_CLASS then redis.call('ZADD', line, behind(line, class), sid) end
   rotate_in(tenant)
@@ -95,6 +123,7 @@ end
 
 -- Returns whether somebody may wait for what is free now.
 local function leave_room(sid, tid, brain)
+  room_now = nil
   redis.call('ZREM', ROOM_LIVE, places_of(sid, tid, brain))
   local tenant = tenant_of(sid)
   local line = line_of(tenant)
