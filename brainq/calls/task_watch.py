@@ -35,7 +35,7 @@ from brainq.observe.logs import logger
 from brainq.observe.outage import Outage
 from brainq.ports.server_tasks import ServerTasks
 from brainq.tools.errors import OutcomeUnknown, ToolError
-from brainq.tools.server_task import ServerAway, TaskEnd, TaskServer
+from brainq.tools.server_task import TaskEnd, TaskServer
 from brainq.tools.with_files import WithFiles, parted
 
 log = logger("brainq.calls")
@@ -166,9 +166,11 @@ class TaskWatch:
         while not await _is_set(over, pause_s):
             try:
                 said = await server.ask(task.task)
-            except ServerAway as away:
+            except (
+                Exception
+            ) as failure:  # ServerAway, or what nobody thought of: another process would fare no better
                 failures += 1
-                outage.failed(away)
+                outage.failed(failure)
             else:
                 if isinstance(said, TaskEnd):
                     return said

@@ -14,6 +14,7 @@ from brainq.contracts.effect import Effect
 from brainq.contracts.progress import checked_progress
 from brainq.contracts.server_task import ServerTask, WatchedTask
 from brainq.contracts.status import TraceStatus
+from brainq.observe.logs import logger
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
 from brainq.state.script_values import as_json
@@ -22,6 +23,9 @@ from brainq.state.typed_scripts import Scripts
 KEPT_AFTER_S = (
     86_400.0  # once the longest wait is over; for rows that no process of their brain is left to drop
 )
+UNREADABLE_S = 30 * 86_400.0  # so long a row may wait for a process that can read it
+log = logger("brainq.state")
+
 _BEGINNING = frozenset({TraceStatus.DISPATCHED, TraceStatus.RUNNING})
 
 
@@ -33,6 +37,7 @@ class RedisServerTasks:
         self._run = scripts
         self._keys = keys
         self._lease_ms = int(lease_s * 1000)
+        self._unreadable: set[str] = set()  # told
 
     def put(self, claim: CallClaim, task: ServerTask, token: str) -> WatchedTask:
         """Note the task, and that this process asks for it."""
@@ -64,13 +69,22 @@ class RedisServerTasks:
         return "BEGINS" if status in _BEGINNING else "OVER"
 
     def lapsed(self, places: Collection[tuple[str, Effect]], most: int) -> list[WatchedTask]:
-        """Up to `most` of each brain and effect, those that lapsed first."""
+        """Up to `most` of each brain and effect, those that lapsed first. A row that another version wrote, and
+        this one cannot read, is put off for a lease: a process of that version takes it, and the others are reached.
+        """
         if not places:
             return []
         now_ms = self._now_ms()
         keys = [self._keys.server_tasks(brain, effect.value) for brain, effect in places]
         found = self._client.many([("ZRANGEBYSCORE", key, "-inf", now_ms, "LIMIT", 0, most) for key in keys])
-        return [_task(row) for rows in found for row in rows]
+        lapsed: list[WatchedTask] = []
+        for key, rows in zip(keys, found, strict=True):
+            for row in rows:
+                try:
+                    lapsed.append(_task(row))
+                except (ValueError, LookupError, TypeError, AttributeError) as failure:
+                    self._put_off(key, row, now_ms, failure)
+        return lapsed
 
     def take(self, task: WatchedTask) -> bool:
         """Watch one that lapsed. False: another process takes it."""
@@ -101,6 +115,16 @@ class RedisServerTasks:
             number=zlib.crc32(progress.message.encode()),
             said=as_json(progress),
         )
+
+    def _put_off(self, key: str, row: str, now_ms: int, failure: Exception) -> None:
+        if now_ms - _begun_ms(row) > UNREADABLE_S * 1000:
+            self._client.zrem(key, row)
+            log.error("a server's task that cannot be read is forgotten", failure=failure)
+            return
+        self._client.zadd(key, {row: now_ms + self._lease_ms}, xx=True)
+        if row not in self._unreadable:
+            self._unreadable.add(row)
+            log.warning("a server's task is left to the version of brainq that wrote it", failure=failure)
 
     def _key(self, task: WatchedTask) -> str:
         return self._keys.server_tasks(task.brain, task.effect.value)
@@ -137,7 +161,15 @@ def _task(row: str) -> WatchedTask:
         Effect(read["effect"]),
         read["tool"],
         read["token"],
-        ServerTask(*read["task"]),
+        ServerTask(*read["task"][:4]),  # a newer version may say more
         read["begun"],
         row,
     )
+
+
+def _begun_ms(row: str) -> int:
+    """0 where the row does not say."""
+    try:
+        return int(json.loads(row)["begun"])
+    except (ValueError, LookupError, TypeError):
+        return 0

@@ -47,7 +47,12 @@ class McpTasks:
         from brainq.tools.mcp.task_requests import get_task
 
         try:
-            state = await self._asked(task, lambda session: get_task(session, task.task_id))
+            try:
+                state = await self._asked(task, lambda session: get_task(session, task.task_id))
+            except (
+                Answered
+            ) as refusal:  # such as that it is asked too often: it says nothing of the task's end
+                raise ServerAway(self.secrets.hide(str(refusal))) from None
             if state.status == "working":
                 return Working(self.secrets.hide(state.status_message or ""), state.poll_interval or 0)
             if state.status == "input_required":

@@ -15,6 +15,7 @@ import pytest
 from brainq import Brain, McpServer, McpTool
 from brainq.calls.loop import stop_tool_loop, tool_loop
 from brainq.client.handle import TurnHandle
+from brainq.contracts.effect import Effect
 from brainq.contracts.server_task import ServerTask
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.errors import InvalidInput
@@ -24,7 +25,7 @@ from brainq.tools.mcp.catalogue import write_catalogue
 from brainq.tools.mcp.pinned import PinnedServer
 from brainq.tools.mcp.sessions import close_sessions
 from brainq.tools.mcp.tools import tools_of
-from brainq.tools.server_task import Working
+from brainq.tools.server_task import ServerAway, Working
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers import laboratory
 from tests.support.mcp_servers.over_http import TasksOverHttp
@@ -284,3 +285,69 @@ def test_a_rule_that_the_server_s_tool_cannot_keep_is_refused(
 ) -> None:
     with pytest.raises(InvalidInput, match=words):
         tools_of(laboratory(folder, tools={tool: McpTool(task=task)}), pinned)
+
+
+def test_a_server_that_does_not_say_how_its_task_is_is_away(
+    folder: Path, over_http: McpServer, pinned: PinnedServer
+) -> None:
+    (research, *_) = tools_of(over_http, pinned.model_copy(update={"transport": "http"}))
+    end(folder, "task-1", "busy")
+
+    async def asked() -> object:
+        assert research.tasks is not None
+        return await research.tasks.ask(ServerTask("task-1", 0, 60.0))
+
+    with pytest.raises(ServerAway, match="slow down"):
+        asyncio.run_coroutine_threadsafe(asked(), tool_loop()).result(60)
+    close_sessions()
+    stop_tool_loop()
+
+
+@pytest.mark.full
+def test_a_server_that_does_not_say_how_its_task_is_is_asked_again(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    handle = lab.parked()
+    end(lab.folder, "task-1", "busy")
+    lab.asked()
+    end(lab.folder, "task-1", "completed", text("the report"))
+    assert lab.finished(handle) == "the report"
+    said = [record.getMessage() for record in caplog.records]
+    assert any("ask for a server's task failed, and is tried again" in line for line in said)
+    assert not any("no longer watched" in line for line in said)
+
+
+def test_a_row_of_another_version_keeps_no_other_task_from_being_taken(lab: Lab) -> None:
+    handle = lab.parked()
+    first = lab.pump.wiring
+    first.beats.stop()
+    watch_of(lab.pump).close()
+    redis: Any = first.state.redis
+    (key,) = redis.keys("*tasks:*")
+    ((row, _),) = redis.zrange(key, 0, -1, withscores=True)
+    written = json.loads(row)
+    renamed = {("ref" if name == "call" else name): value for name, value in written.items()}
+    odd = [
+        {**written, "effect": "telepathy"},
+        renamed,
+        [],
+        {**written, "task": ["task-1"]},
+        {**written, "call": 7},
+    ]
+    unreadable = {json.dumps(one): -number for number, one in enumerate(odd, 1)}
+    old = json.dumps({**renamed, "begun": 1})
+    more = json.dumps({**written, "task": [*written["task"], "more"], "more": 1})
+    redis.zadd(key, {**unreadable, "no JSON": -9, old: -8, more: -7, row: -6})
+    place = [(written["brain"], Effect(written["effect"]))]
+    tasks = first.state.server_tasks
+    assert [task.row for task in tasks.lapsed(place, 20)] == [more, row]
+    assert redis.zrange(key, 0, 1) == [more, row]  # before those that were put off
+    kept = set(redis.zrange(key, 0, -1)) - {more, row}
+    assert kept == {
+        one for one in unreadable if one != "[]"
+    }  # what is too old, or says no time, is forgotten
+    redis.zrem(key, more, *kept)
+    end(lab.folder, "task-1", "completed", text("the report"))
+    lab.pump = lab.pumps(lab.brain, owner="two")
+    _ = lab.pump.wiring.runner
+    assert lab.finished(handle) == "the report"

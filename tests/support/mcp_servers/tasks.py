@@ -54,7 +54,7 @@ def lines(folder: Path, name: str) -> list[str]:
 def end(
     folder: Path, task: str, status: str, result: dict[str, Any] | None = None, message: str | None = None
 ) -> None:
-    """What the server says of the task from now on."""
+    """What the server says of the task from now on; `busy`: it does not say."""
     beside = folder / f"{task}.new"
     beside.write_text(json.dumps({"status": status, "result": result, "message": message}))
     beside.rename(folder / f"{task}.json")
@@ -121,6 +121,8 @@ class Tasks:
         if not known or not (self.folder / f"{task}.json").exists():
             raise MCPError(code=INVALID_PARAMS, message="Task not found")
         said = self._said(task)
+        if said["status"] == "busy":
+            raise MCPError(code=-31_000, message="slow down")
         state = {
             "taskId": task,
             "status": said["status"],
