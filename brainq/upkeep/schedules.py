@@ -92,6 +92,7 @@ class ScheduleRunner:
 
     def __post_init__(self) -> None:
         self._done_ms: int | None = None  # when everything that was due had been begun
+        self._looked_ms: int | None = None
 
     def run(self, longest_s: float = LONGEST_S) -> int:
         """How many turns were begun. Raises what SQL and Redis raise while they are away; the rest is due again."""
@@ -99,6 +100,9 @@ class ScheduleRunner:
         while True:
             now_ms = self.now_ms()
             due = self.rows.due(now_ms, AT_ONCE)
+            if self._looked_ms is None or now_ms - self._looked_ms > MISSED_AFTER_MS:
+                self._done_ms = None  # nobody looked meanwhile
+            self._looked_ms = now_ms
             for row in in_turns(due):
                 if row.next_ms is not None:
                     begun += self._one(row, row.next_ms, now_ms)

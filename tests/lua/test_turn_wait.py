@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from brainq.broker.names import TURNS_QUEUE
 from tests.lua.rig import TIMEOUT_MS, Rig
 
@@ -96,6 +98,26 @@ def test_the_time_of_a_turn_without_a_reply_begins_when_its_place_comes(rig: Rig
     assert deadline_in_ms(rig) == TIMEOUT_MS + WAIT["after_ms"]
     rig.pass_ms(WAIT["after_ms"] + TIMEOUT_MS)
     assert rig.run("turn_sweep")[2] == "end"  # nobody came: it ends by its deadline, as any
+
+
+@pytest.mark.parametrize("waited_ms", [2_000, 11_000, 14_000])
+def test_it_begins_with_the_claim_however_early_or_late_that_is(rig: Rig, waited_ms: int) -> None:
+    rig.owned()
+    rig.run("turn_wait", **WAIT)
+    rig.pass_ms(waited_ms)
+    rig.run("turn_sweep")
+    assert rig.run("turn_claim", owner="w2", fence=1)[0] == "GO"
+    assert deadline_in_ms(rig) == TIMEOUT_MS
+    rig.run("turn_sweep")
+    assert deadline_in_ms(rig) == TIMEOUT_MS
+
+
+def test_whoever_comes_after_the_deadline_ends_the_turn(rig: Rig) -> None:
+    rig.owned()
+    rig.run("turn_wait", **WAIT)
+    rig.pass_ms(WAIT["after_ms"] + TIMEOUT_MS + 1)
+    assert rig.run("turn_claim", owner="w2", fence=1)[0] == "GO"
+    assert deadline_in_ms(rig) == -1
 
 
 def test_a_later_steps_wait_is_of_the_turns_time(rig: Rig) -> None:

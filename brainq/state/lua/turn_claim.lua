@@ -46,6 +46,10 @@ if t.aux_open and t.aux_open ~= '' then charge_lost(budget, spends, t.step, t.au
 redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms, 'thinking', '0', 'aux_open', '')
 if t.waits_for then
   redis.call('HDEL', turn, 'waits_for', 'resumes_at')
+  -- As long as it has no reply its time begins with its place, however early or late that is.
+  if t.step == '0' and now < deadline then
+    redis.call('HSET', budget, 'deadline', now + tonumber(redis.call('HGET', budget, 'timeout_ms')))
+  end
   join_room(sid, tid, t.brain)
 end
 use_own_history(t.isolated)

@@ -2,7 +2,7 @@
 Let a turn go that waits for its place among a model's requests: nobody's thread waits with it. Nothing was asked of the
 model, so nothing is charged, and a call beside the steps is begun again. The sweeper rings in `after_ms`; `why` is told. Its
 room is another's until then, whose model may have no limit; it goes on without asking for some, as one that was parked.
-The time of a turn that has no reply yet begins when it is rung. `stands` says in which line it stands, and as whom.
+The time of a turn that has no reply yet begins when it is claimed then (turn_claim). `stands` says in which line it stands, and as whom.
 
 KEYS   turn budget events
 ARGV   sid tid owner fence:n after_ms:n wait_ms:n why stands

@@ -20,6 +20,7 @@ class Known:
     priority: str = "normal"
     brain: str = ""
     goes_first: bool = False
+    stands: bool = False  # it waits for its model's limit
     line: str = ""
     state: str = ""
     owner: str = ""

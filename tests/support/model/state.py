@@ -169,7 +169,9 @@ class StateRules:
         if known.deadline:
             moved, parked = new.deadline - known.deadline, new.parked_ms - known.parked_ms
             # The time of a turn without a reply begins when its first place comes.
-            waits = name == "turn_wait" and len(new.statuses) == MOST_CALLS and moved >= 0
+            had_place = name == "turn_claim" and known.stands
+            waits = len(new.statuses) == MOST_CALLS and (had_place or (name == "turn_wait" and moved >= 0))
+            known.stands = name == "turn_wait" or (known.stands and not had_place)
             require(
                 (moved == parked or waits) and parked >= 0,
                 f"{where}: the deadline moved otherwise",
