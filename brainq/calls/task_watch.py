@@ -58,6 +58,7 @@ def wait_s(poll_ms: int, watched_s: float, failures: int) -> float:
 class TaskWatch:
     """One a process that runs calls.
 
+    beats      its own: it stops them
     lease_s    of a task's watcher; as often others look for those that nobody beats for
     complete   gives a call its result, by its token; raises InvalidInput and TokenRefused
     fail       tells it that there is none
@@ -95,6 +96,7 @@ class TaskWatch:
         left = list(self._watched.values())
         for running in list(self._running):
             running.cancel()
+        self.beats.stop()
         try:
             self.tasks.leave(left)
         except Exception as failure:  # they lapse instead

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.files import ResultFiles
@@ -44,7 +45,9 @@ def make_runner(parts: Parts) -> CallRunner:
         watch=TaskWatch(
             tasks=state.server_tasks,
             brains=parts.brains,
-            beats=parts.beats,
+            beats=Beats(
+                settings.beat_s
+            ),  # parked calls take no room: however many wait, calls that run are beaten for
             lease_s=settings.lease_s,
             complete=people.outside.complete,
             fail=people.outside.fail,

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -228,8 +229,7 @@ def test_a_task_that_is_waited_for_too_long_is_cancelled(
 
 def test_another_process_goes_on_with_a_task_whose_watcher_is_gone(lab: Lab) -> None:
     handle = lab.parked()
-    first = lab.pump.wiring
-    first.beats.stop()
+    watch_of(lab.pump).beats.stop()
     for running in list(watch_of(lab.pump)._running):  # as a kill would: nothing is handed over
         running.cancel()
     end(lab.folder, "task-1", "completed", text("the report"))
@@ -320,7 +320,6 @@ def test_a_server_that_does_not_say_how_its_task_is_is_asked_again(
 def test_a_row_of_another_version_keeps_no_other_task_from_being_taken(lab: Lab) -> None:
     handle = lab.parked()
     first = lab.pump.wiring
-    first.beats.stop()
     watch_of(lab.pump).close()
     redis: Any = first.state.redis
     (key,) = redis.keys("*tasks:*")
@@ -351,3 +350,26 @@ def test_a_row_of_another_version_keeps_no_other_task_from_being_taken(lab: Lab)
     lab.pump = lab.pumps(lab.brain, owner="two")
     _ = lab.pump.wiring.runner
     assert lab.finished(handle) == "the report"
+
+
+def test_tasks_that_are_watched_keep_no_call_that_runs_from_its_beats(lab: Lab) -> None:
+    is_slow, beaten, go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> str:
+        is_slow.set()
+        go_on.wait(60)
+        return "OK"
+
+    def beat() -> str:
+        beaten.set()
+        return "OK"
+
+    def lost(word: str) -> None:
+        raise AssertionError(word)
+
+    with watch_of(lab.pump).beats.renew(slow, lost):
+        assert is_slow.wait(60)
+        with lab.pump.wiring.beats.renew(beat, lost):
+            was_beaten = beaten.wait(30)
+        go_on.set()
+    assert was_beaten
