@@ -60,6 +60,10 @@ def working(pump: Pump) -> Generator[None]:
     thread.start()
     try:
         yield
+    except BaseException as failure:
+        did = [(bell.task, bell.args, word) for bell, word in pump.bells]
+        failure.add_note(f"The workers {'work' if thread.is_alive() else 'died'}; what they did: {did}")
+        raise
     finally:
         over.set()
         thread.join()
