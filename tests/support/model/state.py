@@ -115,9 +115,14 @@ class StateRules:
             self.paused.discard(given["sid"])
         self.newly_cancelled = []
         self._went_on = False
-        for known, line in zip(self.turns.values(), state[:-1], strict=True):
-            if line != known.line:
-                self._moved(name, known, line)
+        moved = [
+            (known, line)
+            for known, line in zip(self.turns.values(), state[:-1], strict=True)
+            if line != known.line
+        ]
+        # One script may end a turn that waits, and begin the one behind it.
+        for known, line in sorted(moved, key=lambda pair: _begins(*pair)):
+            self._moved(name, known, line)
         self._line_up(name, given, reply, state[-1])
 
     def _line_up(self, name: str, given: Mapping[str, Any], reply: list[str], room: str) -> None:
@@ -225,3 +230,7 @@ class StateRules:
                 f"{where}: all its calls are parked, but it is not",
                 new.statuses,
             )
+
+
+def _begins(known: Known, line: str) -> bool:
+    return known.state == "queued" and line != "" and read_line(known, line).state == "active"
