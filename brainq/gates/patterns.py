@@ -3,25 +3,33 @@
 They are what JSON schema says they are, ECMA 262's. An engine that reads a text once takes nearly all of them; its time
 grows with the text and with the size of what the expression compiles to, so a large one is held to short texts alone.
 What looks around or back is not for that engine. Where it looks ahead at the very beginning, as `^(?!\\s*$)` does, each
-look is an expression of its own; anything else goes to one that goes back, and gives up after so many steps.
+look is an expression of its own; anything else goes to one that goes back, and gives up after so many steps. A look or
+a reference may read all of the text at each step, and holds memory of its own: a pattern has few of them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from brainq.gates.pattern_cache import PatternCache
 from brainq.text.surrogates import clean
 
 MAX_PATTERN_CHARS = 10_000
+MAX_LOOKS = 8
+"""Looks ahead and behind, references and groups that do not go back, in one pattern."""
 _SIZES = ((5_000, 1_000_000), (30_000, 100_000), (300_000, 10_000), (1_250_000, 2_500))
-"""Bytes that an expression compiles to, and the longest text it is held to: a second or two at the worst of each."""
-_LOOKING_BYTES = 300_000
+"""Bytes that a pattern's parts compile to together, and the longest text it is held to: two seconds at worst."""
+_LOOKING_BYTES = (5_000, 30_000, 300_000)
 _LOOKING_CHARS = 1_000
 _LOOKING_STEPS = 10_000
-_CACHE_BYTES = 1_000_000  # of an engine's own
+_FREE_LOOKS = 2  # more of them share the steps
+_CACHE_BYTES = 1_000_000  # of an engine's own, that it may fill while it matches
+_KEPT_BYTES = 64_000_000
+_LOOK = re.compile(r"\(\?<?[=!]|\(\?>|\\[1-9k]|[*+?}]\+")
 _QUANTIFIERS = ("*", "+", "?", "{")
 
 
@@ -35,36 +43,75 @@ class TooLongForPattern(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """finds   whether the text has what it looks for. Raises TooLongForPattern."""
+    """finds    whether the text has what it looks for. Raises TooLongForPattern
+    bytes    what it compiled to, at most
+    engines  how many engines it has, each with memory of its own
+    """
 
     finds: Callable[[str], bool]
     is_wanted: bool
     most_chars: int
+    bytes: int
+    engines: int = 1
 
 
-def is_found(pattern: str, text: str) -> bool:
-    """Whether `text` matches `pattern` anywhere. Raises UnusablePattern and TooLongForPattern."""
-    parts = _compiled(pattern)
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """most_chars   the longest text that it is held to"""
+
+    parts: tuple[_Part, ...]
+    most_chars: int
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.bytes for part in self.parts)
+
+    @property
+    def held_bytes(self) -> int:
+        return self.bytes + _CACHE_BYTES * sum(part.engines for part in self.parts)
+
+
+def _no_look() -> None:
+    """Of who has no time to keep."""
+
+
+def is_found(pattern: str, text: str, look: Callable[[], None] = _no_look) -> bool:
+    """Whether `text` matches `pattern` anywhere. `look` is called before each part of the pattern, and may raise.
+
+    Raises UnusablePattern and TooLongForPattern.
+    """
+    compiled = _compiled(pattern)
     text = clean(text)
-    most = min(part.most_chars for part in parts)
+    most = compiled.most_chars
     if len(text) > most:
         raise TooLongForPattern(
             f"a text of {len(text):,} characters is not held to the pattern {shown(pattern)}; at most {most:,} are"
         )
-    return all(part.finds(text) is part.is_wanted for part in parts)
+    for part in compiled.parts:
+        look()
+        if part.finds(text) is not part.is_wanted:
+            return False
+    return True
 
 
-def check_pattern(pattern: str) -> None:
-    """Raises UnusablePattern."""
-    _compiled(pattern)
+def check_pattern(pattern: str) -> int:
+    """How many bytes it compiles to, at most. Raises UnusablePattern."""
+    return _compiled(pattern).bytes
 
 
 def shown(pattern: str) -> str:
     return repr(pattern if len(pattern) <= 80 else pattern[:77] + "...")
 
 
-@lru_cache(maxsize=64)  # a large one holds megabytes
-def _compiled(pattern: str) -> tuple[_Part, ...]:
+_kept: PatternCache[_Compiled] = PatternCache(_KEPT_BYTES, lambda compiled: compiled.held_bytes)
+
+
+def _compiled(pattern: str) -> _Compiled:
+    """Raises UnusablePattern."""
+    return _kept.get(pattern, _compile)
+
+
+def _compile(pattern: str) -> _Compiled:
     if len(pattern) > MAX_PATTERN_CHARS:
         raise UnusablePattern(
             f"the pattern {shown(pattern)} has {len(pattern):,} characters; write it with at most {MAX_PATTERN_CHARS:,}"
@@ -72,11 +119,29 @@ def _compiled(pattern: str) -> tuple[_Part, ...]:
     if clean(pattern) != pattern:
         raise UnusablePattern("a pattern holds half of a surrogate pair; write whole characters")
     if (whole := _read_once(pattern)) is not None:
-        return (whole,)
+        return _Compiled((whole,), whole.most_chars)
+    if (looks := len(_LOOK.findall(pattern))) > MAX_LOOKS:
+        raise UnusablePattern(
+            f"the pattern {shown(pattern)} looks ahead, behind or back {looks:,} times; write it with at most "
+            f"{MAX_LOOKS} looks, such as one with choices ((?!a|b) for (?!a)(?!b)), or as several patterns under allOf"
+        )
     parts = [_read_once(part, is_wanted) for part, is_wanted in looks_ahead(pattern)]
     if parts and None not in parts:
-        return tuple(part for part in parts if part is not None)
-    return (_looking(pattern),)
+        return _together(pattern, tuple(part for part in parts if part is not None))
+    looking = _looking(pattern, looks)
+    return _Compiled((looking,), looking.most_chars)
+
+
+def _together(pattern: str, parts: tuple[_Part, ...]) -> _Compiled:
+    """Parts are held to a text one after the other: what they may cost adds up."""
+    size = sum(part.bytes for part in parts)
+    for most_bytes, most_chars in _SIZES:
+        if size <= most_bytes:
+            return _Compiled(parts, most_chars)
+    raise UnusablePattern(
+        f"the parts of the pattern {shown(pattern)} are too large together; write them with shorter ranges, and "
+        "bound a text by minLength and maxLength"
+    )
 
 
 def looks_ahead(pattern: str) -> list[tuple[str, bool]]:
@@ -149,24 +214,26 @@ def _read_once(pattern: str, is_wanted: bool = True) -> _Part | None:
             validator = Draft202012Validator({"pattern": pattern}, pattern_options=options)
         except ValidationError:
             continue
-        return _Part(validator.is_valid, is_wanted, most_chars)
+        return _Part(validator.is_valid, is_wanted, most_chars, most_bytes)
     return None
 
 
-def _looking(pattern: str) -> _Part:
-    """By the engine that goes back."""
+def _looking(pattern: str, looks: int) -> _Part:
+    """By the engine that goes back. Each look, and what stands between two of them, has an engine that reads once."""
     from jsonschema_rs import Draft202012Validator, FancyRegexOptions, ValidationError, ValidationErrorKind
 
-    options = FancyRegexOptions(
-        backtrack_limit=_LOOKING_STEPS, size_limit=_LOOKING_BYTES, dfa_size_limit=_CACHE_BYTES
-    )
-    try:
-        validator: Any = Draft202012Validator({"pattern": pattern}, pattern_options=options)
-    except ValidationError:
+    engines = 2 * looks + 1
+    steps = _LOOKING_STEPS * _FREE_LOOKS // max(_FREE_LOOKS, looks)
+    for most_bytes in _LOOKING_BYTES:
+        options = FancyRegexOptions(backtrack_limit=steps, size_limit=most_bytes, dfa_size_limit=_CACHE_BYTES)
+        with suppress(ValidationError):
+            validator: Any = Draft202012Validator({"pattern": pattern}, pattern_options=options)
+            break
+    else:
         raise UnusablePattern(
             f"the pattern {shown(pattern)} is none of ECMA 262, which JSON schema's patterns are, or too large; write "
             "it in that form ($ for \\Z, \\1 for (?P=name)), and bound a text by minLength and maxLength"
-        ) from None
+        )
 
     def finds(text: str) -> bool:
         for error in validator.iter_errors(text):
@@ -178,4 +245,4 @@ def _looking(pattern: str) -> _Part:
             return False
         return True
 
-    return _Part(finds, is_wanted=True, most_chars=_LOOKING_CHARS)
+    return _Part(finds, True, _LOOKING_CHARS, most_bytes * engines, engines)

@@ -115,7 +115,7 @@ def _is_boolean(_checker: TypeChecker, instance: Any) -> bool:
 def _pattern(validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
     from jsonschema.exceptions import ValidationError
 
-    if validator.is_type(instance, "string") and not is_found(pattern, instance):
+    if validator.is_type(instance, "string") and not is_found(pattern, instance, _TIME.look):
         yield ValidationError(f"{instance!r} does not match {shown(pattern)}")
 
 
@@ -126,8 +126,7 @@ def _pattern_properties(
         return
     for pattern, schema in patterns.items():
         for name, value in instance.items():
-            _TIME.look()
-            if is_found(pattern, name):
+            if is_found(pattern, name, _TIME.look):
                 yield from validator.descend(value, schema, path=name, schema_path=pattern)
 
 
@@ -146,8 +145,7 @@ def _additional_properties(stock: _Check) -> _Check:
 
 
 def _found(pattern: str, name: str) -> bool:
-    _TIME.look()
-    return is_found(pattern, name)
+    return is_found(pattern, name, _TIME.look)
 
 
 def _unique_items(validator: Any, wanted: bool, instance: Any, _schema: Any) -> Iterator[ValidationError]:

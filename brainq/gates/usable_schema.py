@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
-from brainq.gates.patterns import UnusablePattern, check_pattern
+from brainq.gates.pattern_sizes import PatternSizes
+from brainq.gates.patterns import UnusablePattern
 from brainq.text.shorten import beginning
 
 if TYPE_CHECKING:
@@ -24,16 +24,19 @@ class LostReference(ValueError):
         super().__init__(beginning(reference, _MAX_SHOWN_CHARS))
 
 
-def problem_of(schema: Mapping[str, Any]) -> str:
+def problem_of(schema: Mapping[str, Any], sizes: PatternSizes | None = None) -> str:
     """Why nothing can be held to it, where, and what to do; "" for one of draft 2020-12 that is fine.
+
+    sizes   what the patterns of schemas that come with it compiled to; None: it comes alone
 
     Raises LostReference.
     """
     if (size := size_of(schema)) > MAX_SUBSCHEMAS:
         return f"it has {size:,} parts; at most {MAX_SUBSCHEMAS:,} are checked, so split or simplify it"
-    if problem := _wrong_words(schema):
+    sizes = PatternSizes() if sizes is None else sizes
+    if problem := _wrong_words(schema, sizes):
         return problem
-    return _Walk(schema).problem()
+    return _Walk(schema, sizes).problem()
 
 
 def parts_of(schema: object) -> Iterator[Mapping[str, Any]]:
@@ -51,13 +54,14 @@ def parts_of(schema: object) -> Iterator[Mapping[str, Any]]:
 class _Walk:
     """Through all schemas that a validator can come to: those in the schema, and those that a `$ref` leads to."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, Any], sizes: PatternSizes) -> None:
         from referencing import Registry, Resource
         from referencing.jsonschema import DRAFT202012
 
         resource: Resource[Any] = Resource.from_contents(schema, default_specification=DRAFT202012)
         registry: Registry[Any] = Registry()
         self._root = schema
+        self._sizes = sizes
         self._resolver: Any = registry.resolver_with_root(resource)
         self._seen: set[int] = set()
         self._checked = 0  # of what is at places where no schema is looked for
@@ -108,37 +112,35 @@ class _Walk:
         self._checked += size_of(target)
         if self._checked > MAX_SUBSCHEMAS:
             return "it refers to too many places outside of $defs; put what it refers to there"
-        if problem := _wrong_words(target):
+        if problem := _wrong_words(target, self._sizes):
             return f"{beginning(reference, _MAX_SHOWN_CHARS)!r} in it leads to what is none: {problem}"
         return ""
 
 
-def _wrong_words(schema: object) -> str:
+def _wrong_words(schema: object, sizes: PatternSizes) -> str:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
     try:
-        Draft202012Validator.check_schema(cast("Any", schema), format_checker=_formats())
+        Draft202012Validator.check_schema(cast("Any", schema), format_checker=_formats(sizes))
     except SchemaError as error:
         words = str(error.cause) if isinstance(error.cause, UnusablePattern) else error.message
         return f"{beginning(words, _MAX_SHOWN_CHARS)} at {beginning(error.json_path, _MAX_SHOWN_CHARS)}"
     return ""
 
 
-@lru_cache(maxsize=1)
-def _formats() -> FormatChecker:
+def _formats(sizes: PatternSizes) -> FormatChecker:
     """Of what schemas hold, only their patterns: jsonschema's own check would ask whether they are Python's."""
     from jsonschema import FormatChecker
 
+    def is_usable(pattern: object) -> bool:
+        if isinstance(pattern, str):
+            sizes.add(pattern)
+        return True
+
     checker = FormatChecker(formats=())
-    checker.checks("regex", raises=UnusablePattern)(_is_usable)
+    checker.checks("regex", raises=UnusablePattern)(is_usable)
     return checker
-
-
-def _is_usable(pattern: object) -> bool:
-    if isinstance(pattern, str):
-        check_pattern(pattern)
-    return True
 
 
 def size_of(schema: object) -> int:

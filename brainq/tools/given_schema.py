@@ -8,12 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from brainq.errors import ToolSchemaError
+from brainq.gates.pattern_sizes import PatternSizes
 from brainq.gates.usable_schema import LostReference, problem_of
 
 
-def checked_schema(tool: str, given: object) -> dict[str, Any]:
+def checked_schema(tool: str, given: object, sizes: PatternSizes | None = None) -> dict[str, Any]:
     """`given` as a dict of its own. Raises ToolSchemaError, naming the tool and the place, unless it is a JSON schema
-    (draft 2020-12) of an object, whose every `$ref` leads to a place in it and whose every pattern can be matched."""
+    (draft 2020-12) of an object, whose every `$ref` leads to a place in it and whose every pattern can be matched.
+
+    sizes   what the patterns of tools that come with it compiled to; None: it comes alone
+    """
     if not isinstance(given, Mapping):
         raise ToolSchemaError(
             f"tool {tool!r}: its parameters must be a JSON schema as a dict, got {type(given).__name__}"
@@ -31,7 +35,7 @@ def checked_schema(tool: str, given: object) -> dict[str, Any]:
             'use {"type": "object", "properties": {...}}'
         )
     try:
-        problem = problem_of(schema)
+        problem = problem_of(schema, sizes)
     except LostReference as reference:
         raise ToolSchemaError(
             f"tool {tool!r}: its parameters refer to {str(reference)!r}, which is not in them; "

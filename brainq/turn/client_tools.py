@@ -13,6 +13,7 @@ from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput, ToolSchemaError
 from brainq.gates.order import Allowed
+from brainq.gates.pattern_sizes import PatternSizes
 from brainq.gates.usable_schema import MAX_SUBSCHEMAS, size_of
 from brainq.tools.given_schema import checked_schema
 
@@ -25,6 +26,7 @@ def check_client_tools(brain: Brain, request: TurnRequest) -> None:
             f"their schemas have {size:,} parts together; at most {MAX_SUBSCHEMAS:,} are checked, so send fewer tools, "
             "or simpler ones",
         )
+    sizes = PatternSizes()
     for tool in request.client_tools:
         if tool.name in brain.tools:
             raise InvalidInput(
@@ -32,7 +34,7 @@ def check_client_tools(brain: Brain, request: TurnRequest) -> None:
                 f"the brain {brain.name!r} has a tool named {tool.name!r} of its own; give yours another name",
             )
         try:
-            checked_schema(tool.name, tool.parameters)
+            checked_schema(tool.name, tool.parameters, sizes)
         except ToolSchemaError as failure:
             raise InvalidInput("client_tools", str(failure)) from None
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.gates.patterns import (
+    MAX_LOOKS,
     MAX_PATTERN_CHARS,
     TooLongForPattern,
     UnusablePattern,
@@ -95,6 +96,38 @@ def test_a_pattern_is_not_longer_than_it_may_be() -> None:
     check_pattern("a" * MAX_PATTERN_CHARS)
     with pytest.raises(UnusablePattern, match="10,001 characters"):
         check_pattern("a" * (MAX_PATTERN_CHARS + 1))
+
+
+@pytest.mark.parametrize("start", ["^", "x?"])
+@pytest.mark.parametrize("look", ["(?!a)", "(?=.*a)", "(?<!a)", "(?<=b)", r"(b)?\1"])
+def test_a_pattern_looks_no_more_often_than_it_may(start: str, look: str) -> None:
+    check_pattern(start + look * MAX_LOOKS)
+    with pytest.raises(UnusablePattern, match=r"back 9 times; write it with at most 8 looks"):
+        check_pattern(start + look * (MAX_LOOKS + 1))
+
+
+def test_what_the_parts_of_a_pattern_compile_to_is_bounded_together() -> None:
+    large = "(?!.*a.{150}[0-9])"
+    assert check_pattern(f"^{large}") <= 305_000
+    with pytest.raises(TooLongForPattern, match="at most 2,500"):
+        is_found("^" + large * 2, "a" * 2_501)
+    with pytest.raises(UnusablePattern, match=r"too large together; write them with shorter ranges"):
+        check_pattern("^" + large * 8)
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_who_matches_looks_at_the_time_before_each_part(found: bool) -> None:
+    looks: list[None] = []
+    assert is_found("^(?!b)(?!c)(?!d)", "a" if found else "c", lambda: looks.append(None)) is found
+    assert len(looks) == (4 if found else 2)
+
+
+def test_looks_that_read_all_of_a_text_share_the_steps() -> None:
+    """Some 4,000 ways through the repeated choice: more than the steps of a pattern of eight looks."""
+    two = r"^(?:(?=a)(?:a|a\B)){12}(?=b)"
+    assert is_found(two, "a" * 20) is False
+    with pytest.raises(TooLongForPattern, match="too long"):
+        is_found(two + "|c(?=a)(?=a)(?=a)(?=a)(?=a)(?=a)", "a" * 20)
 
 
 @pytest.mark.parametrize(

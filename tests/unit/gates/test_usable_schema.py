@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from brainq.gates.pattern_sizes import PatternSizes
 from brainq.gates.usable_schema import MAX_SUBSCHEMAS, LostReference, problem_of
 
 
@@ -98,3 +99,20 @@ def test_places_that_hold_one_another_are_not_checked_again_and_again() -> None:
     assert "refers to too many places outside of $defs" in problem_of(
         {"x": inner, "anyOf": [{"$ref": pointer} for pointer in reversed(pointers)]}
     )
+
+
+def test_the_patterns_of_a_schema_are_bounded_together() -> None:
+    large = [f"[a-z]{{1,{3_000 + more}}}" for more in range(40)]
+    properties = {pattern: {"pattern": pattern} for pattern in large}
+    problem = problem_of({"properties": properties})
+    assert "patterns up to here are too large together; write fewer" in problem
+    assert "at $.properties" in problem
+    assert problem_of({"properties": {str(at): {"pattern": large[0]} for at in range(40)}}) == ""
+    assert problem_of({"patternProperties": {f"^[a-z]{{1,9}}_{name}$": True for name in range(1_000)}}) == ""
+
+
+def test_the_patterns_of_schemas_that_come_together_are_bounded_together() -> None:
+    sizes = PatternSizes()
+    problems = [problem_of({"pattern": f"[a-z]{{1,{3_000 + more}}}"}, sizes) for more in range(100)]
+    assert problems[0] == ""
+    assert "are too large together" in problems[-1]
