@@ -82,7 +82,7 @@ class StopReason(StrEnum):
     WAITED = (
         "waited"  # it had not begun when it had waited for `max_wait_s`; nothing was done, and nothing paid
     )
-    LIMITED = "limited"  # the next place among its model's requests a minute comes past its deadline
+    LIMITED = "limited"  # its model's limit had no place for its next request within a day
     CANCELLED = "cancelled"
     MODEL_ERROR = "model_error"
     LOST = "lost"

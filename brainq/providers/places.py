@@ -28,7 +28,7 @@ from brainq.text.estimate import estimate_request
 log = logger("brainq.providers")
 
 PASS_BY_S = 2.0  # the longest wait for one of several models
-GIVES_UP_S = 2.0  # before its wait is over a turn that has not begun takes a place, or none
+GIVES_UP_S = 2.0  # before its wait is over a turn takes a place, or none
 AWAY_S = 3.0  # until a count is asked for again that could not be reached
 
 
@@ -52,12 +52,14 @@ class Asker:
     """Whose requests those of one thread are.
 
     rank       in its tenant's line: the lower goes first
-    may_wait_s for how long a turn that has not begun may wait for its first place, whatever its time; None: it has
-               begun, and waits within its time
+    may_wait_s for how long a turn may wait for a place, whatever its time, which stands still; None: it is no turn's
+               step, and waits within its time
+    has_begun  the turn has a reply: what bounds its wait is no `max_wait_s`
     """
 
     rank: int = 2
     may_wait_s: float | None = None
+    has_begun: bool = False
 
 
 ANYBODY = Asker()
@@ -113,8 +115,8 @@ class Place:
     def take(self, request: ModelRequest, remaining_s: float) -> bool:
         """Wait for it, if need be; whether that was so.
 
-        Raises PlaceLater, and ProviderError where it would come after `remaining_s` (`limited`), or for a turn that has
-        not begun later than that may wait (`waited`).
+        Raises PlaceLater, and ProviderError where it would come after `remaining_s` (`limited`), or for a turn
+        later than that may wait (`waited` where it has not begun).
         """
         if self.taking is None or not self.taking.limits.holds(self.name):
             return False
@@ -126,7 +128,7 @@ class Place:
         tokens += request.max_output_tokens or 0
         asker, hold_s = self.taking.asker, self.taking.hold_s
         ends_at = time.monotonic() + remaining_s
-        if asker.may_wait_s is not None:  # its time has not begun, and as little as can be of it is slept
+        if asker.may_wait_s is not None:  # its time stands still, and as little as can be of it is slept
             ends_at = time.monotonic() + asker.may_wait_s
             hold_s = min(hold_s, remaining_s / 4)
         stands = f"{self.name}\n{ticket}"
@@ -162,6 +164,10 @@ class Place:
             return PlaceLater(self.model, wait, stands)
         told = f"{wait.told(self.model)}; its place comes in {wait.wait_s:.0f} s, past"
         limit = "raise the limit (BRAINQ_RATES, or the service's own), or the turn's"
+        if asker.has_begun:
+            return ProviderError(
+                f"{told} the day that a turn may wait: {limit} share of it", kind="limited", retryable=True
+            )
         if asker.may_wait_s is not None:
             return ProviderError(f"{told} its max_wait_s: {limit} max_wait_s", kind="waited", retryable=True)
         return ProviderError(f"{told} the deadline: {limit} timeout_s", kind="limited", retryable=True)

@@ -37,16 +37,14 @@ class RedisRates:
         keys: Keys,
         rates: Rates,
         listen: Callable[[], None] = lambda: None,
-        *,
-        window_s: float = WINDOW_S,
     ) -> None:
         self._run = scripts
         self._keys = keys
         self._rates = rates
         self._listen = listen
         self._hears = False
-        self._window_ms = int(window_s * 1000)
-        self._slack_ms = int(window_s * SLACK_SHARE * 1000)
+        self._window_ms = int(WINDOW_S * 1000)
+        self._slack_ms = int(WINDOW_S * SLACK_SHARE * 1000)
         self._lock = threading.Lock()
         self._learned: dict[str, float] = {}  # until when, by time.monotonic()
         self._told: dict[str, tuple[RateSaid, float]] = {}

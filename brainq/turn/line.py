@@ -7,7 +7,7 @@ from brainq.providers.places import Asker
 
 GOES_ON = 0
 BEGINS = {"high": 1, "normal": 2, "low": 3}
-LONGEST_MS = 86_400_000  # that a turn waits for its first place where it has no limit of its own on waiting
+LONGEST_MS = 86_400_000  # so long after it became active a turn waits for no place any more
 
 
 def left_line(view: TurnView, did: str) -> str:
@@ -23,15 +23,15 @@ def left_line(view: TurnView, did: str) -> str:
 
 def asker_of(view: TurnView) -> Asker:
     """What goes on, and what another turn waits for, goes before what has not begun: else that takes the places, and
-    nothing is ever done. A turn without a reply so far still waits, by its `max_wait_s`, and its time has not begun."""
+    nothing is ever done. Its time stands still while it waits: what it has done is not lost because many began at
+    once. A turn without a reply so far may wait for its `max_wait_s`, and its time has not begun."""
     request = view.request
     goes_on = view.step > 0 or view.compaction_tried_at > 0 or request.parent is not None
     rank = GOES_ON if goes_on else BEGINS[request.priority]
-    if view.step > 0:
-        return Asker(rank)
     since_ms, most_ms = (
         (view.active_at_ms, LONGEST_MS)
-        if view.max_wait_ms is None
+        if view.max_wait_ms is None or view.step > 0
         else (view.created_at_ms, view.max_wait_ms)
     )
-    return Asker(rank, max(0.0, (since_ms + most_ms - view.now_ms) / 1000))
+    may_wait_s = max(0.0, (since_ms + most_ms - view.now_ms) / 1000)
+    return Asker(rank, may_wait_s, has_begun=view.step > 0)

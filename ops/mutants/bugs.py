@@ -464,6 +464,13 @@ BUGS = (
         ("tests/lua/test_turn_wait.py",),
     ),
     Bug(
+        "a turn that has written runs out of time while it waits for its next place",
+        "brainq/state/lua/turn_wait.lua",
+        "  redis.call('HINCRBY', budget, 'deadline', after_ms)",
+        "  redis.call('HINCRBY', budget, 'deadline', 0)",
+        ("tests/lua/test_turn_wait.py",),
+    ),
+    Bug(
         "anybody lets a turn wait",
         "brainq/state/lua/turn_wait.lua",
         "if not t then return {'LOST'} end",

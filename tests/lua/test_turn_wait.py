@@ -120,9 +120,28 @@ def test_whoever_comes_after_the_deadline_ends_the_turn(rig: Rig) -> None:
     assert deadline_in_ms(rig) == -1
 
 
-def test_a_later_steps_wait_is_of_the_turns_time(rig: Rig) -> None:
+@pytest.mark.parametrize("waited_ms", [2_000, 11_000])
+def test_a_later_steps_wait_is_no_part_of_the_turns_time(rig: Rig, waited_ms: int) -> None:
+    rig.owned()
+    rig.client.hset(rig.names("t01")["turn"], "step", "1")
+    rig.pass_ms(5_000)
+    before = deadline_in_ms(rig)
+    rig.run("turn_wait", **WAIT)
+    assert deadline_in_ms(rig) == before + WAIT["after_ms"]
+    assert rig.run("turn_wait", **WAIT) == ["LOST"]
+    assert deadline_in_ms(rig) == before + WAIT["after_ms"]
+    rig.pass_ms(waited_ms)
+    rig.run("turn_sweep")
+    assert rig.run("turn_claim", owner="w2", fence=1)[0] == "GO"
+    assert deadline_in_ms(rig) == before
+
+
+def test_what_comes_late_to_a_later_step_is_of_its_time(rig: Rig) -> None:
     rig.owned()
     rig.client.hset(rig.names("t01")["turn"], "step", "1")
     before = deadline_in_ms(rig)
     rig.run("turn_wait", **WAIT)
-    assert deadline_in_ms(rig) == before
+    rig.pass_ms(WAIT["after_ms"] + 3_000)
+    rig.run("turn_sweep")
+    assert rig.run("turn_claim", owner="w2", fence=1)[0] == "GO"
+    assert deadline_in_ms(rig) == before - 3_000

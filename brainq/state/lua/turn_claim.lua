@@ -20,7 +20,7 @@ REPLY  GO fence:n now:n lost:b | DROP why:TurnState/gone/stale/held/grace/suspec
 -- @include lib/room
 local t = read(turn, {'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at', 'cancel_at', 'lost_attempts',
   'isolated', 'thinking', 'thinking_step', 'estimate', 'estimate_usd', 'aux_open', 'step', 'aux_tokens', 'aux_usd', 'brain',
-  'waits_for'})
+  'waits_for', 'resumes_at'})
 if not t.state then return {'DROP', 'gone'} end
 if t.state ~= 'active' then return {'DROP', t.state} end
 if tonumber(t.fence) ~= fence then return {'DROP', 'stale'} end
@@ -49,6 +49,8 @@ if t.waits_for then
   -- As long as it has no reply its time begins with its place, however early or late that is.
   if t.step == '0' and now < deadline then
     redis.call('HSET', budget, 'deadline', now + tonumber(redis.call('HGET', budget, 'timeout_ms')))
+  elseif t.step ~= '0' and (tonumber(t.resumes_at or '') or 0) > now then
+    redis.call('HINCRBY', budget, 'deadline', now - t.resumes_at) -- it waited for less than it was given
   end
   join_room(sid, tid, t.brain)
 end

@@ -2,7 +2,7 @@
 Let a turn go that waits for its place among a model's requests: nobody's thread waits with it. Nothing was asked of the
 model, so nothing is charged, and a call beside the steps is begun again. The sweeper rings in `after_ms`; `why` is told. Its
 room is another's until then, whose model may have no limit; it goes on without asking for some, as one that was parked.
-The time of a turn that has no reply yet begins when it is claimed then (turn_claim). `stands` says in which line it stands, and as whom.
+The turn's time stands still until it is claimed then (turn_claim); of one that has no reply yet it begins there. `stands` says in which line it stands, and as whom.
 
 KEYS   turn budget events
 ARGV   sid tid owner fence:n after_ms:n wait_ms:n why stands
@@ -19,6 +19,8 @@ redis.call('HSET', turn, 'owner', '', 'thinking', '0', 'aux_open', '', 'rung_at'
   'resumes_ms', after_ms, 'waits_for', why, 'stands', stands)
 if t.step == '0' then
   redis.call('HSET', budget, 'deadline', now + after_ms + tonumber(redis.call('HGET', budget, 'timeout_ms')))
+else
+  redis.call('HINCRBY', budget, 'deadline', after_ms)
 end
 emit(events, 'notice', {waits_for = why, wait_ms = wait_ms})
 look_within(sid, tid, after_ms)

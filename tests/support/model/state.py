@@ -173,9 +173,10 @@ class StateRules:
         )
         if known.deadline:
             moved, parked = new.deadline - known.deadline, new.parked_ms - known.parked_ms
-            # The time of a turn without a reply begins when its first place comes.
+            # The time of a turn without a reply begins when its first place comes; later it stands still meanwhile.
+            has_begun = len(new.statuses) > MOST_CALLS
             had_place = name == "turn_claim" and known.stands
-            waits = len(new.statuses) == MOST_CALLS and (had_place or (name == "turn_wait" and moved >= 0))
+            waits = (had_place and (moved <= 0 or not has_begun)) or (name == "turn_wait" and moved >= 0)
             known.stands = name == "turn_wait" or (known.stands and not had_place)
             require(
                 (moved == parked or waits) and parked >= 0,

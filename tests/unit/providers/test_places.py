@@ -183,6 +183,23 @@ def test_when_it_may_wait_no_longer_it_is_told_so() -> None:
     assert limits.taken[0][3] <= 1.0
 
 
+def test_what_has_begun_waits_past_its_time_and_for_a_day_at_most() -> None:
+    limits = Limits([RateWait(600.0, "requests", 60)])
+    with (
+        Taking(limits, 2.0, [].append, Asker(0, 86_000.0, has_begun=True)).here(),
+        pytest.raises(PlaceLater) as later,
+    ):
+        reply_of(ScriptedProvider([says("hi")]), request(timeout_s=5.0))
+    assert later.value.wait_s == 600.0
+    limits.waits = [RateWait(600.0, "requests", 60, is_late=True)]
+    with (
+        Taking(limits, 2.0, [].append, Asker(0, 1.0, has_begun=True)).here(),
+        pytest.raises(ProviderError, match="past the day that a turn may wait") as end,
+    ):
+        reply_of(ScriptedProvider([says("hi")]), request())
+    assert end.value.kind == "limited"
+
+
 def test_little_of_its_own_time_is_slept() -> None:
     slept: list[float] = []
     taker = Taking(Limits([RateWait(1.5, "requests", 60)]), 2.0, slept.append, Asker(1, 900.0))
