@@ -27,7 +27,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {lanes}:holders           hash    holder -> its lanes as JSON                           empties itself
     {lanes}:leases            zset    holder -> lease end, of those that hold their lanes   empties itself
     {lanes}:line:NAME         list    who holds the lane (first) and who waits              empties itself
-    {room}:size               hash    how many turns may be live; TENANT: and brain NAME    1 day
+    {room}:size               hash    how many turns may be live; TENANT:, brain NAME, until  1 day
     {room}:live               zset    "session turn" of live turns that are not parked      empties itself
                                       and " BRAIN session turn" where that has a cap
     {room}:tenants            zset    tenants that wait and have a share left, in rotation  empties itself

@@ -63,7 +63,7 @@ HEADERS = {
     "rate_settle": "fd4adea5a9",
     "rate_take": "2ea0559beb",
     "result_publish": "7ad37210d9",
-    "room_keep": "0db5a452e7",
+    "room_keep": "16b84fba61",
     "session_pause": "2042b7e823",
     "session_resume": "50368eb72b",
     "step_begin": "a7c37a35c1",
@@ -1295,11 +1295,11 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def room_keep(
-        self, *, size: int, share: int, own: str, caps: str, most: int, keep_ms: int
+        self, *, size: int, share: int, own: str, caps: str, told_ms: int, most: int, keep_ms: int
     ) -> RoomKeepKept:
         """Say how large the room is and what a tenant's share of it is, take turns out of it that
         are not live (they were lost, not ended), and let in who waits."""
-        reply = self.run("room_keep", [self.keys.room], [size, share, own, caps, most, keep_ms])
+        reply = self.run("room_keep", [self.keys.room], [size, share, own, caps, told_ms, most, keep_ms])
         return RoomKeepKept(live=int(reply[1]), asked=tuple(reply[2].split()))
 
     def session_pause(

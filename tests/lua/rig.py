@@ -35,6 +35,7 @@ RENEWS = frozenset(
         "call_start",
         "index_take",
         "turn_sweep",
+        "room_keep",
     }
 )
 

@@ -133,8 +133,13 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "turn_end calls nobody back who stands aside": (
         "turn_end",
-        "is_time and call_back(caps, share_full, n_full)",
-        "false",
+        "call_back(caps, share_full, n_full)\n      tenant",
+        "tenant",
+    ),
+    "turn_end counts who has begun as one that waits for its brain still": (
+        "turn_end",
+        "if caps then forget_brain(chosen) end",
+        "",
     ),
     "turn_submit begins a turn before the one that its session stands aside with": (
         "turn_submit",

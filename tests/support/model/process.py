@@ -88,7 +88,8 @@ class State:
         self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
         self.budgets = RedisBudgets(scripts, keys)
         self.index = RedisIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=15)
-        self.room = RedisRoom(scripts, outbox)
+        # A cap is lifted by the next sweeper that does not tell it.
+        self.room = RedisRoom(scripts, outbox, cap_stands_ms=0)
         self.mailbox = RedisMailbox(scripts, keys)
         self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=3600)
         self.approvals = RedisApprovals(scripts, keys, outbox)

@@ -4,6 +4,7 @@ Turns that name a brain are of CAPPED, of which so many may be live; there is no
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +13,19 @@ from tests.support.model.known import Known
 from tests.support.model.rules import require
 
 CAPPED = "only"  # the brain
-# The last line of the model's reading: live | tenants in rotation | capped | TENANT=sessions in line ... and, of those
-# who stand aside from it, BRAIN TENANT=sessions ...
+# The last line of the model's reading: live | tenants in rotation | capped | sessions that wait for a brain | those of
+# them that are in line | TENANT=sessions in line ... and, of those who stand aside from it, BRAIN TENANT=sessions ...
 LOOK_ROOM = """
 local room = {}
 for i, key in ipairs({'live', 'tenants', 'capped'}) do
   room[i] = table.concat(redis.call('ZRANGE', 'bq:{room}:' .. key, 0, -1), ',')
 end
+room[4] = table.concat(redis.call('HKEYS', 'bq:{room}:for'), ',')
+local following = {}
+for _, key in ipairs(redis.call('KEYS', 'bq:{room}:next:*')) do
+  following[#following + 1] = table.concat(redis.call('SMEMBERS', key), ',')
+end
+room[5] = table.concat(following, ',')
 for _, key in ipairs(redis.call('KEYS', 'bq:{room}:line:*')) do
   room[#room + 1] = key:sub(#'bq:{room}:line:' + 1) .. '=' .. table.concat(redis.call('ZRANGE', key, 0, -1), ',')
 end
@@ -35,11 +42,15 @@ def tenant_of(session_id: str) -> str:
 
 @dataclass(slots=True)
 class RoomRules:
-    """`size`, `share` and `cap`: how many turns may be live, all together, of a tenant, and of CAPPED (0: many)."""
+    """`size`, `share` and `cap`: how many turns may be live, all together, of a tenant, and of CAPPED (0: many).
+
+    The cap is what a sweeper told last. `is_known`: what was told has not ended; else there is room enough for all.
+    """
 
     size: int
     share: int
     cap: int
+    is_known: bool = True
     _lines: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _mine: Counter[str] = field(default_factory=Counter[str])
     _stopped: set[str] = field(default_factory=set[str])
@@ -59,17 +70,28 @@ class RoomRules:
         given: Mapping[str, object],
     ) -> None:
         """After a script. `begun`: turns that became active in it; `went_on`: one that was parked did, too."""
-        live, tenants, capped, lines = _read(line)
+        live, tenants, capped, choosers, following, lines = _read(line)
         held = [turn for turn in turns if turn.state == "active" and not turn.resumes_at]
-        places = {_place(turn) for turn in held} | {
-            f" {turn.brain} {_place(turn)}" for turn in held if turn.brain
-        }
-        require(live == places, f"{name}: others are in the room than are live", sorted(live), sorted(places))
+        if name == "room_keep":
+            self.is_known, self.cap = True, json.loads(str(given["caps"])).get(CAPPED, 0)
+        elif not self.is_known:
+            self.cap = 0
+        places = {_place(turn) for turn in held}
+        of_brains = {f" {turn.brain} {_place(turn)}" for turn in held if turn.brain}
+        # Who began while the brain had no cap is not counted by it.
+        counted = {place for place in live if place[0] == " "}
+        fit = live - counted == places and (counted == of_brains if self.cap else counted <= of_brains)
+        require(fit, f"{name}: others are in the room than are live", sorted(live), sorted(places))
+        _stand_once(name, lines)
+        in_line = {session for key, stand in lines.items() if " " not in key for session in stand}
+        aside = {session for key, stand in lines.items() if " " in key for session in stand}
+        stale = (following - in_line) | (choosers ^ (following | aside))
+        require(not stale, f"{name}: who waits for a brain, and stands elsewhere, is counted", stale, lines)
         mine = Counter(tenant_of(turn.session_id) for turn in held)
         of_brain = sum(turn.brain == CAPPED for turn in held)
         is_full = bool(self.cap) and of_brain >= self.cap
         # What is to end begins past the room.
-        if begun and not went_on and not given.get("lost_reason"):
+        if begun and self.is_known and not went_on and not given.get("lost_reason"):
             require(len(held) <= self.size, f"{name}: the room was passed", sorted(live), self.size)
             for turn in begun:
                 tenant = tenant_of(turn.session_id)
@@ -78,8 +100,9 @@ class RoomRules:
                 require(fits, f"{name}: a brain passed its cap", sorted(live))
         # Sessions whose next turn is of a brain that may have no further one.
         self._stopped = {session for session, turn in self._next(turns).items() if is_full and turn.brain}
-        self._nobody_waits_in_vain(name, turns, lines, len(held), mine, paused)
-        self._in_turn(name, begun, turns, paused)
+        if self.is_known:
+            self._nobody_waits_in_vain(name, turns, lines, len(held), mine, paused)
+            self._in_turn(name, begun, turns, paused)
         waits = {tenant for tenant, sessions in lines.items() if sessions and " " not in tenant}
         require(
             waits <= set(tenants) | capped, f"{name}: a tenant waits outside the rotation", waits, tenants
@@ -140,15 +163,23 @@ class RoomRules:
             self._passed.pop(tenant, None)
 
 
+def _stand_once(name: str, lines: Mapping[str, list[str]]) -> None:
+    stand = Counter(session for sessions in lines.values() for session in sessions)
+    twice = [session for session, times in stand.items() if times > 1]
+    require(not twice, f"{name}: a session stands twice", twice, lines)
+
+
 def _place(turn: Known) -> str:
     return (":" if ":" not in turn.session_id else "") + f"{turn.session_id} {turn.turn_id}"
 
 
-def _read(line: str) -> tuple[set[str], list[str], set[str], dict[str, list[str]]]:
-    live, tenants, capped, *lines = line.split("|")
+def _read(line: str) -> tuple[set[str], list[str], set[str], set[str], set[str], dict[str, list[str]]]:
+    live, tenants, capped, choosers, following, *lines = line.split("|")
     return (
         set(filter(None, live.split(","))),
         [name for name in tenants.split(",") if name],
         set(filter(None, capped.split(","))),
+        set(filter(None, choosers.split(","))),
+        set(filter(None, following.split(","))),
         {tenant: sessions.split(",") for tenant, _, sessions in (one.partition("=") for one in lines)},
     )

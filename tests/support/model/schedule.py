@@ -37,6 +37,7 @@ MOST_TURNS = 3
 CROWD = ("a:1", "b:1", "a:2", "b:2")  # and as many turns, in a fleet that has little room
 ROOMS = ((125, 100), (1, 1), (2, 1), (2, 2))  # the fleet's, and a tenant's share of it: by the seed
 CAPS = (0, 0, 1)  # how many turns of the brain may be live, or no cap: by the seed, too
+CHANGED = (0, 0, 1, 1, 2)  # where it has one, what sweepers tell by turns, in every second seed
 MOST_BURST = 8  # commands that one task may run before another one may
 PEOPLE = 20  # how often a verb is drawn, beside 98 for work and faults
 PEOPLE_ROUNDS = 2  # of healing, in which people still do what they like
@@ -68,6 +69,7 @@ class Schedule:
         self.bells = bells
         self.room = ROOMS[seed % len(ROOMS)]
         self.cap = CAPS[seed // len(ROOMS) % len(CAPS)]
+        self._cap_changes = seed // len(ROOMS) // len(CAPS) % 2 == 0
         self._sessions = CROWD if self.room[0] < MOST_TURNS else SESSIONS
         self._most = max(MOST_TURNS + bool(self.cap), len(self._sessions))
         self.rules = StateRules(self.keys, look_sha, RoomRules(*self.room, self.cap))
@@ -108,8 +110,10 @@ class Schedule:
         for _ in range(self.rng.randint(1, 3)):
             self._submit()
         operations = [*self._common, *self._faults.weighted, (PEOPLE, self._people.act)]
-        weights = [weight for weight, _ in operations]
+        if self.cap and self._cap_changes:
+            operations += [(5, self._change_cap), (1, self._forget_room)]
         acts = [act for _, act in operations]
+        weights = [weight for weight, _ in operations]
         for _ in range(OPERATIONS):
             if self.tasks.alive and self.rng.random() < 0.5:
                 self._burst()
@@ -240,6 +244,21 @@ class Schedule:
 
     def _keep_room(self) -> None:
         self.ports.room.keep(*self.room, {}, {CAPPED: self.cap} if self.cap else {})
+
+    def _change_cap(self) -> None:
+        """A sweeper of another deployment, which tells another cap, or none."""
+        cap = self.rng.choice(CHANGED)
+        process = self.rng.choice(self.processes)
+        self.spawn(
+            f"cap {cap}", process, lambda: self.ports.room.keep(*self.room, {}, {CAPPED: cap} if cap else {})
+        )
+
+    def _forget_room(self) -> None:
+        """What sweepers said of the room has ended, and another one says it later."""
+        self.log.append(("what was said of the room ends",))
+        self.client.many([("DEL", self.keys.room)])
+        self.rules.room.is_known = False
+        self.spawn("keep room", self.rng.choice(self.processes), self._keep_room)
 
     def _submit(self) -> None:
         if self._submitted == self._most:

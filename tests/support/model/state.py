@@ -75,7 +75,7 @@ class StateRules:
     """Compares each reading with the last one."""
 
     def __init__(self, keys: Keys, look_sha: str, room: RoomRules) -> None:
-        self._room = room
+        self.room = room
         self._keys = keys
         self._sha = look_sha
         self.turns: dict[str, Known] = {}
@@ -143,8 +143,8 @@ class StateRules:
                 if known.session_id == session and known.state in ("active", "parked")
             ]
             require(len(live) == 1, f"{name}: not one live turn", session, live)
-        self._room.line_up(self._lines)
-        self._room.check(
+        self.room.line_up(self._lines)
+        self.room.check(
             name,
             room,
             list(self.turns.values()),

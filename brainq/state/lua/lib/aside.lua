@@ -63,23 +63,23 @@ local function call_first(brain, tenant)
 end
 
 -- For as many turns as there is room for in each brain: one of each tenant in turn, not of those that are known to have no share
--- left, `n_full` names in `share_full`. One that has somebody in line has its turn too. Returns whether anybody may begin by that.
+-- left, `n_full` names in `share_full`. One that has somebody in line has its turn too. Where the line is empty nobody is next,
+-- whatever is counted: so somebody is called, or nobody stands aside any more.
 local function call_back(caps, share_full, n_full)
-  local any = false
   for brain in caps:gmatch('%S+') do
     local tenants = tenants_for(brain)
     local left = redis.call('EXISTS', tenants) == 1 and math.min(room_of_brain(brain), MOST_NEXT) or 0
     local names = left > 0 and redis.call('ZRANGE', tenants, 0, n_full + left - 1) or {}
     for _, tenant in ipairs(names) do
       if left > 0 and not share_full[tenant] then
-        any, left = true, left - 1
+        left = left - 1
         redis.call('ZADD', tenants, behind(tenants), tenant)
-        rotate_in(tenant)
+        if redis.call('EXISTS', line_of(tenant)) == 0 then redis.call('DEL', next_of(brain, tenant)) end
         if may_be_next(brain, tenant) then call_first(brain, tenant) end
+        rotate_in(tenant)
       end
     end
   end
-  return any
 end
 
 -- A session that waits waits for what its next turn needs, whatever it has waited for. Returns how many are ahead of it.

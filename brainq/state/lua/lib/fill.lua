@@ -20,7 +20,7 @@ end
 local EACH = 8
 local function take_first(tenant, line, caps)
   local passed
-  while true do
+  for _ = 1, MOST_NEXT do
     local first = redis.call('ZRANGE', line, 0, 1, 'WITHSCORES')
     if not first[1] then return nil, false end
     local is_alone = not first[3]
@@ -41,28 +41,34 @@ local function take_first(tenant, line, caps)
     end
     step_aside(chosen, brain)
   end
+  return nil, true
 end
 
 -- `at`: the session in whose outbox the bells lie, in outbox mode: it is published after the script. nil: each in its own.
 -- Returns the sessions that were asked.
+-- It comes to its end, whatever is in the room's keys: each round takes somebody out of a line, or a tenant out of `tenants`. Only
+-- `call_back` puts any there, who stood aside, and none steps aside again while there is room for its brain, which nobody leaves
+-- meanwhile. It ends soon, too: what is left is for the next script, or the sweeper.
+local MOST_ROUNDS = 1000
 local function fill_room(at)
   local before, asked = outbox_sid, {}
   outbox_sid = outbox_sid or at
-  local share_full, n_full, caps, have_come = {}, 0, nil, false
-  while not is_known_full() do
+  local share_full, n_full, caps = {}, 0, nil
+  for round = 1, MOST_ROUNDS do
+    if is_known_full() then break end
     local tenant, why = redis.call('ZRANGE', ROOM_TENANTS, 0, 0)[1], nil
-    if tenant or caps == nil then
+    if tenant or round == 1 then
       why, caps = no_room(tenant or ':')
     end
     if why == 'full' then break end
-    -- Those who stood aside: first of all, and when nobody else waits any more.
-    local is_time = caps and not (tenant and have_come)
-    have_come = true
-    if is_time and call_back(caps, share_full, n_full) then
-      -- Whose turn it is now is another question.
-    elseif not tenant then
-      break
-    elseif why == 'tenant' then -- it comes back when one of its turns leaves
+    -- Those who stood aside: first of all, and when nobody else waits any more. Whose turn it is then is another question.
+    if caps and (round == 1 or not tenant) then
+      call_back(caps, share_full, n_full)
+      tenant = redis.call('ZRANGE', ROOM_TENANTS, 0, 0)[1]
+      if tenant then why = no_room(tenant) end
+    end
+    if not tenant then break end
+    if why == 'tenant' then -- it comes back when one of its turns leaves
       share_full[tenant], n_full = true, n_full + 1
       redis.call('ZREM', ROOM_TENANTS, tenant)
       redis.call('ZADD', ROOM_CAPPED, 0, tenant)

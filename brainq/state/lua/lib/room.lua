@@ -22,10 +22,14 @@ local function places_of(sid, tid, brain)
   return place, ' ' .. brain .. ' ' .. place
 end
 
--- The names of the brains that have a cap, with a blank around each; false where none has. Asked for once a script.
+-- The names of the brains that have a cap, with a blank around each; false where none has, nothing is counted by one, and nobody is
+-- in `for`. So whoever sees false need not look at any of that. Where nobody has said how large the room is, or nobody any more, it is
+-- not known: none is named. Asked for once a script.
 local its_caps
+local NONE_NAMED = '  '
+local function caps_of_size(all, caps) return caps or not all and NONE_NAMED end
 local function caps_now()
-  if its_caps == nil then its_caps = redis.call('HGET', ROOM_SIZE, 'caps') end
+  if its_caps == nil then its_caps = caps_of_size(unpack(redis.call('HMGET', ROOM_SIZE, 'all', 'caps'))) end
   return its_caps
 end
 
@@ -54,7 +58,7 @@ end
 
 local function look_at_room(tenant)
   local size = redis.call('HMGET', ROOM_SIZE, 'all', 'tenant', tenant, 'caps')
-  its_caps = size[4]
+  its_caps = caps_of_size(size[1], size[4])
   room_now = {all = tonumber(size[1] or ALL), share = size[2] or OF_TENANT, own = {[tenant] = size[3]}, live = count_live(its_caps)}
 end
 
