@@ -86,13 +86,14 @@ def pool_app(
         if not built:
             with lock:
                 if not built:
+                    # First of all, whichever thread asks first: machines are built by whether somebody records spans.
+                    stop_telemetry.append(start_traces(pool))
                     built.append(Wiring(settings, brains, serves=served_by(queues)))
         return built[0]
 
     build = register(app, wiring)
 
     def prepare() -> None:
-        stop_telemetry.append(start_traces(pool))
         wiring().warm_up()
         if pool == "coordinator":  # the finalizer may ask models, too, but nobody waits for it
             from brainq.wiring.coordinator import warm_up_models

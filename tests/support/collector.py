@@ -1,4 +1,4 @@
-"""A small collector of OpenTelemetry: takes OTLP over HTTP, and keeps the spans."""
+"""A small collector of OpenTelemetry: takes OTLP over HTTP, and keeps the spans; metrics are let go by."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Collector:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.headers.get("Content-Encoding") == "gzip":
                     body = gzip.decompress(body)
-                collector.take(ExportTraceServiceRequest.FromString(body))
+                if self.path == "/v1/traces":
+                    collector.take(ExportTraceServiceRequest.FromString(body))
                 self.send_response(200)
                 self.end_headers()
 
