@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 from tests.lua.rig import Rig
 from tests.lua.test_rate_take import COUNTS_MS, PARTS, SLACK_MS, WINDOW_MS, take
@@ -95,36 +94,6 @@ def test_turns_of_two_steps_all_end_though_far_more_came_than_a_minute_takes(rig
     assert len(took) == turns
     assert max(took) < 120_000
     assert rig.client.zcard(rig.keys.rate("openai:gpt", "order")) == 0
-
-
-LEFT = ("line", "order", "due", "rule", "tenants")
-
-
-def leave(rig: Rig, session: str) -> list[str]:
-    parts: dict[str, Any] = {part: rig.keys.rate("openai:gpt", part) for part in LEFT}
-    return rig.run("rate_leave", **parts, ticket=f"{session} t 1 step")
-
-
-def test_a_hundred_that_were_cancelled_hold_nobody_up(rig: Rig) -> None:
-    fill(rig)
-    flood(rig, "acme:", 100)
-    assert ask(rig, "acme:last")[1] > 10 * COUNTS_MS * 0.9
-    for i in range(100):
-        parts = {part: rig.keys.rate("openai:gpt", part) for part in LEFT}
-        rig.scripts.rate_leave(**parts, ticket=f"acme:{i:03d} t 1 step")
-    assert in_line(rig) == ["acme:last"]
-    assert ask(rig, "acme:last")[:2] == ["WAIT", COUNTS_MS]
-    rig.pass_ms(COUNTS_MS)
-    assert ask(rig, "acme:last") == ["GO"]
-
-
-def test_who_leaves_leaves_once_and_who_never_stood_there_leaves_nothing(rig: Rig) -> None:
-    fill(rig)
-    ask(rig, "acme:2")
-    ask(rig, "acme:4")
-    leave(rig, "acme:4")  # and once more
-    assert leave(rig, "acme:3") == ["NONE"]
-    assert in_line(rig) == ["acme:2"]
 
 
 def take_once(rig: Rig, ticket: str, most: int, rank: int) -> int:

@@ -1,9 +1,9 @@
 --[[
 Take a place among the requests of one window to one model, or stand in line for one. A place counts until the window is over
-after its answer began (rate_settle says when), else after `slack_ms`, within which a request arrives: no window of the
-service's own holds more than `requests_most`, and the place of a request whose process died counts on. `ticket` is who waits,
-in its tenant's turn and there by its `rank`, `place` the request, new for each; both begin with the session. Who is overtaken is
-told of a later time when it asks again. LATE: the wait would be longer than `most_wait_ms`.
+after its answer began (rate_settle says when), else after `slack_ms`, within which a request arrives: no window of the service's
+own holds more than `requests_most`, and the place of a request whose process died counts on. `ticket` is who waits, in its
+tenant's turn and there by its `rank`, `place` the request, new for each; both begin with the session. LATE: the wait would be
+longer than `most_wait_ms`.
 
 KEYS   places line order due rule tenants by limited
 ARGV   model place ticket rank:n tokens:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n

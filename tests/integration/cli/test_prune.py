@@ -94,7 +94,7 @@ def test_old_turns_go_and_the_rest_stays(brainq: Brainq, client: Client, old_tur
             (
                 *("turns", "messages", "calls", "decisions", "finalizer_steps", "spends", "traces"),
                 *("transcripts", "judgements", "memories", "observations", "inputs", "approvals", "brakes"),
-                *("deliveries", "attachments", "blobs"),
+                *("deliveries", "attachments", "blobs", "schedules"),
             ),
             0,
         ),

@@ -80,6 +80,7 @@ VERBS: dict[str, str] = {
     "Session.pause": "pause",
     "Session.resume": "resume",
     "Session.is_paused": "session",
+    "Session.why_paused": "session",
     "Session.readiness": NONE
     + "a flag is of the process that gets ready; `submit --not-ready` holds one turn",
     "Session.flag": "ready",
