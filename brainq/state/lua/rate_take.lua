@@ -28,8 +28,7 @@ local function not_before(when, why, number)
   if when > at then at, what, limit = when, why, number end
 end
 
-if stopped_until > now then
-  -- Those who wait come back one by one.
+if stopped_until > now then -- those who wait come back one by one
   not_before(stopped_until + ahead * math.ceil(most and window_ms / most or 50), 'stop', 0)
 end
 if r.probe then not_before(tonumber(r.probe_until or 0), 'stop', 0) end -- one request tries it first
