@@ -82,8 +82,9 @@ def tree(world: World, collector: Collector, producer: Recorder, turn: TurnHandl
         return all(len(mine.named(name)) >= count for name, count in expected.items())
 
     wait_until(have_come, "each process has sent", 20.0)
+    # A span comes when it ends: after those that were opened in it.
+    wait_until(lambda: not found().orphans(), "each span's parent has come", 20.0)
     spans = found()
-    assert spans.orphans() == []
     mine = spans.of_turn(turn.turn_id)
     assert [
         span.name for span in collector.spans.of_turn(turn.turn_id) if span.trace_id != submit.trace_id

@@ -186,7 +186,7 @@ def test_what_cannot_be_found_or_taken(client: OpenAI) -> None:
     image: Any = [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]
     with pytest.raises(openai.BadRequestError) as refusal:
         client.responses.create(model="shop", input=image)
-    assert refusal.value.param == "input[0].content[0]"
+    assert refusal.value.param == "input[0].content[0].image_url"
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
