@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from brainq.calls.report import changes_of, sources_of
 from brainq.calls.task_watch import TaskWatch
@@ -62,15 +63,7 @@ class Parker:
                 return _token_in_use()
         elif named != ref:
             return _token_in_use()
-        return self.calls.park(
-            claim,
-            park="outside",
-            token=pending.token,
-            timeout_s=pending.timeout_s,
-            sources=sources_of(outputs, claim.step),
-            block_tool=outputs.block_tool,
-            changes=changes_of(outputs),
-        )
+        return self._park(claim, "outside", pending.token, pending.timeout_s, outputs)
 
     def _for_task(
         self, claim: CallClaim, task: ServerTask, outputs: SideOutputs
@@ -79,15 +72,7 @@ class Parker:
             return _missing("the means to ask a server for its task")
         token = new_outside_token(claim.ref)
         watched = self.watch.put(claim, task, token)
-        reply = self.calls.park(
-            claim,
-            park="outside",
-            token=token,
-            timeout_s=task.timeout_s,
-            sources=sources_of(outputs, claim.step),
-            block_tool=outputs.block_tool,
-            changes=changes_of(outputs),
-        )
+        reply = self._park(claim, "outside", token, task.timeout_s, outputs)
         if reply.word == "PARKED":
             self.watch.watch(watched)
         else:
@@ -108,19 +93,29 @@ class Parker:
             word, detail = "REFUSED", one_line(refusal)
         if word != "STARTED":
             return ToolFailure(error=f"the child turn was refused: {detail}", error_type="ChildRefused")
-        reply = self.calls.park(
-            claim,
-            park="child",
-            token=detail,
-            timeout_s=child.timeout_s,
-            sources=sources_of(outputs, claim.step),
-            block_tool=outputs.block_tool,
-            changes=changes_of(outputs),
-        )
+        reply = self._park(claim, "child", detail, child.timeout_s, outputs)
         # LOST is another attempt's call, and its child the same one.
         if reply.word == "LATE":
             self.children.cancel_children((detail,))
         return reply
+
+    def _park(
+        self,
+        claim: CallClaim,
+        park: Literal["outside", "child"],
+        token: str,
+        timeout_s: float,
+        outputs: SideOutputs,
+    ) -> SettleReply:
+        return self.calls.park(
+            claim,
+            park=park,
+            token=token,
+            timeout_s=timeout_s,
+            sources=sources_of(outputs, claim.step),
+            block_tool=outputs.block_tool,
+            changes=changes_of(outputs),
+        )
 
 
 def _token_in_use() -> ToolFailure:

@@ -32,9 +32,7 @@ local function tokens_of(ids)
   return total, found, names
 end
 
--- A session's tenant, as in lib/room.
-local function tenant_of(id) return id:match('^[^:]+:') or ':' end
-
+-- @include lib/tenant
 local function count_out(over)
   local gone = {}
   for _, id in ipairs(over) do gone[tenant_of(id)] = (gone[tenant_of(id)] or 0) + 1 end

@@ -3,15 +3,14 @@
 -- tenant's line; tenants that have a line, and may begin a turn, stand in `tenants`, the one that began one longest ago first.
 -- Tenants that have a line, and no share left, are in `capped` meanwhile.
 -- A turn of a brain that has a cap is in `live` once more, as ` BRAIN PLACE`: a brain's are counted by these.
--- A tenant is what its sessions' ids begin with, up to the first colon; ids without one are one tenant.
 -- @include lib/now
+-- @include lib/tenant
 -- @include lib/ring
 local ROOM = OUTBOX_PREFIX .. '{room}:'
 local ROOM_SIZE, ROOM_LIVE, ROOM_TENANTS, ROOM_CAPPED = ROOM .. 'size', ROOM .. 'live', ROOM .. 'tenants', ROOM .. 'capped'
 local ROOM_PASSED, ROOM_FOR = ROOM .. 'passed', ROOM .. 'for'
 local ALL, OF_TENANT = 125, 88 -- before a sweeper has said how large it is: room for one coordinator
 
-local function tenant_of(sid) return sid:match('^[^:]+:') or ':' end
 local function line_of(tenant) return ROOM .. 'line:' .. tenant end
 local function place_of(sid, tid) return (sid:find(':', 1, true) and '' or ':') .. sid .. ' ' .. tid end
 
