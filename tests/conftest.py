@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Generator, Iterator
 from typing import TypeVar
 
@@ -72,6 +73,17 @@ def logs_as_they_were() -> None:
         ours = logging.getLogger(name)
         ours.handlers, ours.propagate, ours.disabled = [], True, False
         ours.setLevel(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def modules_as_they_were(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A module that a test wrote ends with it: another test's `shop.py` is another shop."""
+    before = set(sys.modules)
+    yield
+    written = str(tmp_path_factory.getbasetemp())
+    for name in set(sys.modules) - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(written):
+            del sys.modules[name]
 
 
 @pytest.fixture(scope="session")

@@ -126,7 +126,6 @@ def brainq(dev: Dev, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     monkeypatch.setenv("BRAINQ_APP", "shop:brain")
     monkeypatch.chdir(dev.directory)
     monkeypatch.syspath_prepend(str(dev.directory))
-    monkeypatch.delitem(sys.modules, "shop", raising=False)
     return commands(monkeypatch, capsys)
 
 

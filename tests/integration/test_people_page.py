@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,12 @@ def blocks(page: str) -> list[str]:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Brain]:
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Brain:
     """The page's brain, in the directory that the page's other code runs in."""
     (tmp_path / "shop.py").write_text(blocks("people.md")[0])
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    yield importlib.import_module("shop").brain
-    del sys.modules["shop"]
+    return importlib.import_module("shop").brain
 
 
 @pytest.fixture

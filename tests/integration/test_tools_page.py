@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     code = "\n\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL))
     (tmp_path / "desk.py").write_text(code)
     notes = tmp_path / "notes"
@@ -31,8 +30,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("DESK_NOTES", str(notes))
     monkeypatch.delenv("DESK_MODEL", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
-    yield importlib.import_module("desk")
-    del sys.modules["desk"]
+    return importlib.import_module("desk")
 
 
 def test_each_tool_of_the_page_ends_as_it_says(pumps: Callable[..., Pump], desk: Any) -> None:
