@@ -115,6 +115,7 @@ class StateRules:
             self.paused.discard(given["sid"])
         self.newly_cancelled = []
         self._went_on = False
+        claimed = self.turns[given["turn"]] if (name, reply[0]) == ("turn_claim", "GO") else None
         moved = [
             (known, line)
             for known, line in zip(self.turns.values(), state[:-1], strict=True)
@@ -122,7 +123,7 @@ class StateRules:
         ]
         # One script may end a turn that waits, and begin the one behind it.
         for known, line in sorted(moved, key=lambda pair: _begins(*pair)):
-            self._moved(name, known, line)
+            self._moved(name, known, line, claimed=known is claimed)
         self._line_up(name, given, reply, state[-1])
 
     def _line_up(self, name: str, given: Mapping[str, Any], reply: list[str], room: str) -> None:
@@ -155,7 +156,7 @@ class StateRules:
         )
         self._begun.clear()
 
-    def _moved(self, name: str, known: Known, line: str) -> None:
+    def _moved(self, name: str, known: Known, line: str, *, claimed: bool) -> None:
         where = f"{name} on {known.turn_id}"
         require(line != "", f"{where} lost the turn")
         new = read_line(known, line)
@@ -175,7 +176,7 @@ class StateRules:
             moved, parked = new.deadline - known.deadline, new.parked_ms - known.parked_ms
             # The time of a turn without a reply begins when its first place comes; later it stands still meanwhile.
             has_begun = len(new.statuses) > MOST_CALLS
-            had_place = name == "turn_claim" and known.stands
+            had_place = claimed and known.stands
             waits = (had_place and (moved <= 0 or not has_begun)) or (name == "turn_wait" and moved >= 0)
             known.stands = name == "turn_wait" or (known.stands and not had_place)
             require(
