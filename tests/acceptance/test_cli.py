@@ -230,7 +230,7 @@ def test_a_second_dev_here_names_the_first_and_starts_nothing(dev: Dev) -> None:
 def test_a_killed_worker_is_started_again_and_the_others_stay(dev: Dev) -> None:
     before = worker_pids(dev.directory)
     os.kill(before[0], signal.SIGKILL)
-    wait_until(lambda: "ended (signal SIGKILL); starting it again" in dev.output, "dev tells of it", 10)
+    wait_until(lambda: "ended (signal SIGKILL); starting it again" in dev.output, "dev tells of it")
     wait_until(lambda: "coordinator is back" in dev.output, "the worker is back", 60)
     now = worker_pids(dev.directory)
     assert now[0] != before[0]
@@ -260,7 +260,7 @@ def test_up_keeps_the_named_pools_running_until_it_is_told_to_stop(tmp_path: Pat
     finally:
         process.kill()
         process.wait()
-    wait_until(lambda: not is_alive(second), "the worker is gone", 20)
+    wait_until(lambda: not is_alive(second), "the worker is gone")
     assert second != first
     said = out.read_text()
     assert "running parallel" in said

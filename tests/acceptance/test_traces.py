@@ -81,9 +81,9 @@ def tree(world: World, collector: Collector, producer: Recorder, turn: TurnHandl
         mine = found().of_turn(turn.turn_id)
         return all(len(mine.named(name)) >= count for name, count in expected.items())
 
-    wait_until(have_come, "each process has sent", 20.0)
+    wait_until(have_come, "each process has sent")
     # A span comes when it ends: after those that were opened in it.
-    wait_until(lambda: not found().orphans(), "each span's parent has come", 20.0)
+    wait_until(lambda: not found().orphans(), "each span's parent has come")
     spans = found()
     mine = spans.of_turn(turn.turn_id)
     assert [

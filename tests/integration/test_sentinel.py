@@ -62,7 +62,7 @@ def test_turns_and_doorbells_go_on_after_a_failover(
     with Pump(obedient.brain, deployment.url, sql_url) as pump:
         with running(app):
             pump.submit("heard1", script())
-            wait_until(lambda: len(heard.bells) == 1, "a worker takes the doorbell", 20)
+            wait_until(lambda: len(heard.bells) == 1, "a worker takes the doorbell")
             deployment.fail_over()
 
             def submitted() -> bool:

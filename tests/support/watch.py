@@ -33,7 +33,7 @@ def started(turn: TurnHandle, **facts: Any) -> dict[str, Any]:
 def at_place(turn: TurnHandle | str, place: str) -> dict[str, Any]:
     """The line of a worker that stands at a place, such as `commit.after`."""
     turn_id = turn if isinstance(turn, str) else turn.turn_id
-    return wait_until(lambda: notes(place, turn=turn_id), f"a worker is at {place}", 20.0)[0]
+    return wait_until(lambda: notes(place, turn=turn_id), f"a worker is at {place}")[0]
 
 
 def token_of(turn: TurnHandle, name: str) -> str:

@@ -43,7 +43,7 @@ def test_the_worker_dies_between_pending_and_the_park(stormy: World, sid: str, t
     open_gate(f"p-{sid}")
     stormy.launch_dead()
     if tool == "look_up":
-        wait_until(lambda: len(notes("token", turn=turn_id)) == 2, "it ran again", 20.0)
+        wait_until(lambda: len(notes("token", turn=turn_id)) == 2, "it ran again")
         parked(turn, "outside")
         assert {row["token"] for row in notes("token", turn=turn_id)} == {token}, "whoever has it can use it"
         assert stormy.client.complete_call(token, "found") == "settled"

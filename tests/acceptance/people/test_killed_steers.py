@@ -20,7 +20,7 @@ from tests.support.world import World
 
 def settled(receipt: Callable[[], Receipt]) -> Receipt:
     """Wait until an input is consumed or bounced."""
-    wait_until(lambda: receipt().state != "accepted", "the input is settled", 20.0)
+    wait_until(lambda: receipt().state != "accepted", "the input is settled")
     return receipt()
 
 
@@ -100,7 +100,7 @@ def test_the_sender_dies_between_sql_and_the_mailbox(
         bounced = stormy.client.handle(receipt.bounced_turn_id)
         assert bounced.result(timeout_s=60).text == "heard: and pears"
         return
-    wait_until(lambda: told.receipt(sid, turn.turn_id, "m1") == "accepted", "the sweeper put it in", 20.0)
+    wait_until(lambda: told.receipt(sid, turn.turn_id, "m1") == "accepted", "the sweeper put it in")
     stormy.client.approve(turn.approvals()[0].id)
     assert turn.result(timeout_s=60).stop_reason is StopReason.ANSWERED
     assert heard(turn) == [[], ["m1"]]

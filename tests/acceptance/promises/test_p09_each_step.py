@@ -96,15 +96,15 @@ def test_a_finalizer_dies_at_a_step(whole: World, sid: str, step: str, place: st
     gate = f"{step}-{place}-{next(_gates)}"
     order(f"{step}.{place}", gate)
     handle = whole.client.submit(sid, MESSAGE, prompt_id=PROMPT_ID)
-    held = wait_until(
-        lambda: notes(f"{step}.{place}", turn=handle.turn_id), f"the worker is {place} {step}", 20.0
-    )[0]
+    held = wait_until(lambda: notes(f"{step}.{place}", turn=handle.turn_id), f"the worker is {place} {step}")[
+        0
+    ]
     whole.kill_the("finalizer", held["pid"])
     open_gate(gate)
     assert "closes at nine" in handle.result(timeout_s=60).text
     whole.done(handle)
     assert len(notes(f"{step}.{place}", turn=handle.turn_id)) == 2, "the step did not run again"
-    wait_until(lambda: judged(whole, handle), "the turn is judged", 20.0)
+    wait_until(lambda: judged(whole, handle), "the turn is judged")
     check(whole, handle)
     for name in ("usage", "end"):
         called = notes(name, turn=handle.turn_id)
@@ -119,7 +119,7 @@ def test_a_finalizer_dies_while_it_judges(whole: World, sid: str) -> None:
     order("own.judge", "judge-1")
     handle = whole.client.submit(sid, MESSAGE, prompt_id=PROMPT_ID)
     handle.result(timeout_s=60)
-    held = wait_until(lambda: notes("own judge", turn=handle.turn_id), "the judge was called", 20.0)[0]
+    held = wait_until(lambda: notes("own judge", turn=handle.turn_id), "the judge was called")[0]
     whole.kill_the("finalizer", held["pid"])
     open_gate("judge-1")
     whole.done(handle)
