@@ -53,6 +53,17 @@ def test_a_larger_share_lets_in_a_tenant_that_had_none_left(rig: Rig) -> None:
     assert keep(rig, 9, 3) == ["KEPT", 4, "a:3"], "a share of its own that is said no more counts no more"
 
 
+def test_a_tenant_without_a_share_left_stays_out_of_it_while_another_takes_the_last_place(rig: Rig) -> None:
+    keep(rig, 1)
+    for turn in (A1, A2, B1):
+        submit(rig, turn)
+    assert keep(rig, 2, 1) == ["KEPT", 2, "b:1"]
+    assert rig.client.zrange(rig.keys.room_capped, 0, -1) == ["a:"]
+    rig.run("turn_cancel", sid=A2[0], tid=A2[1])
+    assert keep(rig, 2, 1) == ["KEPT", 2, ""]
+    assert not rig.client.exists(rig.keys.room_capped), "nobody stands in its line any more"
+
+
 def test_less_room_stops_nobody(rig: Rig) -> None:
     submit(rig, A1)
     submit(rig, B1)

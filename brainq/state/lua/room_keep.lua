@@ -68,7 +68,12 @@ for _, place in ipairs(places) do
   elseif not brain and has_cap(caps_now(), t.brain) then join_room(its_sid, its_tid, t.brain) end
 end
 redis.call('PEXPIRE', room, keep_ms)
-for _, name in ipairs(redis.call('ZRANGE', ROOM_CAPPED, 0, most - 1)) do rotate_in(name) end
+for _, name in ipairs(redis.call('ZRANGE', ROOM_CAPPED, 0, most - 1)) do
+  if redis.call('EXISTS', line_of(name)) == 0 then
+    redis.call('ZREM', ROOM_CAPPED, name)
+    redis.call('HDEL', ROOM_PASSED, name)
+  elseif has_share_left(name) then rotate_in(name) end
+end
 local asked = fill_room(nil)
 name_brains()
 return {'KEPT', count_live(caps_now()), table.concat(asked, ' ')}

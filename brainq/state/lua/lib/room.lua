@@ -69,17 +69,21 @@ end
 
 local function is_known_full() return room_now and room_now.live >= room_now.all end
 
+-- Whether fewer turns of the tenant are live than its share is, whatever the room of all.
+local function has_share_left(tenant)
+  if not room_now then look_at_room(tenant) end
+  local share = share_of(tenant)
+  if room_now.live < share then return true end -- no tenant has more of them than there are
+  return redis.call('ZLEXCOUNT', ROOM_LIVE, '[' .. tenant, '(' .. tenant:sub(1, -2) .. ';') < share
+end
+
 -- nil: a turn of the tenant may begin; else `full`, or `tenant`: only its own share is. And `caps_now`: whether there is room
 -- for the turn's brain is another question.
 local function no_room(tenant)
   if not room_now then look_at_room(tenant) end
   local caps = its_caps
   if is_known_full() then return 'full', caps end
-  local share = share_of(tenant)
-  if room_now.live < share then return nil, caps end -- no tenant has more of them than there are
-  local its = redis.call('ZLEXCOUNT', ROOM_LIVE, '[' .. tenant, '(' .. tenant:sub(1, -2) .. ';')
-  if its >= share then return 'tenant', caps end
-  return nil, caps
+  return not has_share_left(tenant) and 'tenant' or nil, caps
 end
 
 -- How many more turns of a brain may begin. Fewer than none where a cap was lowered, or turns went on that were parked.
