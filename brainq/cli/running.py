@@ -21,7 +21,7 @@ from brainq.devserver.supervisor import Child, Supervisor
 from brainq.errors import SetupError
 
 LOOK_EVERY_S = 0.1
-START_S = 60.0
+START_S = 120.0
 
 
 @dataclass

@@ -125,7 +125,7 @@ class Fleet:
                     )
                 )
 
-    def start(self, timeout_s: float = 60.0) -> None:
+    def start(self, timeout_s: float = 120.0) -> None:
         """Start every worker and wait until all consume. Raises SetupError with the end of a log if not."""
         # What a signal's handler raises, it raises in the main thread. In the midst of a launch nobody would know
         # the process that was just started: it would outlive `stop`.
@@ -137,7 +137,7 @@ class Fleet:
         for worker in self.workers:
             self.launch(worker)
 
-    def wait_ready(self, timeout_s: float = 60.0) -> None:
+    def wait_ready(self, timeout_s: float = 120.0) -> None:
         end = time.monotonic() + timeout_s
         for worker in self.workers:
             while not worker.is_ready:

@@ -58,7 +58,7 @@ def sample() -> list[RecordedSession]:
 def kill(stage: Stage, pool: str) -> None:
     """Kill the pool's worker, and start another in its place."""
     (worker,) = stage.fleet.of_pool(pool)
-    wait_until(lambda: worker.is_ready, f"the {pool} worker is ready", timeout_s=40.0)
+    wait_until(lambda: worker.is_ready, f"the {pool} worker is ready", timeout_s=120.0)
     stage.fleet.kill(worker)
     stage.fleet.launch(worker)
 
@@ -69,7 +69,7 @@ def kill_with_a_write_in_hand(stage: Stage) -> str:
     def hit() -> str:
         before = stage.database.newest_key()
         wait_until(
-            lambda: stage.database.newest_key() != before, "a write is done", timeout_s=40.0, every_s=0.001
+            lambda: stage.database.newest_key() != before, "a write is done", timeout_s=120.0, every_s=0.001
         )
         kill(stage, "serial")
         key = stage.database.newest_key()
@@ -77,7 +77,7 @@ def kill_with_a_write_in_hand(stage: Stage) -> str:
         rows = stage.client.wiring.store.calls.of(turn_id)
         return key if any(row.call_id == call_id and row.state == "intent" for row in rows) else ""
 
-    return wait_until(hit, "the kill came before the report", timeout_s=60.0)
+    return wait_until(hit, "the kill came before the report", timeout_s=200.0)
 
 
 @pytest.mark.parametrize("honours_keys", [pytest.param(True, marks=pytest.mark.full), False])
@@ -140,7 +140,7 @@ def test_recorded_sessions_end_on_their_recorded_database() -> None:
 def test_recorded_sessions_survive_the_death_of_a_worker_of_each_pool(idempotent: bool) -> None:
     sessions = [session for session in sample() if len(session.turns) < 10]
     reports: list[Report] = []
-    with running_stage(RECORDED, idempotent=idempotent, pause_s=0.2) as stage:
+    with running_stage(RECORDED, idempotent=idempotent, pause_s=0.4) as stage:
         playing = threading.Thread(target=lambda: reports.append(replay(stage, sessions, in_flight=SAMPLE)))
         playing.start()
         try:

@@ -125,26 +125,27 @@ def test_a_memory_that_fails_fails_no_turn(pumps: Pumps) -> None:
 def test_a_pack_that_is_late_is_not_waited_for(pumps: Pumps) -> None:
     """Its worker holds it and beats; the sweeper lets the turn go on, and what comes later changes nothing."""
     gate, model = threading.Event(), Watched(says("ok"))
-    brain = Brain("b", model.provider, context=Context(opening_s=0.2))
-    pump = pumps(with_pack(brain, preferences=[], gate=gate), lease_s=5.0)
+    brain = Brain("b", model.provider, context=Context(opening_s=2.0))
+    pump = pumps(with_pack(brain, preferences=[], gate=gate), lease_s=60.0)
     handle = pump.submit("s1", "hello")
     pump.drain("brainq.turns")
     bell = pump.take()
     assert bell is not None
+
+    def statuses() -> list[TraceStatus]:
+        snapshot = handle.snapshot()
+        return [] if snapshot is None else [entry.status for entry in snapshot.trace]
+
     running = threading.Thread(target=pump.answer, args=(bell,))
     running.start()
     try:
+        wait_until(lambda: statuses() == [TraceStatus.RUNNING], "its worker holds it")
         result = pump.finish(handle)
     finally:
         gate.set()
         running.join(60)
     assert (result.ending, result.context_pack_json) == (Ending.COMPLETED, None)
     assert [message.role for message in model.shown(1)] == ["system", "user"]
-
-    def statuses() -> list[TraceStatus]:
-        snapshot = handle.snapshot()
-        return [] if snapshot is None else [entry.status for entry in snapshot.trace]
-
     wait_until(lambda: statuses() == [TraceStatus.TIMED_OUT_LATE], "the late pack is recorded as late")
     assert handle.result().context_pack_json is None
 

@@ -148,7 +148,8 @@ def dump(client: Any, key: str) -> Any:
             return client.get(key)
 
 
-def test_p1_a_second_run_of_a_script_changes_nothing(pump: Pump) -> None:
+def test_p1_a_second_run_of_a_script_changes_nothing(pumps: Pumps) -> None:
+    pump = pumps(lease_s=60.0)
     handle = pump.submit("s1", script([("write", {"name": "x"})]))
     request = pump.wiring.store.turns.request(handle.turn_id)
     assert request is not None

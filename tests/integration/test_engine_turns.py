@@ -16,6 +16,7 @@ from brainq.contracts.reflection import ThinkLevel
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.providers.scripted import says
 from brainq.tasks.register import submit_foreign
+from brainq.turn import text_tail
 from brainq.turn.thinking import PREFIXES
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
@@ -66,7 +67,9 @@ def test_an_advance_and_a_finalizers_visit_make_few_round_trips(
     counted("replies")
     handle = pump.submit("s1", asked)
     finalizer: Any = pump.wiring.finalizer
-    finalizer._visit_s = 600.0  # however slow the machine is
+    # However slow the machine is.
+    finalizer._visit_s = 600.0
+    monkeypatch.setattr(text_tail, "DELTA_EVERY_S", 600.0)
     made: dict[str, list[int]] = {}
     while bell := pump.take():
         trips.clear()

@@ -151,7 +151,7 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
 ) -> None:
     extractor = Extractor()
     brain = brain_of("relevance", memory=Memory(retriever=None, extractor=extractor))
-    pump, dead = pump_of(pumps, brain, max_tries=2), pumps(brain, owner="dead")
+    pump, dead = pump_of(pumps, brain, max_tries=2), pumps(brain, owner="dead", lease_s=60.0)
     pump.ring_each_step()
     handle = pump.submit("s1", MESSAGE, prompt_id="support")
     while (bell := pump.take("brainq.turns", "brainq.tools.read_only", "brainq.finalize")) and bell.args[
@@ -176,6 +176,7 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
             )
         )
     assert pump.answer(bell) == "dropped: held"
+    dead.wiring.state.redis.hset(dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0)
     while "decision" not in states(pump, handle):
         pump.sweep()
         pump.drain("brainq.finalize")

@@ -92,6 +92,7 @@ def test_a_worker_is_alive_as_long_as_it_says_so(pump: Pump) -> None:
         args=(stopping, SimpleNamespace(pool=SimpleNamespace(limit=4, busy=threads.busy))),
     )
     workers.announce(FleetWorker(name="serial@dead", pool="serial", threads=1, busy=0), for_s=0.001)
+    wait_until(lambda: workers.alive() == (), "its word is over")
     teller.start()
     try:
         assert workers.alive() == ()  # it does not consume yet

@@ -99,6 +99,7 @@ def test_a_429_stops_the_fleet_and_no_thread_waits_with_the_turns(pumps: Pumps, 
     first = one.submit("s1", "hi")
     bell = one.take()
     assert bell is not None
+    stopped_at = time.monotonic()
     assert one.answer(bell).startswith("waits for openai:openai: its service asked to wait")
     name = one.wiring.state.rates.models()[0]
     assert name.stopped_s > 0
@@ -112,7 +113,6 @@ def test_a_429_stops_the_fleet_and_no_thread_waits_with_the_turns(pumps: Pumps, 
     assert snapshot is not None
     assert (snapshot.owner, snapshot.waits_for) == ("", "openai:openai: its service asked to wait")
     assert one.wiring.state.rates.models()[0].waiting == 2
-    stopped_at = time.monotonic()
 
     def both_ended() -> bool:
         for pump in (one, other):

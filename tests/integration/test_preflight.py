@@ -187,8 +187,6 @@ def test_a_look_that_hangs_is_left_to_itself(
     monkeypatch.setattr(start, "check_sql", hang)
     try:
         with pytest.raises(SetupError, match=r"^sql: no answer within 0\.2 s; .*BRAINQ_SQL_URL$"):
-            require_start(
-                settings_of(here, "pre_hang", APP.format(model="offline:rules")), redis_url=redis_url
-            )
+            require_start(settings_of(here, "pre_hang", APP.format(model="offline:rules")), redis_url=None)
     finally:
         never.set()

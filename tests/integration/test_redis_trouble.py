@@ -86,7 +86,7 @@ class Stage:
 
 @pytest.fixture
 def stages(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Stage]]:
-    monkeypatch.setattr(connection, "SOCKET_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(connection, "SOCKET_TIMEOUT_S", 1.5)
     made: list[Stage] = []
     with Proxy(address_of(redis_url)) as proxy:
 
@@ -105,8 +105,8 @@ def address_of(redis_url: str) -> tuple[str, int]:
 
 
 def soon(work: Callable[[], None]) -> None:
-    """A little later, from another thread."""
-    threading.Timer(0.6, work).start()
+    """Later than one command may take, from another thread."""
+    threading.Timer(2.0, work).start()
 
 
 def told(handle: Any) -> str:

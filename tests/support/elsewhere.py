@@ -61,7 +61,7 @@ class Elsewhere:
     def dies(self, place: str, target: list[str], verb: str, *args: Any, **named: Any) -> None:
         """Do it, and be killed as soon as it comes to `place`, such as `store.approvals.decided`."""
         self._send({"target": target, "verb": verb, "args": args, "named": named, "die": place})
-        assert self.process.wait(30) == -signal.SIGKILL, f"it did not come to {place}"
+        assert self.process.wait(120) == -signal.SIGKILL, f"it did not come to {place}"
 
     def ask(self, target: list[str], verb: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Raises Refused."""

@@ -25,7 +25,7 @@ from tests.support.zygote import fork_celery
 APP = "tests.support.brains.obedient:brain"
 ROOT = Path(__file__).parents[2]
 SHORT: Mapping[str, str] = {
-    "BRAINQ_LEASE_S": "1.5",
+    "BRAINQ_LEASE_S": "2.5",
     "BRAINQ_BEAT_S": "0.4",
     "BRAINQ_SWEEP_S": "0.2",
     "BRAINQ_RERING_S": "1.0",
@@ -53,6 +53,8 @@ class World:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.redis = RedisServer(durable=durable).start()
+        if durable:  # it is killed, not the machine: nobody waits for a disk
+            self.redis.command("CONFIG", "SET", "appendfsync", "no")
         self.sql_url = sql_url or sqlite_url(directory)
         # A broker of its own: doorbells then go through the outbox.
         elsewhere: dict[str, Any] = {}
@@ -81,7 +83,7 @@ class World:
             log_level=log_level,
             spawn=fork_celery,
         )
-        own_pace = {"lease_s": 1.5, "beat_s": 0.4, "sweep_s": 0.2, "rering_s": 1.0, **(pace or {})}
+        own_pace = {"lease_s": 2.5, "beat_s": 0.4, "sweep_s": 0.2, "rering_s": 1.0, **(pace or {})}
         self.settings = load_settings(redis_url=self.redis.url, sql_url=self.sql_url, **own_pace, **elsewhere)
         self.client = Client(self.settings, load_brains(self.environment["BRAINQ_APP"]))
         os.environ[diary.DIRECTORY] = str(directory)
@@ -91,7 +93,7 @@ class World:
         return self.client.wiring
 
     def start(self) -> World:
-        self.fleet.start(timeout_s=110.0)
+        self.fleet.start(timeout_s=200.0)
         return self
 
     def stop(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import Ending, TraceStatus
 from tests.support.brains.obedient import script
 from tests.support.elsewhere import Elsewhere
+from tests.support.wait import wait_until
 from tests.support.watch import parked, token_of
 from tests.support.world import World
 
@@ -45,7 +48,13 @@ def test_twenty_parked_turns_hold_no_slot(narrow: World, other: Elsewhere, sid: 
                 other.client("complete_call", token_of(turn, turn.session_id), "ok")
             case _:
                 assert narrow.status(turn) == TraceStatus.PARKED
-    for approval in other.client("approvals", limit=100):  # those that the children ask for
+    children = sum(kind == "child" for kind, _ in turns)
+
+    def asked() -> list[dict[str, Any]]:
+        return other.client("approvals", limit=100)
+
+    wait_until(lambda: len(asked()) >= children, "every child asks")
+    for approval in asked():
         other.client("approve", approval["id"])
     for _, turn in turns:
         result = turn.result(timeout_s=60)

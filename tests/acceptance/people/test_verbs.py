@@ -188,9 +188,13 @@ def test_submit_with_each_on_busy(narrow: World, other: Elsewhere, sid: str) -> 
     results = [narrow.client.handle(t["turn_id"]).result(timeout_s=60).text for t in (jumped, queued)]
     assert results == ["heard: at once", "heard: in order"]
     assert len(heard(queued["turn_id"])[0]) == 1
-    receipt = other.handle(live, "receipt", steered["joined"]["client_message_id"])
-    assert receipt["state"] == "bounced"
-    own = narrow.client.handle(str(receipt["bounced_turn_id"])).result(timeout_s=60)
+    sent = steered["joined"]["client_message_id"]
+
+    def receipt() -> dict[str, Any]:
+        return other.handle(live, "receipt", sent)
+
+    wait_until(lambda: receipt()["state"] == "bounced", "it bounced")
+    own = narrow.client.handle(str(receipt()["bounced_turn_id"])).result(timeout_s=60)
     assert own.text == "heard: for the live one"
     blocker = narrow.client.submit(sid, script([("sign", {"name": "b"})]))
     dropped = narrow.client.submit(sid, "never")

@@ -26,8 +26,10 @@ def state_of(world: World, sid: str, turn_id: str) -> tuple[Any, ...]:
     """All that a late writer could change."""
     client: Any = world.wiring.state.redis
     turn = world.wiring.state.keys.turn(sid, turn_id)
+    # That it lives, and was not lost by the turn, an owner that thaws does say (turn_release).
+    said_by_it = ("lost_owner", "lost_attempts")
     return (
-        client.hgetall(turn),
+        {name: value for name, value in client.hgetall(turn).items() if name not in said_by_it},
         client.hgetall(f"{turn}:budget"),
         client.xrange(f"{turn}:events"),
         client.lrange(world.wiring.state.keys.of_session(sid, "history"), 0, -1),

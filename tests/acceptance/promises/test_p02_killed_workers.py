@@ -123,9 +123,7 @@ def test_p3_an_outcome_that_sql_has_survives_its_worker(stormy: World, sid: str)
 
 def test_the_deadline_passes_while_the_tool_pools_are_dead(stormy: World, sid: str) -> None:
     limits = LimitsOverride(timeout_s=5)
-    handle = stormy.client.submit(
-        sid, script([("write", {"name": "w", "gate": f"never-{sid}"})]), limits=limits
-    )
+    handle = stormy.client.submit(sid, script([("write", {"name": "w", "gate": f"never-{sid}"})]))
     begun = started(handle.turn_id)
     assert begun["tool"] == "write"
     stormy.kill_all("serial", "parallel")

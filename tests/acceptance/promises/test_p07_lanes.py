@@ -81,15 +81,17 @@ def test_writes_of_a_session_run_in_the_models_order(calm: World, sid: str) -> N
 
 
 def test_reads_of_a_wave_run_side_by_side(calm: World, sid: str) -> None:
-    wanted = [("read", {"name": f"{sid}-{n}", "sleep_s": 0.3}) for n in range(4)]
+    wanted = [("read", {"name": f"{sid}-{n}", "gate": sid}) for n in range(4)]
     handle = calm.client.submit(sid, script(wanted))
+    wait_until(lambda: len(notes("start", turn=handle.turn_id)) == 4, "all four run")
+    open_gate(sid)
     handle.result(timeout_s=60)
     rows = [row for row in notes("", turn=handle.turn_id) if row["what"] in ("start", "stop")]
     assert overlaps(intervals(rows)) == 3
 
 
 def test_p4_a_write_that_is_abandoned_keeps_its_lane_and_is_told_of(calm: World, sid: str) -> None:
-    steps = [[("hasty_write", {"name": f"{sid}-x", "gate": sid})], [("write", {"name": f"{sid}-y"})]]
+    steps = [[("patient_write", {"name": f"{sid}-x", "gate": sid})], [("write", {"name": f"{sid}-y"})]]
     handle = calm.client.submit(sid, script(*steps, final="$seen"))
     wait_until(lambda: calm.status(handle, 1) == TraceStatus.WAITING, "the next write waits for the lane")
     assert calm.status(handle) == TraceStatus.TIMED_OUT

@@ -11,6 +11,7 @@ from brainq.broker.app import make_app
 from brainq.broker.control import ANSWERED
 from brainq.broker.names import COORDINATOR_QUEUES, READ_ONLY_QUEUE, TURNS_QUEUE
 from tests.integration.broker.worker import running, settings_for
+from tests.support.wait import wait_until
 
 COMMANDS: dict[str, dict[str, Any]] = {
     "shutdown": {},
@@ -27,6 +28,7 @@ def test_a_worker_answers_and_obeys_nothing(redis_url: str) -> None:
     app: Any = make_app(settings_for(redis_url), COORDINATOR_QUEUES)
     with running(app) as worker:
         asked = app.control.inspect(timeout=5.0, limit=1)
+        wait_until(asked.ping, "it hears what it is asked")
         for question in Inspector.inspect_methods:
             answer = getattr(asked, question)()
             assert answer, question

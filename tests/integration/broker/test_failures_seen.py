@@ -23,7 +23,7 @@ CANARY = "canary9Lm1"
 def test_failed_calls_turns_and_steps_are_failed_tasks_named_by_their_tools(
     pumps: Callable[..., Pump], caplog: pytest.LogCaptureFixture
 ) -> None:
-    pump = pumps(cancel_grace_s=0.4, lease_s=3, beat_s=0.5, task_events=True)
+    pump = pumps(cancel_grace_s=0.4, lease_s=60.0, task_events=True)
     app = make_app(pump.settings, names.ALL_QUEUES)
     for tasks in (coordinator_tasks, call_tasks, finalizer_tasks):
         tasks(app, lambda: pump.wiring)
@@ -43,6 +43,8 @@ def test_failed_calls_turns_and_steps_are_failed_tasks_named_by_their_tools(
     assert again is not None
     pump.wiring.state.calls.claim(CallRef("lost", lost.turn_id, "c1-0"), 1, "nobody")
     with running(app, concurrency=8, loglevel="INFO"), watching(app) as events:
+        trace = pump.wiring.state.keys.turn("lost", lost.turn_id) + ":trace"
+        pump.wiring.state.redis.hset(trace, "c1-0:lease", 0)
         calls = pump.submit(
             "calls",
             script(
@@ -52,18 +54,18 @@ def test_failed_calls_turns_and_steps_are_failed_tasks_named_by_their_tools(
                 final=CANARY,
             ),
         )
-        assert calls.result(20).ending == "completed"
+        assert calls.result(60).ending == "completed"
         broken = pump.submit("broken", script(fail="server", final=CANARY))
-        assert broken.result(20).ending == "failed"
+        assert broken.result(60).ending == "failed"
         late = pump.submit("late", script(gate="never", final=CANARY), limits={"timeout_s": 1.0})
-        assert late.result(20).ending == "timed_out"
+        assert late.result(60).ending == "timed_out"
         stopped = pump.submit("stopped", script([("write", {"name": CANARY, "gate": "stop"})]))
         wait_until(lambda: notes("start", turn=stopped.turn_id), "the write runs")
         stopped.cancel(CANARY)
-        assert stopped.result(20).ending == "cancelled"
+        assert stopped.result(60).ending == "cancelled"
         refused = app.send_task(names.TURN_SUBMIT, kwargs={CANARY: CANARY, "turn_id": "order-17"})
         wait_until(lambda: refused.id in _failed(events), "the refused submit is seen")
-        assert lost.result(20).ending == "completed"
+        assert lost.result(60).ending == "completed"
         open_gate("stop")
         open_gate("never")
         for turn in (calls, broken, late, stopped, lost):

@@ -49,6 +49,7 @@ from brainq import Brain
 from brainq.access import Verb
 from brainq.devserver.probe import free_port
 from brainq.errors import SetupError
+from brainq.http import rate
 from brainq.http.a2a.fold import ANSWER
 from brainq.http.a2a.routes import METHODS
 from brainq.settings import load_settings
@@ -461,9 +462,10 @@ def test_a_token_needs_the_verb_of_what_is_asked(gateways: Gateways, pump: Pump)
 
 
 def test_a_caller_that_asks_too_often_or_streams_too_much_is_told_when_to_come_again(
-    gateways: Gateways,
+    gateways: Gateways, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gateway = reached(gateways, requests_s=0.2, streams_a_caller=1)  # two requests at once
+    monkeypatch.setattr(rate, "BURST_S", 1000.0)
+    gateway = reached(gateways, requests_s=0.002, streams_a_caller=1)  # two requests at once
 
     async def ask() -> None:
         async with agent(gateway) as client:

@@ -131,6 +131,7 @@ def test_a_read_that_hangs_is_cancelled_at_its_deadline_and_its_server_is_replac
 
 
 def test_a_change_that_is_cut_off_has_not_ended_before_its_server_has(call: Call, tmp_path: Path) -> None:
+    assert answers(call), "its start is not counted"
     outcome = call("hang_write", limit_s=1.0)
     assert isinstance(outcome, ToolTimeout)
     [pid] = noted(tmp_path, "starts")

@@ -173,7 +173,7 @@ def test_a_server_that_is_killed_between_calls_is_opened_again(
         assert isinstance(kept, ToolSuccess), kept
         [pid] = children_of(os.getpid(), "server-memory")
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not children_of(os.getpid(), "server-memory"), "the server is gone")
+        wait_until(lambda pid=pid: not is_running(pid), "the server is gone")
     read = memory("read_graph")
     assert isinstance(read, ToolSuccess)
     assert names_in(tmp_path / "memory.jsonl") == {"e0", "e1", "e2"}

@@ -132,7 +132,7 @@ def test_a_turn_asks_again(
     server: WireServer, provider: VendorProvider, wire: WireName, pumps: Callable[..., Pump]
 ) -> None:
     server.answers = [begins_and_stalls, says_hello(wire)]
-    pump = pumps(Brain("patient", provider, limits=Limits(first_token_s=SHORT_S, timeout_s=LONG_S)))
+    pump = pumps(Brain("patient", provider, limits=Limits(first_token_s=2.0, timeout_s=LONG_S)))
     result = pump.finish(pump.submit("s1", "Hello?"), timeout_s=LONG_S)
     assert (result.text, result.stop_reason) == ("Hello", StopReason.ANSWERED)
     assert [spend.kind for spend in result.spends] == ["lost", "step"], "the first attempt may be billed"

@@ -40,7 +40,9 @@ def note(what: str, **facts: Any) -> None:
 def notes(what: str = "", **facts: Any) -> list[dict[str, Any]]:
     """The lines that say `what` and hold all of `facts`."""
     path = directory() / "diary"
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    text = path.read_text() if path.exists() else ""
+    # A line that lies on two pages of the file comes in two parts to whoever reads meanwhile.
+    rows = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
     return [
         row
         for row in rows
