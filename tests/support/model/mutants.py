@@ -120,8 +120,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "turn_submit asks for no room": ("turn_submit", "return 'full'", "return nil"),
     "turn_submit asks for no share": (
         "turn_submit",
-        "then return 'tenant', caps end",
-        "then return nil, caps end",
+        "return not has_share_left(tenant) and 'tenant' or nil, caps",
+        "return nil, caps",
     ),
     "turn_end counts nobody whom it lets in": ("turn_end", "room_now.live = room_now.live + 1", ""),
     "turn_submit asks for no room of its brain": ("turn_submit", "room_of_brain(brain) <= 0", "false"),
