@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.server import RedisServer
 
 # A machine that is slow just now makes no test wrong.
-settings.register_profile("anywhere", suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("anywhere", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("anywhere")
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)

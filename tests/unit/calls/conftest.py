@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from brainq.brain import Brain
+from brainq.calls import grace
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.loop import stop_tool_loop
 from tests.unit.calls.fakes import Rig
@@ -27,6 +28,12 @@ def release() -> Iterator[threading.Event]:
     event = threading.Event()
     yield event
     event.set()
+
+
+@pytest.fixture
+def long_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, who sees the deadline has time to say what it has."""
+    monkeypatch.setattr(grace, "COOPERATIVE_GRACE_S", 30.0)
 
 
 @pytest.fixture

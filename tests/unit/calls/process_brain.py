@@ -63,6 +63,7 @@ def fail(message: str) -> None:
 @brain.tool(effect=Effect.READ_ONLY, isolation="process")
 def cooperate(ctx: RunContext) -> Partial:
     ctx.cite_local("before")
+    ctx.progress(0)
     ctx.token.wait(600.0)
     return Partial(ctx.token.reason)
 

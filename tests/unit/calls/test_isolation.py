@@ -119,7 +119,7 @@ def test_a_busy_child_is_killed_at_its_deadline_with_all_it_started(
 
     assert isinstance(outcome, ToolTimeout)
     assert not outcome.still_running
-    assert outcome.after_ms >= 2_000
+    assert outcome.after_ms >= 1_000
     pids = pids_in(tmp_path / "pids")
     assert len(pids) == 2
     wait_until(lambda: not any(map(is_running, pids)), "the child and its own child are gone")
@@ -165,25 +165,32 @@ def test_a_child_that_died_while_idle_is_replaced(executor: BoundedToolExecutor)
     assert value_of(call(executor, "add", a=1))["pid"] != pid
 
 
+@pytest.mark.usefixtures("long_grace")
 def test_a_cooperative_tool_may_return_what_it_has(executor: BoundedToolExecutor) -> None:
     call(executor, "add", a=1)
-    outcome = call(executor, "cooperate", limit_s=0.2)
+    outcome = call(executor, "cooperate", limit_s=1.0)
 
     assert value_of(outcome) == "deadline"
     assert getattr(outcome, "partial", None) is True
 
 
+@pytest.mark.usefixtures("long_grace")
 def test_a_cancel_reaches_the_tool_and_not_the_call_after_it(executor: BoundedToolExecutor) -> None:
     call(executor, "add", a=1)
     token = DeadlineToken(600.0)
-    timer = threading.Timer(0.05, token.cancel, args=("the user said stop",))
-    timer.start()
+    context = context_for(token)
 
-    outcome = run_in(executor, brain.tools["cooperate"], context_for(token))
-    timer.join()
+    def cancel_once_it_runs() -> None:
+        wait_until(lambda: context.newest_progress is not None, "the tool runs")
+        token.cancel("the user said stop")
+
+    cancelling = threading.Thread(target=cancel_once_it_runs)
+    cancelling.start()
+    outcome = run_in(executor, brain.tools["cooperate"], context)
+    cancelling.join()
 
     assert value_of(outcome) == "the user said stop"
-    assert value_of(call(executor, "cooperate", limit_s=0.2)) == "deadline"
+    assert value_of(call(executor, "cooperate", limit_s=1.0)) == "deadline"
 
 
 def test_without_a_brain_reference_the_call_fails_with_the_remedy() -> None:

@@ -69,7 +69,7 @@ def test_a_function_that_ends_in_time_runs_and_is_settled_in_the_worker_s_thread
 def test_one_that_is_cut_off_is_settled_at_once_and_keeps_the_thread(
     rig: Rig, threads: list[str], release: threading.Event
 ) -> None:
-    rig.claim("hang", Effect.LOCAL_WRITE, cap_ms=20)
+    rig.claim("hang", Effect.LOCAL_WRITE, cap_ms=1_000)
     worker = Worker(rig)
     wait_until(lambda: worker.answers, "the task is answered")
     [(how, did)] = worker.answers
@@ -98,7 +98,7 @@ def test_what_is_late_is_told_after_the_cut_is_settled(
         return settle(claim, **fields)  # pyright: ignore[reportArgumentType]
 
     rig.calls.settle = slow
-    rig.claim("hang", Effect.LOCAL_WRITE, cap_ms=20)
+    rig.claim("hang", Effect.LOCAL_WRITE, cap_ms=1_000)
     worker = Worker(rig)
     wait_until(lambda: len(worker.answers) == 2, "the function has ended")
     assert rig.log == ["settle timed_out still runs", "settle completed"]
@@ -111,7 +111,7 @@ def test_a_cut_that_cannot_be_settled_answers_with_what_was_wrong(
         raise ConnectionError("Redis is away")
 
     rig.calls.settle = away
-    rig.claim("hang", Effect.LOCAL_WRITE, cap_ms=20)
+    rig.claim("hang", Effect.LOCAL_WRITE, cap_ms=1_000)
     worker = Worker(rig)
     wait_until(lambda: worker.answers, "the task is answered")
     [(how, failure)] = worker.answers
@@ -123,6 +123,6 @@ def test_a_cut_that_cannot_be_settled_answers_with_what_was_wrong(
 def test_a_caller_whose_thread_cannot_be_abandoned_comes_back_all_the_same(
     rig: Rig, threads: list[str]
 ) -> None:
-    rig.claim("hang", Effect.LOCAL_WRITE, cap_ms=20)
+    rig.claim("hang", Effect.LOCAL_WRITE, cap_ms=1_000)
     assert rig.run() == "settled"
     assert threads != [threading.current_thread().name]

@@ -83,6 +83,7 @@ def test_a_missing_extra_stops_nothing(
 
 def test_what_is_still_to_be_sent_goes_out_at_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     got: list[bytes] = []
+    monkeypatch.setattr(otel_setup, "STOP_S", 60.0)
 
     class Collector(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

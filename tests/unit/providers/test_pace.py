@@ -89,7 +89,7 @@ def response_on(connection: socket.socket) -> Any:
 
 def test_a_cut_moves_earlier_and_later(pair: tuple[socket.socket, socket.socket]) -> None:
     ours, _ = pair
-    with Cutoff(response_on(ours), 0.05) as cutoff:
+    with Cutoff(response_on(ours), 1.0) as cutoff:
         cutoff.move(60.0)
         rang = cutoff._rings_at  # pyright: ignore[reportPrivateUsage]
         wait_until(lambda: cutoff._rings_at > rang + 30, "the timer rang and was set again")  # pyright: ignore[reportPrivateUsage]

@@ -11,6 +11,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from brainq.observe.metrics import catalogue as m
+from brainq.observe.metrics import export
 from brainq.observe.metrics.counters import Counters
 from brainq.observe.metrics.export import counted_here, every_s, start_metrics
 from brainq.observe.metrics.seen import series_of
@@ -67,6 +68,7 @@ class Collector:
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     found = Collector()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", found.url)
+    monkeypatch.setattr(export, "STOP_S", 60.0)
     yield found
     found.close()
 

@@ -48,7 +48,7 @@ def test_in_one_piece() -> None:
     )
     (request,) = heard.seen
     assert (request.purpose, request.turn_id, request.step) == ("compaction", TURN, 4)
-    assert request.timeout_s == pytest.approx(50, abs=1)  # pyright: ignore[reportUnknownMemberType]
+    assert 0 < request.timeout_s <= 50
     assert request.messages[1].content == (
         "What happened before:\n<<<BEGIN UNTRUSTED DATA: summary so far>>>\nAnn.\n"
         "<<<END UNTRUSTED DATA: summary so far>>>\n\n"
