@@ -14,14 +14,13 @@ from rich.console import Console
 from brainq.cli.flower import PORT, flower_command
 from brainq.cli.logs import LogFollower
 from brainq.cli.serve import gateway_command
-from brainq.devserver.fleet import LOG_TAIL_LINES, Fleet, Worker
+from brainq.devserver.fleet import LOG_TAIL_LINES, START_S, Fleet, Worker
 from brainq.devserver.owner import OWNER_FD, READY_FILE
 from brainq.devserver.stopping import StopSignals
 from brainq.devserver.supervisor import Child, Supervisor
 from brainq.errors import SetupError
 
 LOOK_EVERY_S = 0.1
-START_S = 120.0
 
 
 @dataclass

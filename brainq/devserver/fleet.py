@@ -21,6 +21,7 @@ from typing import Protocol, Self
 from brainq.devserver.owner import OWNER_FD, READY_FILE
 from brainq.errors import SetupError
 
+START_S = 120.0  # until every worker consumes, on a machine that is slow and busy
 POOLS = ("coordinator", "parallel", "serial", "finalizer")
 LOG_TAIL_LINES = 30
 
@@ -125,7 +126,7 @@ class Fleet:
                     )
                 )
 
-    def start(self, timeout_s: float = 120.0) -> None:
+    def start(self, timeout_s: float = START_S) -> None:
         """Start every worker and wait until all consume. Raises SetupError with the end of a log if not."""
         # What a signal's handler raises, it raises in the main thread. In the midst of a launch nobody would know
         # the process that was just started: it would outlive `stop`.
@@ -137,7 +138,7 @@ class Fleet:
         for worker in self.workers:
             self.launch(worker)
 
-    def wait_ready(self, timeout_s: float = 120.0) -> None:
+    def wait_ready(self, timeout_s: float = START_S) -> None:
         end = time.monotonic() + timeout_s
         for worker in self.workers:
             while not worker.is_ready:

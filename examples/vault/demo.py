@@ -42,7 +42,6 @@ from examples.vault.stage import Stage, set_up, temporary_folder
 
 WIDTH_OF_A_PIPE = 100
 QUIET_S = 90.0  # a turn without an event for this long has failed; a real model may think for a while
-START_S = 120.0
 END_S = 20.0
 # The answers come below, whole; and a call that was dispatched is running a moment later.
 UNSHOWN = frozenset({EventKind.TEXT_DELTA, EventKind.CALL_DISPATCHED})
@@ -90,7 +89,7 @@ def _play(console: Console, stage: Stage, picture: str | None) -> str:
     console.print(f"  notes    {len(before)} Markdown files, a copy in a temporary folder", highlight=False)
     console.print("  workers  starting", end="", highlight=False)
     begun = time.monotonic()
-    stage.fleet.start(START_S)
+    stage.fleet.start()
     names = ", ".join(worker.name for worker in stage.fleet.workers)
     took_s = time.monotonic() - begun
     console.print(
