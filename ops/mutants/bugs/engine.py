@@ -1,4 +1,4 @@
-"""The bugs. Those of the Lua scripts are in `tests/support/model/mutants.py`, where random schedules must find them."""
+"""Bugs of the engine. The bugs of the Lua scripts are in `tests/support/model/mutants.py`."""
 
 from __future__ import annotations
 
