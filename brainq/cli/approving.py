@@ -19,18 +19,18 @@ def approve_call(
     """Approve, with other arguments if there are any, and say so. Raises BrainqError."""
     if arguments is None:
         with operator() as client:
-            approval = client.approve(_whole_id(client, sought), by or _login(), args_hash)
+            approval = client.approve(_whole_id(client, sought), by=by or _login(), args_hash=args_hash)
     else:
         # Only the brain knows the tool's schema.
         with producer() as client:
-            approval = client.edit(_whole_id(client, sought), arguments, by or _login())
+            approval = client.edit(_whole_id(client, sought), arguments, by=by or _login())
     _say(approval, as_json)
 
 
 def deny_call(sought: str, *, reason: str, by: str, as_json: bool) -> None:
     """Refuse, and say so. Raises BrainqError."""
     with operator() as client:
-        approval = client.deny(_whole_id(client, sought), reason, by or _login())
+        approval = client.deny(_whole_id(client, sought), reason, by=by or _login())
     _say(approval, as_json)
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from brainq.cli.output import print_json, stdout
 from brainq.cli.timeline import Timeline
-from brainq.client.handle import POLL_S, TurnHandle
-from brainq.contracts.event import TurnEvent
-from brainq.errors import ResultTimeout
+from brainq.client.handle import TurnHandle
 
 
 @dataclass(frozen=True)
@@ -32,7 +28,7 @@ def follow(
             timeline.knows(entry.call_id, entry.tool, entry.effect)
     final = False
     try:
-        for event in _events(handle, after, timeout_s):
+        for event in handle.events(after, timeout_s):
             if as_json:
                 print_json(event.model_dump(mode="json"))
             else:
@@ -42,15 +38,3 @@ def follow(
         if not as_json:
             timeline.close()
     return Followed(final, timeline.text)
-
-
-def _events(handle: TurnHandle, after: int, timeout_s: float | None) -> Iterator[TurnEvent]:
-    until = None if timeout_s is None else time.monotonic() + timeout_s
-    over = False
-    while not over:
-        left = POLL_S if until is None else until - time.monotonic()
-        if left <= 0:
-            raise ResultTimeout(f"turn {handle.turn_id} has not ended after {timeout_s:g} s; it goes on")
-        batch, over = handle.next_events(after, min(POLL_S, left))
-        yield from batch
-        after = batch[-1].seq if batch else after

@@ -79,7 +79,7 @@ def resume(session_id: SessionArgument, as_json: AsJson = False, app: App = "") 
 
     with operator() as client:
         found = client.session(session_id)
-        changed = found.is_paused
+        changed = found.is_paused()
         begun = found.resume()
     if as_json:
         print_json({"session_id": session_id, "paused": False, "changed": changed, "live": begun})

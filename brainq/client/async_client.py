@@ -9,8 +9,10 @@ from typing import Self, Unpack
 from brainq.brains import GivenBrains
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.async_session import AsyncSession
+from brainq.client.async_state import AsyncTurnRuntimeState
 from brainq.client.awaited import awaited, looked_up
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from brainq.client.options import SubmitOptions
 from brainq.client.threads import Threads
 from brainq.settings import Settings
@@ -27,7 +29,7 @@ class AsyncClient:
     It takes what Client takes, and has its verbs, awaited: `submit`, `handle`, `find`, `turns`, `sessions`,
     `fleet`, `metrics`, `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`, `cancel`,
     `schedule`, `schedules`, `find_schedule`, `pause_schedule`, `resume_schedule`, `remove_schedule`, `ping`,
-    `close`. `session` and `brains` ask nothing, and are not awaited.
+    `close`. `session`, `state` and `brains` ask nothing, and are not awaited.
 
     Turns are followed (`handle.events`, `handle.result`) without threads: one task with one blocking read reads them
     all. The other verbs are one quick round trip to SQL and Redis each, and SQL's drivers block: a verb takes a thread
@@ -38,7 +40,7 @@ class AsyncClient:
         self, settings: Settings | None = None, brain: GivenBrains | None = None, *, redis_url: str = ""
     ) -> None:
         self._sync = Client(settings, brain, redis_url=redis_url)
-        self.wiring = self._sync.wiring
+        self._wiring = wiring_of(self._sync)
         self._threads = Threads()
 
     @property
@@ -66,6 +68,10 @@ class AsyncClient:
     def session(self, session_id: str) -> AsyncSession:
         """See `Client.session`."""
         return AsyncSession(self._sync, self._threads, self._sync.session(session_id))
+
+    def state(self, session_id: str, turn_id: str) -> AsyncTurnRuntimeState:
+        """See `Client.state`."""
+        return AsyncTurnRuntimeState(self._threads, self._sync.state(session_id, turn_id))
 
     turns = looked_up(Client.turns)
     sessions = looked_up(Client.sessions)
@@ -95,7 +101,7 @@ class AsyncClient:
 
         Who still follows a turn gets SetupError. Nothing is left behind.
         """
-        await self._sync.wiring.close_streams()
+        await self._wiring.close_streams()
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:

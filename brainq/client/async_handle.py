@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
+from math import isinf
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -13,12 +14,13 @@ from brainq.client.client import Client
 from brainq.client.ended import has_ended, kept_result
 from brainq.client.handle import TurnHandle
 from brainq.client.hold import Hold
+from brainq.client.inner import wiring_of
+from brainq.client.patience import Patience
 from brainq.client.reach import told_as_ours
 from brainq.client.threads import Threads
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy
 from brainq.contracts.turn import TurnResult
-from brainq.errors import ResultTimeout
 from brainq.state.follower import Follower, Quiet
 from brainq.state.stream_reader import StreamReader
 from brainq.wiring import Wiring
@@ -60,7 +62,7 @@ class AsyncTurnHandle:
     """
 
     def __init__(self, client: Client, threads: Threads, handle: TurnHandle) -> None:
-        self._client = client
+        self._wiring = wiring_of(client)
         self._threads = threads
         self._sync = handle
         self.session_id = handle.session_id
@@ -73,34 +75,38 @@ class AsyncTurnHandle:
 
     async def result(self, timeout_s: float | None = None) -> TurnResult:
         """See `TurnHandle.result`. A connection that breaks is opened anew for 10 s before it raises Unreachable."""
-        until = _until(timeout_s)
+        clock = asyncio.get_running_loop().time
+        patience = Patience(self.turn_id, timeout_s, None, clock())
         found, after = await self._known_result()
         if found is not None:
             return found
         with self._following(after) as follower:
             while True:
-                said = await self._next(follower, until)
+                said = await self._next(follower, patience.left_s(clock()))
                 if said is Quiet.SILENT:
-                    raise ResultTimeout(
-                        f"turn {self.turn_id!r} has no result after {timeout_s:g} s; it goes on, ask again later"
-                    )
+                    patience.check(clock())
+                    continue
                 if isinstance(said, Quiet) or said[-1].is_final:
                     found, _ = await self._known_result(self._reader.patience_s)
                     if found is not None:
                         return found
 
-    async def events(self, after: int = 0, timeout_s: float | None = None) -> AsyncIterator[TurnEvent]:
+    async def events(
+        self, after: int = 0, timeout_s: float | None = None, *, idle_s: float | None = None
+    ) -> AsyncIterator[TurnEvent]:
         """See `TurnHandle.events`. One that takes them slowly keeps nobody waiting, and at most 1,000 in memory.
 
         A connection that breaks is opened anew, and nothing is lost or comes twice; after 10 s in vain it raises
         Unreachable, and `events(after=...)` the last number goes on.
         """
         with self._following(after) as follower:
-            until = _until(timeout_s)
+            clock = asyncio.get_running_loop().time
+            patience = Patience(self.turn_id, timeout_s, idle_s, clock())
             while True:
-                said = await self._next(follower, until)
+                said = await self._next(follower, patience.left_s(clock()))
                 if said is Quiet.SILENT:
-                    raise ResultTimeout(f"turn {self.turn_id!r}: no event for {timeout_s:g} s")
+                    patience.check(clock())
+                    continue
                 if said is Quiet.OVER:
                     return
                 if isinstance(said, Quiet):
@@ -111,7 +117,7 @@ class AsyncTurnHandle:
                     yield event
                 if said[-1].is_final:
                     return
-                until = _until(timeout_s)
+                patience.heard(clock())
 
     events_so_far = looked_up(TurnHandle.events_so_far)
     request = looked_up(TurnHandle.request)
@@ -141,7 +147,7 @@ class AsyncTurnHandle:
 
     @property
     def _reader(self) -> StreamReader:
-        return self._client.wiring.streams.reader
+        return self._wiring.streams.reader
 
     @contextmanager
     def _following(self, after: int) -> Generator[Follower]:
@@ -151,10 +157,9 @@ class AsyncTurnHandle:
         finally:
             follower.part()
 
-    async def _next(self, follower: Follower, until: float | None) -> list[TurnEvent] | Quiet:
-        wait_s = None if until is None else max(0.0, until - asyncio.get_running_loop().time())
+    async def _next(self, follower: Follower, wait_s: float) -> list[TurnEvent] | Quiet:
         with told_as_ours():
-            return await follower.next(wait_s)
+            return await follower.next(None if isinf(wait_s) else wait_s)
 
     async def _known_result(self, patience_s: float = 0.0) -> tuple[TurnResult | None, int]:
         """The result where it is out; and the number above which the final event comes where it is not."""
@@ -166,8 +171,4 @@ class AsyncTurnHandle:
 
     async def _from_sql(self, asked: Callable[[Wiring, str], R]) -> R:
         with told_as_ours():
-            return await self._threads.look(asked, self._client.wiring, self.turn_id)
-
-
-def _until(timeout_s: float | None) -> float | None:
-    return None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
+            return await self._threads.look(asked, self._wiring, self.turn_id)

@@ -54,12 +54,8 @@ class AsyncSession:
     drop = awaited(Session.drop)
     pause = awaited(Session.pause)
     resume = awaited(Session.resume)
-
+    is_paused = looked_up(Session.is_paused)
     why_paused = looked_up(Session.why_paused)
-
-    async def is_paused(self) -> bool:
-        """See `Session.is_paused`; it asks Redis, so here it is a call."""
-        return await self._threads.look(lambda: self._sync.is_paused)
 
     async def readiness(
         self, reason: str = "", timeout_s: float = DEFAULT_HOLD_S, on_timeout: HoldPolicy = "deny"

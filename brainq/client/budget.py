@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from brainq.client.inner import wiring_of
+from brainq.client.reach import says_what_is_away
 from brainq.contracts.limits import Limits
 from brainq.contracts.usage import TokenUsage
 from brainq.errors import SetupError
-from brainq.ports.budgets import Budgets
+
+if TYPE_CHECKING:
+    from brainq.client.client import Client
 
 
+@says_what_is_away
 class TurnBudget:
     """One turn's budget. Claims are atomic over the whole fleet: none is ever granted past its maximum.
 
     A claim id makes a claim repeatable: the same id is granted again without paying twice. Without one, every
-    claim pays.
+    claim pays. `TurnBudget(client, session_id, turn_id)`, or `client.state(...).budget`, attaches to one that is there.
     """
 
-    def __init__(self, state: Budgets, session_id: str, turn_id: str) -> None:
-        self._state = state
+    def __init__(self, client: Client, session_id: str, turn_id: str) -> None:
+        self._state = wiring_of(client).state.budgets
         self.session_id = session_id
         self.turn_id = turn_id
 
@@ -34,14 +39,14 @@ class TurnBudget:
         *,
         max_total_tokens: int | None = None,
         max_cost_usd: float | None = None,
-        state: Budgets,
+        client: Client,
         session_id: str,
         turn_id: str,
     ) -> Self:
         """Make a budget whose deadline is `timeout_s` seconds from now.
 
         `max_tool_calls=None` means `max_steps`. Raises SetupError when this turn has a budget: attach to it
-        with `TurnBudget(state, session_id, turn_id)`.
+        with `TurnBudget(client, session_id, turn_id)`.
         """
         limits = Limits(
             timeout_s=timeout_s,
@@ -52,11 +57,11 @@ class TurnBudget:
             max_total_tokens=max_total_tokens,
             max_cost_usd=max_cost_usd,
         )
-        if not state.create(session_id, turn_id, limits):
+        if not wiring_of(client).state.budgets.create(session_id, turn_id, limits):
             raise SetupError(
-                f"turn {turn_id!r} has a budget; attach to it with TurnBudget(state, session_id, turn_id)"
+                f"turn {turn_id!r} has a budget; attach to it with TurnBudget(client, session_id, turn_id)"
             )
-        return cls(state, session_id, turn_id)
+        return cls(client, session_id, turn_id)
 
     @property
     def remaining_s(self) -> float:

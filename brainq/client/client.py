@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, Unpack, cast
 from brainq.admission import read_submit
 from brainq.brain_loading import load_brains
 from brainq.brains import GivenBrains, read_brains
-from brainq.client import checks, schedules
+from brainq.client import checks, moves, schedules
 from brainq.client.deliveries import list_deliveries
 from brainq.client.finding import find_turn
 from brainq.client.fleet import fleet_of
@@ -35,15 +35,13 @@ from brainq.contracts.schedule import Missed, OnRunning, Schedule
 from brainq.contracts.session_prefix import ALL, check_prefixes
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind
 from brainq.contracts.webhook import DeliveryRow
-from brainq.errors import InvalidInput, SessionBusy, TurnNotFound
+from brainq.errors import InvalidInput, TurnNotFound
 from brainq.observe.submits import submitting
 from brainq.people.outside import Taken
 from brainq.settings import Settings, load_settings
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.output import OutputSchema
 from brainq.wiring import Wiring
-
-_CANCELLED: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "requested"}
 
 
 @says_what_is_away
@@ -62,12 +60,12 @@ class Client:
     ) -> None:
         settings = settings or load_settings()
         brains = load_brains(settings.app) if brain is None else read_brains(brain)
-        self.wiring = Wiring(settings, brains, redis_url=redis_url)
+        self._wiring = Wiring(settings, brains, redis_url=redis_url)
 
     @property
     def brains(self) -> tuple[str, ...]:
         """Their names; the first is the default's."""
-        return self.wiring.brains.names
+        return self._wiring.brains.names
 
     def submit(
         self,
@@ -167,10 +165,10 @@ class Client:
                 "client_tools": client_tools,
                 "brain": brain,
             },
-            self.wiring.settings.file_limits,
+            self._wiring.settings.file_limits,
         )
         with told_as_ours(request_key=request.key), submitting(request) as request:
-            submitted = self.wiring.people.intake.submit(request, files)
+            submitted = self._wiring.people.intake.submit(request, files)
         return TurnHandle(
             self, submitted.session_id, submitted.turn_id, created=submitted.created, joined=submitted.receipt
         )
@@ -207,9 +205,9 @@ class Client:
         limits = _override(options.get("limits"))
         asked = {**options, "limits": limits}
         row = schedules.schedule_row(
-            self.wiring, name, session_id, user_message, when, at, in_s, zone, on_running, missed, asked
+            self._wiring, name, session_id, user_message, when, at, in_s, zone, on_running, missed, asked
         )
-        return schedules.set_schedule(self.wiring, row)
+        return schedules.set_schedule(self._wiring, row)
 
     def schedules(
         self,
@@ -227,30 +225,30 @@ class Client:
         """
         by_name = (ALL,) if names is None else check_prefixes("names", names)
         by_session = (ALL,) if sessions is None else check_prefixes("sessions", sessions)
-        rows = self.wiring.store.schedules.list(by_name, checks.limit(limit), by_session, after)
+        rows = self._wiring.store.schedules.list(by_name, checks.limit(limit), by_session, after)
         return tuple(schedules.schedule_of(row) for row in rows)
 
     def find_schedule(self, name: str) -> Schedule:
         """Raises TurnNotFound."""
-        return schedules.schedule_of(schedules.found(self.wiring, name))
+        return schedules.schedule_of(schedules.found(self._wiring, name))
 
     def pause_schedule(self, name: str) -> Schedule:
         """Nothing of it begins until it is resumed. Raises TurnNotFound."""
-        schedules.found(self.wiring, name)
-        self.wiring.store.schedules.pause(name)
-        return schedules.schedule_of(schedules.found(self.wiring, name))
+        schedules.found(self._wiring, name)
+        self._wiring.store.schedules.pause(name)
+        return schedules.schedule_of(schedules.found(self._wiring, name))
 
     def resume_schedule(self, name: str) -> Schedule:
         """It goes on with its next due instant; what was due meanwhile is left out. Raises TurnNotFound."""
-        return schedules.resume_schedule(self.wiring, name)
+        return schedules.resume_schedule(self._wiring, name)
 
     def remove_schedule(self, name: str) -> bool:
         """False where there is none. Turns that it has begun go on."""
-        return self.wiring.store.schedules.remove(name)
+        return self._wiring.store.schedules.remove(name)
 
     def handle(self, turn_id: str) -> TurnHandle:
         """The handle of a turn submitted earlier, by anybody. Raises TurnNotFound."""
-        row = self.wiring.store.turns.get(turn_id)
+        row = self._wiring.store.turns.get(turn_id)
         if row is None:
             raise TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
         return TurnHandle(self, row.session_id, turn_id)
@@ -260,7 +258,7 @@ class Client:
 
         Raises TurnNotFound, or InvalidInput when several begin so.
         """
-        row = find_turn(self.wiring.store, sought)
+        row = find_turn(self._wiring.store, sought)
         return TurnHandle(self, row.session_id, row.turn_id)
 
     def session(self, session_id: str) -> Session:
@@ -315,7 +313,7 @@ class Client:
             until=until,
             text=text,
         )
-        return turn_list_of(self.wiring).turns(asked, limit, before)
+        return turn_list_of(self._wiring).turns(asked, limit, before)
 
     def sessions(
         self,
@@ -334,12 +332,12 @@ class Client:
 
         A session that gets a turn meanwhile moves to the first page. Raises InvalidInput.
         """
-        return turn_list_of(self.wiring).sessions(prefix, limit, sessions, before)
+        return turn_list_of(self._wiring).sessions(prefix, limit, sessions, before)
 
     def fleet(self) -> Fleet:
         """What runs turns, at this moment: workers of each pool, queues, lanes, turns by state, the sweeper, what was
         given up, and Redis. Asks no worker; docs/operations.md says of each fact where it is from."""
-        return fleet_of(self.wiring)
+        return fleet_of(self._wiring)
 
     def metrics(self) -> str:
         """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL tell now.
@@ -348,7 +346,7 @@ class Client:
         """
         from brainq.observe.metrics.exposition import text_of
 
-        return text_of(metrics_of(self.wiring))
+        return text_of(metrics_of(self._wiring))
 
     def approvals(
         self,
@@ -362,7 +360,7 @@ class Client:
         state      pending, approved, denied, expired, void (its turn ended first); None or `all`: any
         sessions   only of sessions that begin with one of these prefixes, such as ("acme:",)
         """
-        return self.wiring.people.approvals.list(
+        return self._wiring.people.approvals.list(
             None if session is None else check_id("session", session),
             checks.approval_state(state),
             checks.limit(limit),
@@ -371,9 +369,9 @@ class Client:
 
     def approval(self, approval_id: str) -> Approval:
         """One approval as it stands. Raises TurnNotFound."""
-        return self.wiring.people.approvals.get(checks.approval(approval_id))
+        return self._wiring.people.approvals.get(checks.approval(approval_id))
 
-    def approve(self, approval_id: str, by: str = "", args_hash: str | None = None) -> Approval:
+    def approve(self, approval_id: str, *, by: str = "", args_hash: str | None = None) -> Approval:
         """Let a call run. Doing it again changes nothing, and gives the approval as it stands.
 
         by          who decides, for the record
@@ -381,22 +379,22 @@ class Client:
 
         Raises ApprovalDecided when it was denied, has expired, or its turn is over; TurnNotFound.
         """
-        return self.wiring.people.approvals.approve(
+        return self._wiring.people.approvals.approve(
             checks.approval(approval_id),
             by=_name(by),
             args_hash=_hash(args_hash),
         )
 
-    def deny(self, approval_id: str, reason: str = "", by: str = "") -> Approval:
+    def deny(self, approval_id: str, reason: str = "", *, by: str = "") -> Approval:
         """Refuse a call; the model reads `reason`, and the turn goes on. Raises as `approve`."""
-        return self.wiring.people.approvals.deny(
+        return self._wiring.people.approvals.deny(
             checks.approval(approval_id),
             reason=checks.said("reason", reason, checks.MAX_COMMENT_CHARS),
             by=_name(by),
         )
 
     def edit(
-        self, approval_id: str, arguments: Mapping[str, Any], by: str = "", args_hash: str | None = None
+        self, approval_id: str, arguments: Mapping[str, Any], *, by: str = "", args_hash: str | None = None
     ) -> Approval:
         """Let a call run with these arguments in place of the model's; the model is told which.
 
@@ -404,7 +402,7 @@ class Client:
 
         Raises InvalidInput when they do not fit the tool's schema, else as `approve`.
         """
-        return self.wiring.people.approvals.edit(
+        return self._wiring.people.approvals.edit(
             checks.approval(approval_id), arguments, by=_name(by), args_hash=_hash(args_hash)
         )
 
@@ -415,7 +413,7 @@ class Client:
         Returns `settled`; `early`, when the tool has not returned yet; or `late`, when nobody waits any more.
         Raises TokenRefused for a token no call waits for, or that was used before; InvalidInput.
         """
-        return self.wiring.people.outside.complete(token, result, partial=partial)
+        return self._wiring.people.outside.complete(token, result, partial=partial)
 
     def fail_call(self, token: str, error: str | ToolError | OutcomeUnknown) -> Taken:
         """Tell a call that returned `Pending(token)` that there is no result. As `complete_call`.
@@ -423,54 +421,15 @@ class Client:
         error   one line for the model; or ToolError for longer words of your own, OutcomeUnknown for a change that may
                 or may not have been made
         """
-        return self.wiring.people.outside.fail(token, error)
+        return self._wiring.people.outside.fail(token, error)
 
     def cancel(self, session_id: str, turn_id: str, reason: str = "") -> Cancelled:
         """See `TurnHandle.cancel`."""
-        return self.stop(session_id, turn_id, reason, queued_only=False)
-
-    def stop(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool) -> Cancelled:
-        """Cancel a turn; with `queued_only` not if it is `live`. See `TurnHandle.cancel`, `Session.drop`."""
-
-        brakes = self.wiring.people.brakes
-        stop = brakes.drop if queued_only else brakes.cancel
-        word = stop(session_id, turn_id, reason[:500])
-        if word == "GONE" and self.queue_again(session_id, turn_id):
-            word = stop(session_id, turn_id, reason[:500])
-        if word == "GONE":
-            brakes.nothing_to_cancel(session_id, turn_id)
-        return _CANCELLED.get(word, "ended")
-
-    def queue_again(self, session_id: str, turn_id: str) -> bool:
-        """Make a turn known to Redis that only SQL knows yet: what is done to it needs something to stand on.
-
-        False when it has ended, or nobody knows it.
-        """
-        row = self.wiring.store.turns.get(turn_id)
-        request = (
-            None if row is None or row.ended_at is not None else self.wiring.store.turns.request(turn_id)
-        )
-        if request is None or request.session_id != session_id:
-            return False
-        try:
-            self.wiring.people.admission.queue_again(request)
-        except SessionBusy:  # it is refused, which is an end
-            return False
-        return True
-
-    def release_hold(self, session_id: str, turn_id: str, hold_id: str) -> bool:
-        """See `Hold.release`."""
-        return self.wiring.people.brakes.release(session_id, turn_id, hold_id)
+        return moves.cancel(self._wiring, session_id, turn_id, reason)
 
     def state(self, session_id: str, turn_id: str) -> TurnRuntimeState:
         """The turn's shared state, attached to by its ids."""
-        return TurnRuntimeState(
-            session_id,
-            turn_id,
-            store=self.wiring.state.runtime,
-            traces=self.wiring.state.calls,
-            budgets=self.wiring.state.budgets,
-        )
+        return TurnRuntimeState(self, session_id, turn_id)
 
     def deliveries(
         self,
@@ -487,12 +446,12 @@ class Client:
 
         Raises InvalidInput.
         """
-        return tuple(list_deliveries(self.wiring.store, state, limit, sessions, before))
+        return tuple(list_deliveries(self._wiring.store, state, limit, sessions, before))
 
     def send_again(self, delivery: int, sessions: Sequence[str] | None = None) -> bool:
         """A dead delivery, by its `row`, is due at once, as if it were new; False where none of these sessions is."""
         theirs = None if sessions is None else check_prefixes("sessions", sessions)
-        return self.wiring.store.deliveries.revive(delivery, theirs)
+        return self._wiring.store.deliveries.revive(delivery, theirs)
 
     def request_key(self, said: str, *, is_retry: bool) -> str:
         """A key to submit under, for fronts whose clients bring none but say that a request is a retry.
@@ -501,15 +460,15 @@ class Client:
         is_retry   gives the key that the request had before, if that was within a quarter of an hour
         """
         digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
-        return self.wiring.state.request_keys.of(digest, new_turn_id(), is_retry=is_retry)
+        return self._wiring.state.request_keys.of(digest, new_turn_id(), is_retry=is_retry)
 
     def ping(self) -> None:
         """Raise Unreachable where Redis does not answer, and SetupError where there is none."""
-        self.wiring.look(sql=False)
+        self._wiring.look(sql=False)
 
     def close(self) -> None:
         """Close the connections to Redis and SQL."""
-        self.wiring.close()
+        self._wiring.close()
 
     def __enter__(self) -> Self:
         return self

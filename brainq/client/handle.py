@@ -6,12 +6,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from brainq.client import checks
-from brainq.client.ended import has_ended, kept_result
+from brainq.client import checks, moves
+from brainq.client.ended import kept_result
 from brainq.client.explaining import what_next
 from brainq.client.history import history_of
 from brainq.client.hold import Hold
+from brainq.client.inner import wiring_of
+from brainq.client.moves import POLL_S
 from brainq.client.options import Cancelled
+from brainq.client.patience import Patience
 from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.client.timelines import timeline_of
 from brainq.contracts.approval import Approval
@@ -28,14 +31,12 @@ from brainq.contracts.rows import TurnRow
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.turn import TurnRequest, TurnResult
-from brainq.errors import InvalidInput, ResultTimeout, TurnNotFound
+from brainq.errors import InvalidInput, TurnNotFound
 from brainq.people.outside import Taken
 from brainq.tools.errors import OutcomeUnknown, ToolError
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
-
-POLL_S = 2.0
 
 
 @says_what_is_away
@@ -52,6 +53,7 @@ class TurnHandle:
         joined: Receipt | None = None,
     ) -> None:
         self._client = client
+        self._wiring = wiring_of(client)
         self.session_id = session_id
         self.turn_id = turn_id
         self.created = created
@@ -68,43 +70,48 @@ class TurnHandle:
         Raises ResultTimeout after `timeout_s` seconds (None: no limit), TurnRejected for a refused turn, and
         TurnNotFound when neither Redis nor SQL knows it.
         """
-        until = None if timeout_s is None else time.monotonic() + timeout_s
+        patience = Patience(self.turn_id, timeout_s, None, time.monotonic())
         after = 0
         while True:
             found = self._known_result()
             if found is not None:
                 return found
-            left = POLL_S if until is None else min(POLL_S, until - time.monotonic())
-            if left <= 0:
-                raise ResultTimeout(
-                    f"turn {self.turn_id!r} has no result after {timeout_s:g} s; it goes on, ask again later"
-                )
-            batch = self._client.wiring.state.events.read(self.session_id, self.turn_id, after, left)
+            patience.check(time.monotonic())
+            wait_s = min(POLL_S, patience.left_s(time.monotonic()))
+            batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
             if batch:
                 after = batch[-1].seq
 
-    def events(self, after: int = 0, timeout_s: float | None = None) -> Iterator[TurnEvent]:
+    def events(
+        self, after: int = 0, timeout_s: float | None = None, *, idle_s: float | None = None
+    ) -> Iterator[TurnEvent]:
         """Events numbered above `after`, as they come, to the final one.
 
+        timeout_s   seconds in all, as of `result`
+        idle_s      seconds without any event: a turn that goes on is followed however long it takes
+
         Ends without the final event when that is not above `after`, or the turn's events have expired from Redis.
-        Raises ResultTimeout when nothing comes for `timeout_s` seconds, TurnNotFound when nobody knows the turn.
+        Raises ResultTimeout when either is over, TurnNotFound when nobody knows the turn.
         """
-        quiet_since = time.monotonic()
+        patience = Patience(self.turn_id, timeout_s, idle_s, time.monotonic())
         while True:
-            batch, over = self.next_events(after)
+            wait_s = min(POLL_S, patience.left_s(time.monotonic()))
+            with told_as_ours():
+                batch, over = moves.next_events(self._wiring, self.session_id, self.turn_id, after, wait_s)
             yield from batch
             if over:
                 return
             if batch:
-                after, quiet_since = batch[-1].seq, time.monotonic()
-            elif timeout_s is not None and time.monotonic() - quiet_since >= timeout_s:
-                raise ResultTimeout(f"turn {self.turn_id!r}: no event for {timeout_s:g} s")
+                after = batch[-1].seq
+                patience.heard(time.monotonic())
+            else:
+                patience.check(time.monotonic())
 
     def events_so_far(self) -> tuple[TurnEvent, ...]:
         """The events there are now, without waiting for more. None before the turn is in Redis, and once they have
         expired there."""
         found: list[TurnEvent] = []
-        while page := self._client.wiring.state.events.read(
+        while page := self._wiring.state.events.read(
             self.session_id, self.turn_id, found[-1].seq if found else 0, 0
         ):
             found += page
@@ -112,28 +119,16 @@ class TurnHandle:
                 break
         return tuple(found)
 
-    def next_events(self, after: int, wait_s: float = POLL_S) -> tuple[list[TurnEvent], bool]:
-        """The events above `after` that there are, waiting up to `wait_s` for the first; and whether that is all."""
-        batch = self._client.wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
-        if batch:
-            return batch, batch[-1].is_final
-        if not self._client.wiring.state.events.known(self.session_id, self.turn_id):
-            return [], has_ended(self._client.wiring, self.turn_id)
-        if not self._client.wiring.state.events.is_out(self.session_id, self.turn_id):
-            return [], False
-        # It may have come between the two questions.
-        return self._client.wiring.state.events.read(self.session_id, self.turn_id, after, 0), True
-
     def request(self) -> TurnRequest:
         """What was submitted, as SQL keeps it. Raises TurnNotFound."""
-        found = self._client.wiring.store.turns.request(self.turn_id)
+        found = self._wiring.store.turns.request(self.turn_id)
         if found is None:
             raise TurnNotFound(f"no turn {self.turn_id!r} in SQL; `brainq list` shows the newest ones")
         return found
 
     def snapshot(self) -> TurnSnapshot | None:
         """The turn as Redis knows it now; None once it has expired there."""
-        return self._client.wiring.state.snapshots.of(self.session_id, self.turn_id)
+        return self._wiring.state.snapshots.of(self.session_id, self.turn_id)
 
     def explain(self) -> str:
         """What happens next, and why, in one sentence: what it waits for, who has it, how soon what was lost is
@@ -143,7 +138,7 @@ class TurnHandle:
         """
         row = self._row()
         snapshot = None if row.state == "rejected" else self.snapshot()
-        wiring = self._client.wiring
+        wiring = self._wiring
         return what_next(row, snapshot, wiring.settings, wiring.state.workers)
 
     def timeline(self) -> TurnTimeline:
@@ -153,7 +148,7 @@ class TurnHandle:
         Later from SQL, which does not know when steps began, what waited for lanes and holds, nor reflections. Raises
         TurnNotFound.
         """
-        wiring = self._client.wiring
+        wiring = self._wiring
         return timeline_of(wiring.store, wiring.state, self._row(), self.events_so_far())
 
     def transcript(self, limit: int = checks.MAX_LISTED, after: int = 0) -> tuple[Message, ...]:
@@ -169,7 +164,7 @@ class TurnHandle:
         when the turn has ended and its brain keeps content out of SQL, or a compaction took messages out of Redis
         before; InvalidInput; TurnNotFound.
         """
-        return history_of(self._client.wiring).transcript(
+        return history_of(self._wiring).transcript(
             self.session_id, self.turn_id, checks.limit(limit), checks.after_count(after)
         )
 
@@ -178,7 +173,7 @@ class TurnHandle:
 
         Raises TurnNotFound for one that the turn does not have, or no more (pruned, or kept out by `redact_logs`).
         """
-        found = self._client.wiring.store.blobs.of_turn(self.turn_id, sha256)
+        found = self._wiring.store.blobs.of_turn(self.turn_id, sha256)
         if found is None:
             raise TurnNotFound(
                 f"turn {self.turn_id!r} has no file {sha256!r}, or no more; see its transcript"
@@ -195,7 +190,7 @@ class TurnHandle:
         they have neither arguments nor results once it has ended, and say `is_kept=False`. Raises InvalidInput,
         TurnNotFound.
         """
-        return history_of(self._client.wiring).calls(
+        return history_of(self._wiring).calls(
             self.session_id, self.turn_id, checks.limit(limit), checks.after_call(self.turn_id, after)
         )
 
@@ -209,7 +204,7 @@ class TurnHandle:
         Returns `settled`, or `late` when nobody waits any more: the model is told of it at its next step or turn.
         Raises ResultRefused for a call that was given one before, or waits for none; TurnNotFound; InvalidInput.
         """
-        return self._client.wiring.people.outside.give_result(self._call(call_id), result, partial=partial)
+        return self._wiring.people.outside.give_result(self._call(call_id), result, partial=partial)
 
     def give_error(self, call_id: str, error: str | ToolError | OutcomeUnknown) -> Taken:
         """Tell a call of one of your `client_tools` that there is no result. As `give_result`.
@@ -217,7 +212,7 @@ class TurnHandle:
         error   one line for the model; or ToolError for longer words of your own, OutcomeUnknown for a change that may
                 or may not have been made
         """
-        return self._client.wiring.people.outside.give_error(self._call(call_id), error)
+        return self._wiring.people.outside.give_error(self._call(call_id), error)
 
     def _call(self, call_id: str) -> CallRef:
         return CallRef(self.session_id, self.turn_id, checks.call_of(self.turn_id, call_id))
@@ -253,7 +248,7 @@ class TurnHandle:
         SubmitConflict when the id was used for other input; Unreachable, whose `client_message_id` makes a second try
         the same input.
         """
-        wiring = self._client.wiring
+        wiring = self._wiring
         files = checked_files("attachments", attachments, wiring.settings.file_limits)
         item = checks.turn_input(text, client_message_id, readiness, files)
         expected = checks.expected_turn(expected_turn_id)
@@ -264,7 +259,7 @@ class TurnHandle:
 
     def receipt(self, client_message_id: str) -> Receipt:
         """What became of an input of this session. Raises TurnNotFound when nobody sent it."""
-        return self._client.wiring.people.inputs.receipt(
+        return self._wiring.people.inputs.receipt(
             self.session_id, check_id("client_message_id", client_message_id)
         )
 
@@ -280,9 +275,9 @@ class TurnHandle:
         It does not use up the turn's time. Raises InvalidInput, also when the turn has ended.
         """
         spec = checks.hold("hold", reason, timeout_s, on_timeout)
-        brakes = self._client.wiring.people.brakes
+        brakes = self._wiring.people.brakes
         word = brakes.hold(self.session_id, self.turn_id, spec)
-        if word == "GONE" and self._client.queue_again(self.session_id, self.turn_id):
+        if word == "GONE" and moves.queue_again(self._wiring, self.session_id, self.turn_id):
             spec = spec.model_copy(update={"id": f"{spec.id}b"})  # the first is over
             word = brakes.hold(self.session_id, self.turn_id, spec)
         if word in ("ENDED", "GONE"):
@@ -291,26 +286,26 @@ class TurnHandle:
 
     def holds(self) -> tuple[StandingHold, ...]:
         """The holds that stand on the turn, its readiness flag among them."""
-        return self._client.wiring.state.holds.of(self.session_id, self.turn_id)
+        return self._wiring.state.holds.of(self.session_id, self.turn_id)
 
     def release(self, hold_id: str) -> bool:
         """Release a hold that was placed elsewhere. False when it did not stand."""
-        return self._client.release_hold(self.session_id, self.turn_id, check_id("hold_id", hold_id))
+        return self._wiring.people.brakes.release(self.session_id, self.turn_id, check_id("hold_id", hold_id))
 
     def approvals(self) -> tuple[Approval, ...]:
         """Every call of the turn that people are, or were, asked about, in the order they were asked."""
-        return self._client.wiring.people.approvals.of(self.turn_id)
+        return self._wiring.people.approvals.of(self.turn_id)
 
     def _row(self) -> TurnRow:
-        row = self._client.wiring.store.turns.get(self.turn_id)
+        row = self._wiring.store.turns.get(self.turn_id)
         if row is None:
             raise TurnNotFound(f"no turn {self.turn_id!r} in SQL; `brainq list` shows the newest ones")
         return row
 
     def _known_result(self) -> TurnResult | None:
-        body = self._client.wiring.state.events.result(self.session_id, self.turn_id)
+        body = self._wiring.state.events.result(self.session_id, self.turn_id)
         if body is not None:
             return TurnResult.model_validate_json(body)
-        if self._client.wiring.state.events.known(self.session_id, self.turn_id):
+        if self._wiring.state.events.known(self.session_id, self.turn_id):
             return None
-        return kept_result(self._client.wiring, self.turn_id)
+        return kept_result(self._wiring, self.turn_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from brainq.client.inner import wiring_of
 from brainq.client.reach import says_what_is_away
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class Hold:
     """
 
     def __init__(self, client: Client, session_id: str, turn_id: str, hold_id: str) -> None:
-        self._client = client
+        self._wiring = wiring_of(client)
         self.session_id = session_id
         self.turn_id = turn_id
         self.id = hold_id
@@ -33,7 +34,7 @@ class Hold:
 
     def release(self) -> bool:
         """Let the turn go on, unless another hold stands. False when this one stood no longer."""
-        return self._client.release_hold(self.session_id, self.turn_id, self.id)
+        return self._wiring.people.brakes.release(self.session_id, self.turn_id, self.id)
 
     def __enter__(self) -> Self:
         return self
@@ -52,7 +53,7 @@ class Flag:
     """
 
     def __init__(self, client: Client, session_id: str, flag_id: str) -> None:
-        self._client = client
+        self._wiring = wiring_of(client)
         self.session_id = session_id
         self.id = flag_id
 
@@ -64,7 +65,7 @@ class Flag:
 
         False when there is nothing to release any more.
         """
-        return self._client.wiring.people.brakes.release_flag(self.session_id, self.id)
+        return self._wiring.people.brakes.release_flag(self.session_id, self.id)
 
     ready = release
 

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeVar
 
 from brainq.client.fleet import MOST_TURNS, POOLS, SeenInRedis, seen_in_redis
+from brainq.client.inner import wiring_of
 from brainq.contracts.fleet import FleetModel
 from brainq.contracts.sweep import TurnKey
 from brainq.errors import Unreachable
@@ -40,7 +41,7 @@ def metrics_of(wiring: Wiring) -> list[Series]:
 
 def readings_of(client: AsyncClient) -> list[Series]:
     """What is read, without what processes counted: they send that themselves. It waits for Redis and SQL."""
-    readings, _ = _read(client.wiring)
+    readings, _ = _read(wiring_of(client))
     return [series for series in series_of({}, readings) if series.metric.kind == "gauge"]
 
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from brainq.client.budget import TurnBudget
+from brainq.client.inner import wiring_of
+from brainq.client.reach import says_what_is_away
 from brainq.contracts.claim import CallClaim, CallRef, Dropped
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import Citation
 from brainq.contracts.usage import TokenUsage
-from brainq.ports.budgets import Budgets
-from brainq.ports.calls import Calls
-from brainq.ports.runtime import Runtime
+
+if TYPE_CHECKING:
+    from brainq.client.client import Client
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,27 @@ class CitationAccumulator:
         return cls(tuple(cited["local"].values()), tuple(cited["web"].values()), tuple(rendered))
 
 
+@dataclass(frozen=True, slots=True)
+class RuntimeSnapshot:
+    """All that a TurnRuntimeState tells, read at one moment; `budget` as `TurnBudget.snapshot` has it."""
+
+    usage: TokenUsage
+    citations: CitationAccumulator
+    tool_trace: tuple[ToolTraceEntry, ...]
+    tool_results: dict[str, str]
+    blocked_tool_names: frozenset[str]
+    validation_repair_counts: dict[str, int]
+    repairs_by_tool: dict[str, int]
+    final_text: str
+    last_agent_message: str
+    timed_out: bool
+    prompt_render_hash: str
+    context_was_compacted: bool
+    is_accepting_writes: bool
+    budget: dict[str, Any]
+
+
+@says_what_is_away
 class TurnRuntimeState:
     """Accounting, citations, trace and gate of one turn.
 
@@ -49,14 +73,12 @@ class TurnRuntimeState:
     turn that Redis does not know, or knows no more.
     """
 
-    def __init__(
-        self, session_id: str, turn_id: str, *, store: Runtime, traces: Calls, budgets: Budgets
-    ) -> None:
+    def __init__(self, client: Client, session_id: str, turn_id: str) -> None:
         self.session_id = session_id
         self.turn_id = turn_id
-        self.budget = TurnBudget(budgets, session_id, turn_id)
-        self._store = store
-        self._traces = traces
+        self.budget = TurnBudget(client, session_id, turn_id)
+        self._store = wiring_of(client).state.runtime
+        self._traces = wiring_of(client).state.calls
 
     @property
     def usage(self) -> TokenUsage:
@@ -103,17 +125,17 @@ class TurnRuntimeState:
 
     @property
     def validation_repair_counts(self) -> dict[str, int]:
+        """Call id -> how many repairs its arguments needed, or were tried before it was denied."""
+        return {entry.call_id: entry.repairs for entry in self.tool_trace if entry.repairs}
+
+    @property
+    def repairs_by_tool(self) -> dict[str, int]:
         """Tool -> how many repairs the arguments of its calls needed, those of denied calls included."""
         counts: dict[str, int] = {}
         for entry in self.tool_trace:
             if entry.repairs:
                 counts[entry.tool] = counts.get(entry.tool, 0) + entry.repairs
         return counts
-
-    @property
-    def repairs_by_call(self) -> dict[str, int]:
-        """Call id -> how many repairs its arguments needed, or were tried before it was denied."""
-        return {entry.call_id: entry.repairs for entry in self.tool_trace if entry.repairs}
 
     @property
     def final_text(self) -> str:
@@ -142,7 +164,26 @@ class TurnRuntimeState:
         fields = self._store.fields(self.session_id, self.turn_id)
         return fields.get("state") in ("active", "parked") and fields.get("gate") != "shut"
 
-    def close_writes(self, by: str = "") -> bool:
+    def snapshot(self) -> RuntimeSnapshot:
+        """All of it, in a read each."""
+        return RuntimeSnapshot(
+            usage=self.usage,
+            citations=self.citations,
+            tool_trace=self.tool_trace,
+            tool_results=self.tool_results,
+            blocked_tool_names=self.blocked_tool_names,
+            validation_repair_counts=self.validation_repair_counts,
+            repairs_by_tool=self.repairs_by_tool,
+            final_text=self.final_text,
+            last_agent_message=self.last_agent_message,
+            timed_out=self.timed_out,
+            prompt_render_hash=self.prompt_render_hash,
+            context_was_compacted=self.context_was_compacted,
+            is_accepting_writes=self.is_accepting_writes,
+            budget=self.budget.snapshot(),
+        )
+
+    def close_writes(self, *, by: str = "") -> bool:
         """Shut the write gate; True when it was open."""
         return self._store.shut_gate(self.session_id, self.turn_id, by)
 
@@ -162,12 +203,27 @@ class TurnRuntimeState:
         *,
         status: TraceStatus = TraceStatus.COMPLETED,
         latency_ms: int = 0,
+        retryable: bool = False,
     ) -> bool:
-        """running -> completed, and its result into the turn, in one script. False: too late, nothing changed."""
-        return self._settle(claim, status, message, latency_ms)
+        """running -> completed, or another `status`, and its result into the turn, in one script.
 
-    def _settle(self, claim: CallClaim, status: TraceStatus, message: Message, latency_ms: int) -> bool:
-        reply = self._traces.settle(claim, status=status, message=message, detail="", latency_ms=latency_ms)
+        retryable   it failed, and the same call may succeed later: the trace says so
+
+        False: too late, nothing changed.
+        """
+        return self._settle(claim, status, message, latency_ms, retryable)
+
+    def _settle(
+        self,
+        claim: CallClaim,
+        status: TraceStatus,
+        message: Message,
+        latency_ms: int,
+        retryable: bool = False,
+    ) -> bool:
+        reply = self._traces.settle(
+            claim, status=status, message=message, detail="", latency_ms=latency_ms, retryable=retryable
+        )
         return reply.word == "SETTLED"
 
     def _field(self, name: str) -> str:

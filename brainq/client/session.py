@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from brainq.client import checks
+from brainq.client import checks, moves
 from brainq.client.handle import TurnHandle
 from brainq.client.history import history_of
 from brainq.client.hold import Flag
+from brainq.client.inner import wiring_of
 from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.contracts.file import File
 from brainq.contracts.file_fields import checked_files
@@ -48,6 +49,7 @@ class Session:
 
     def __init__(self, client: Client, session_id: str) -> None:
         self._client = client
+        self._wiring = wiring_of(client)
         self.session_id = session_id
 
     def __repr__(self) -> str:
@@ -55,7 +57,7 @@ class Session:
 
     def live(self) -> str | None:
         """The id of the turn that runs now, parked or not; None when none does."""
-        return self._client.wiring.state.sessions.live(self.session_id) or None
+        return self._wiring.state.sessions.live(self.session_id) or None
 
     def history(self, limit: int = 50, before: str | None = None) -> tuple[HistoryTurn, ...]:
         """The session's newest turns, the oldest of them first, live and waiting ones included.
@@ -66,11 +68,11 @@ class Session:
         What a turn did in between is its `transcript()` and its `calls()`. Raises InvalidInput.
         """
         earliest = None if before is None else check_turn_id("before", before)
-        return history_of(self._client.wiring).turns(self.session_id, checks.limit(limit), earliest)
+        return history_of(self._wiring).turns(self.session_id, checks.limit(limit), earliest)
 
     def waiting(self) -> tuple[WaitingTurn, ...]:
         """The turns that wait, the next one first; of more than 10,000 the newest."""
-        wiring = self._client.wiring
+        wiring = self._wiring
         ids = wiring.state.sessions.waiting(self.session_id)
         rows = wiring.store.turns.list(self.session_id, "accepted", checks.MAX_LISTED) if ids else []
         accepted_at = {row.turn_id: row.accepted_at for row in rows}
@@ -83,7 +85,9 @@ class Session:
     def drop(self, turn_id: str) -> bool:
         """Cancel a turn that still waits. False when it does not: a live one is left alone."""
         check_turn_id("turn_id", turn_id)
-        return self._client.stop(self.session_id, turn_id, "dropped", queued_only=True) == "cancelled"
+        return (
+            moves.cancel(self._wiring, self.session_id, turn_id, "dropped", queued_only=True) == "cancelled"
+        )
 
     def pause(self, reason: str = "") -> bool:
         """Let no further turn begin; a live one goes on. False when it was paused before, and why it was then stands.
@@ -91,19 +95,19 @@ class Session:
         reason   for people: `explain` of a turn that waits says it
         """
         why = checks.said("reason", reason, checks.MAX_REASON_CHARS)
-        return self._client.wiring.state.sessions.pause(self.session_id, why)
+        return self._wiring.state.sessions.pause(self.session_id, why)
 
     def resume(self) -> str | None:
         """Let turns begin again. Returns the turn that became live by it, if one did."""
-        return self._client.wiring.state.sessions.resume(self.session_id)[1] or None
+        return self._wiring.state.sessions.resume(self.session_id)[1] or None
 
-    @property
     def is_paused(self) -> bool:
-        return self._client.wiring.state.sessions.is_paused(self.session_id)
+        """Whether no further turn begins. It asks Redis."""
+        return self._wiring.state.sessions.is_paused(self.session_id)
 
     def why_paused(self) -> str | None:
         """What was said when it was paused, and over HTTP by whom; "": nothing was; None: it is not paused."""
-        return self._client.wiring.state.sessions.why_paused(self.session_id)
+        return self._wiring.state.sessions.why_paused(self.session_id)
 
     def readiness(
         self, reason: str = "", timeout_s: float = DEFAULT_HOLD_S, on_timeout: HoldPolicy = "deny"
@@ -115,7 +119,7 @@ class Session:
         on_timeout   then: `deny` the calls that wait, `release` them, or `cancel` the turn
         """
         spec = checks.hold("flag", reason, timeout_s, on_timeout)
-        if self._client.wiring.people.brakes.add_flag(self.session_id, spec) == "FULL":
+        if self._wiring.people.brakes.add_flag(self.session_id, spec) == "FULL":
             raise InvalidInput(
                 "session_id",
                 f"session {self.session_id!r} has as many flags as it may that no turn has taken; release some",
@@ -128,7 +132,7 @@ class Session:
 
     def unread_flags(self) -> tuple[str, ...]:
         """The flags no turn has taken yet, oldest first."""
-        return self._client.wiring.state.holds.unread_flags(self.session_id)
+        return self._wiring.state.holds.unread_flags(self.session_id)
 
     def steer(
         self,
@@ -144,7 +148,7 @@ class Session:
         When none is live it becomes a turn of its own, with the settings of the newest that ended: the receipt is
         `bounced`, and names it.
         """
-        files = checked_files("attachments", attachments, self._client.wiring.settings.file_limits)
+        files = checked_files("attachments", attachments, self._wiring.settings.file_limits)
         item = checks.turn_input(text, client_message_id, readiness, files)
         expected = checks.expected_turn(expected_turn_id)
         with told_as_ours(client_message_id=item.client_message_id):
@@ -165,14 +169,14 @@ class Session:
         return self._client.submit(self.session_id, "compact", kind="compact", request_key=request_key)
 
     def _send(self, item: TurnInput, files: Sequence[File], expected: str | None) -> Receipt:
-        desk, live = self._client.wiring.people.inputs, self.live()
+        desk, live = self._wiring.people.inputs, self.live()
         known = desk.find(self.session_id, item.client_message_id)
         if known is not None:
             return desk.send(self.session_id, known.turn_id, item, files, expected_turn_id=expected)
         if expected is not None and live != expected:
             raise StaleTurn(expected, live or "")
         # After `live` was read: a turn that this very input became is there by now if it is the live one.
-        first = self._client.wiring.store.turns.get(bounced_turn_id(self.session_id, item.client_message_id))
+        first = self._wiring.store.turns.get(bounced_turn_id(self.session_id, item.client_message_id))
         target = None if first is not None else live or self._newest_begun()
         if target is not None:
             return desk.send(self.session_id, target, item, files, expected_turn_id=expected)
@@ -180,10 +184,10 @@ class Session:
 
     def _newest_begun(self) -> str | None:
         """The turn whose settings an input that becomes a turn takes over."""
-        waiting = set(self._client.wiring.state.sessions.waiting(self.session_id))
+        waiting = set(self._wiring.state.sessions.waiting(self.session_id))
         rows = [
             row
-            for row in self._client.wiring.store.turns.list(self.session_id, None, _RECENT)
+            for row in self._wiring.store.turns.list(self.session_id, None, _RECENT)
             if row.state != "rejected"
         ]
         begun = [row.turn_id for row in rows if row.turn_id not in waiting]

@@ -63,20 +63,20 @@ async def approval(found: Asked) -> Approval:
 async def approve(found: Asked, here: Here, by: By, body: ApproveBody | None = None) -> Approval:
     """Let the call run. Doing it again changes nothing."""
     wanted = body or ApproveBody()
-    return await here.client.approve(found.id, decider(by, wanted.by), wanted.args_hash)
+    return await here.client.approve(found.id, by=decider(by, wanted.by), args_hash=wanted.args_hash)
 
 
 @router.post("/approvals/{approval_id}/deny", responses=documented(409))
 async def deny(found: Asked, here: Here, by: By, body: DenyBody | None = None) -> Approval:
     """Refuse the call; its turn goes on."""
     wanted = body or DenyBody()
-    return await here.client.deny(found.id, wanted.reason, decider(by, wanted.by))
+    return await here.client.deny(found.id, wanted.reason, by=decider(by, wanted.by))
 
 
 @router.post("/approvals/{approval_id}/edit", responses=documented(409))
 async def edit(found: Asked, here: Here, by: By, body: EditBody) -> Approval:
     """Let the call run with other arguments, which have to fit the tool's schema."""
-    return await here.client.edit(found.id, body.arguments, decider(by, body.by), body.args_hash)
+    return await here.client.edit(found.id, body.arguments, by=decider(by, body.by), args_hash=body.args_hash)
 
 
 @router.post("/outside/{token:path}")

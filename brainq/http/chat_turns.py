@@ -124,11 +124,11 @@ async def answer(
 
 async def _decide(here: Gateway, decided_by: str, decision: Decision) -> None:
     if not decision.is_approved:
-        await here.client.deny(decision.call_id, decision.reason, decided_by)
+        await here.client.deny(decision.call_id, decision.reason, by=decided_by)
     elif decision.arguments is None:
-        await here.client.approve(decision.call_id, decided_by)
+        await here.client.approve(decision.call_id, by=decided_by)
     else:
-        await here.client.edit(decision.call_id, decision.arguments, decided_by)
+        await here.client.edit(decision.call_id, decision.arguments, by=decided_by)
 
 
 async def _give(handle: AsyncTurnHandle, given: Given) -> None:

@@ -10,6 +10,7 @@ from brainq.client.client import Client
 from brainq.client.explaining import what_next
 from brainq.client.handle import TurnHandle
 from brainq.client.history import History
+from brainq.client.inner import wiring_of
 from brainq.contracts.approval import Approval
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.history import TurnCall
@@ -155,15 +156,8 @@ def _messages(row: TurnRow, history: History) -> tuple[tuple[Message, ...], str]
 
 
 def _retries(handle: TurnHandle | None) -> list[TurnEvent]:
-    found: list[TurnEvent] = []
-    after, over = 0, handle is None
-    while handle is not None and not over:
-        batch, over = handle.next_events(after, wait_s=0)
-        if not batch:
-            break
-        found += [event for event in batch if event.kind is EventKind.STEP_RETRIED]
-        after = batch[-1].seq
-    return found
+    events = () if handle is None else handle.events_so_far()
+    return [event for event in events if event.kind is EventKind.STEP_RETRIED]
 
 
 def _holds(handle: TurnHandle | None, snapshot: TurnSnapshot | None) -> list[StandingHold]:
@@ -177,7 +171,7 @@ def _next(
     row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, client: Client | None, why_away: str
 ) -> str:
     if not why_away or row.state == "rejected":
-        return what_next(row, snapshot, settings, client and client.wiring.state.workers)
+        return what_next(row, snapshot, settings, client and wiring_of(client).state.workers)
     if row.ended_at is not None:
         return f"ended as {row.state}; nothing more happens, Redis is away and SQL keeps what is below"
     return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {why_away}"

@@ -13,6 +13,7 @@ from brainq.client.client import Client
 from brainq.client.deliveries import list_deliveries
 from brainq.client.finding import find_turn
 from brainq.client.history import History, history_of
+from brainq.client.inner import wiring_of
 from brainq.client.options import TurnFilters
 from brainq.client.timelines import timeline_of
 from brainq.client.turn_list import TurnList, checked_filter, turn_list_of
@@ -60,7 +61,7 @@ class Operator:
         if self._client is None:
             self._store = Store.open(self.settings.sql_url.get_secret_value())
         else:
-            self._store = self._client.wiring.store
+            self._store = wiring_of(self._client).store
 
     @property
     def client(self) -> Client:
@@ -121,10 +122,10 @@ class Operator:
         )
 
     def _lists(self) -> TurnList:
-        return TurnList(self._store, None) if self._client is None else turn_list_of(self._client.wiring)
+        return TurnList(self._store, None) if self._client is None else turn_list_of(wiring_of(self._client))
 
     def _history(self) -> History:
-        return History(self._store, None) if self._client is None else history_of(self._client.wiring)
+        return History(self._store, None) if self._client is None else history_of(wiring_of(self._client))
 
     def approvals(
         self,
@@ -151,14 +152,14 @@ class Operator:
 
         Raises InvalidInput for what is not known, or needs no retry.
         """
-        return self.client.wiring.retrier.wanted(turn_id, step or None)
+        return wiring_of(self.client).retrier.wanted(turn_id, step or None)
 
     def retry(self, turn_id: str, step: str) -> Retried:
         """Run one of them here. What it writes to SQL is written once, whoever else tries.
 
         Raises TurnNotFound, and InvalidInput when the turn's content is nowhere any more.
         """
-        return self.client.wiring.retrier.run(self.find(turn_id).session_id, turn_id, step)
+        return wiring_of(self.client).retrier.run(self.find(turn_id).session_id, turn_id, step)
 
     def deliveries(
         self, state: str | None = None, limit: int = 50, sessions: Sequence[str] | None = None

@@ -6,8 +6,16 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from typing import Protocol, Self
 
 DEADLINE = "deadline"
+CANCELLED = "cancelled"
+
+
+class HasRemaining(Protocol):
+    """What has a deadline, such as a TurnBudget."""
+
+    def per_tool_remaining_s(self, cap_s: float) -> float: ...
 
 
 class DeadlineToken:
@@ -27,6 +35,11 @@ class DeadlineToken:
         self._reason = ""
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], None]] = []
+
+    @classmethod
+    def from_budget(cls, budget: HasRemaining, cap_s: float) -> Self:
+        """A token for one call of at most `cap_s` seconds, never reaching past its turn's deadline."""
+        return cls(budget.per_tool_remaining_s(cap_s))
 
     def end_within(self, remaining_s: float) -> None:
         """Let it expire in `remaining_s` seconds from now, if it would not before."""
@@ -53,8 +66,8 @@ class DeadlineToken:
             return self._reason
         return DEADLINE if self.is_expired else ""
 
-    def cancel(self, reason: str) -> None:
-        """Expire now. The first reason stays; later calls change nothing."""
+    def cancel(self, reason: str = CANCELLED) -> None:
+        """Expire now, for this reason. The first reason stays; later calls change nothing."""
         with self._lock:
             if self._cancelled.is_set():
                 return

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brainq import Client
+from brainq.client.inner import wiring_of
 from brainq.devserver.embedded import EmbeddedServer
 from brainq.devserver.fleet import POOLS, Fleet
 from brainq.settings import load_settings
@@ -102,7 +103,7 @@ def running_stage(
             app=environment["BRAINQ_APP"], redis_url=server.url, sql_url=environment["BRAINQ_SQL_URL"]
         )
         client = stack.enter_context(Client(settings, make_brain(options)))
-        client.wiring.warm_up()
+        wiring_of(client).warm_up()
         database = AirlineDatabase(options.database)
         stack.callback(database.close)
         count = WORKERS_WITH_KILLS if kills else 1

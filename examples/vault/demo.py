@@ -24,6 +24,7 @@ from rich.text import Text
 
 from brainq import Client, Ending, EventKind, TurnEvent, TurnHandle
 from brainq.cli.timeline import Timeline
+from brainq.client.inner import wiring_of
 from brainq.devserver.fleet import Fleet
 from examples.vault.app import PROMPT_ID
 from examples.vault.kept import show_kept, wait_for_judges
@@ -112,13 +113,13 @@ def _play(console: Console, stage: Stage, picture: str | None) -> str:
             _finished(client, handle, label, message)
             for handle, label, (_, message) in zip(handles, labels, asked, strict=True)
         ]
-        wait_for_judges(client.wiring.store, turns, END_S)
+        wait_for_judges(wiring_of(client).store, turns, END_S)
         heading(console, "Answers")
         show_answers(console, turns)
         heading(console, "Which pool ran what")
         show_pools(console, turns, _pools(stage.fleet))
         heading(console, "What was kept in SQL")
-        show_kept(console, client.wiring.store, turns)
+        show_kept(console, wiring_of(client).store, turns)
     heading(console, "What changed in the folder")
     show_changes(console, before, read_folder(stage.notes))
     bad = [turn.label for turn in turns if turn.result.ending is not Ending.COMPLETED]
@@ -135,7 +136,7 @@ def _follow(console: Console, handles: list[TurnHandle], labels: list[str]) -> N
 
     def read(index: int) -> None:
         try:
-            for event in handles[index].events(timeout_s=QUIET_S):
+            for event in handles[index].events(idle_s=QUIET_S):
                 inbox.put((index, event))
             inbox.put((index, None))
         except Exception as error:
@@ -173,7 +174,7 @@ def _finished(client: Client, handle: TurnHandle, label: str, asked: str) -> Fin
                 f"turn {handle.turn_id} has its result, but its finalizer stands at {snapshot.finalizer_step}"
             )
         time.sleep(0.05)
-    steps = sum(row.state == "done" for row in client.wiring.store.steps.of(handle.turn_id))
+    steps = sum(row.state == "done" for row in wiring_of(client).store.steps.of(handle.turn_id))
     return Finished(label, asked, result, snapshot.trace, steps)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from brainq.client.inner import wiring_of
 from ops.bench.stage import Stage
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
@@ -37,7 +38,7 @@ class Counters:
 
 def read_counters(stage: Stage) -> Counters:
     """Read them now. Costs Redis three commands."""
-    client = stage.client.wiring.state.redis
+    client = wiring_of(stage.client).state.redis
     stats = client.info("stats")
     commands = client.info("commandstats")
     return Counters(

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from brainq.client.inner import wiring_of
 from brainq.contracts.ids import new_turn_id
 from ops.bench.load import Submitted
 from ops.bench.outcomes import BenchFailure, percentile, read_outcomes
@@ -64,7 +65,7 @@ def now_and_then(on: Stage, count: int, per_s: float) -> dict[str, Any]:
 
 def wait_patiently(on: Stage, turns: Sequence[Submitted]) -> None:
     """Until all are over, however long they wait behind a flood. Raises BenchFailure after `PATIENCE_S`."""
-    redis, keys = on.client.wiring.state.redis, on.client.wiring.state.keys
+    redis, keys = wiring_of(on.client).state.redis, wiring_of(on.client).state.keys
     until = time.monotonic() + PATIENCE_S
     for turn in turns:
         while redis.hget(keys.turn(turn.session_id, turn.turn_id), "awaits") != "nobody":
@@ -76,7 +77,7 @@ def wait_patiently(on: Stage, turns: Sequence[Submitted]) -> None:
 
 def unfinished(on: Stage) -> int:
     """Turns that are not over."""
-    return int(on.client.wiring.state.redis.zcard(on.client.wiring.state.keys.index))
+    return int(wiring_of(on.client).state.redis.zcard(wiring_of(on.client).state.keys.index))
 
 
 def fair(directory: Path, *, turns: int, sessions: Sequence[int], measured: int) -> dict[str, Any]:

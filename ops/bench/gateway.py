@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq import AsyncClient
+from brainq.client.inner import wiring_of
 from ops.bench import brain as reference
 from ops.bench.load import Submitted
 from ops.bench.outcomes import BenchFailure, percentile
@@ -122,7 +123,7 @@ async def _both(
             return ask
 
         gateway = await _load([by_http(which) for which in range(clients)], asked, lambda: at.cpu_s)
-    async with AsyncClient(on.client.wiring.settings, reference.brain) as client:
+    async with AsyncClient(wiring_of(on.client).settings, reference.brain) as client:
 
         async def ask_here(number: int) -> Any:
             return await by_client(client, number)

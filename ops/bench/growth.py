@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from ops.bench import brain as reference
 from ops.bench.pump import drain
 from ops.bench.stage import open_client
@@ -38,8 +39,8 @@ def growth(directory: Path, *, scale: float = 1.0) -> dict[str, Any]:
             cpu_ms[first] = statistics.median(measured)
         fresh: list[float] = []
         for _ in range(TURNS_EACH):
-            with Client(client.wiring.settings, reference.brain) as other:
-                other.wiring.warm_up()
+            with Client(wiring_of(client).settings, reference.brain) as other:
+                wiring_of(other).warm_up()
                 _turn_ms(other, "warm-0")
                 fresh.append(_turn_ms(other, "grows"))
     return {
@@ -52,4 +53,4 @@ def growth(directory: Path, *, scale: float = 1.0) -> dict[str, Any]:
 
 def _turn_ms(client: Client, session_id: str) -> float:
     client.submit(session_id, QUESTION)
-    return drain(client.wiring, lambda: None)["coordinator"].cpu_s * 1000
+    return drain(wiring_of(client), lambda: None)["coordinator"].cpu_s * 1000

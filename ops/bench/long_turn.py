@@ -10,6 +10,7 @@ from typing import Any
 
 from brainq import Brain, Effect, Limits, ScriptedProvider
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.devserver.embedded import EmbeddedServer, socket_in
 from brainq.providers.scripted import calls, says
@@ -70,7 +71,7 @@ def _turn(directory: Path, steps: int, window: int) -> dict[str, Any]:
                 most = max(most, _bytes(client))
 
             handle = client.submit(SESSION, "Where is the lamp?")
-            drain(client.wiring, weigh)
+            drain(wiring_of(client), weigh)
             result = handle.result(timeout_s=10)
     if result.steps != steps:
         raise BenchFailure(f"the long turn ended after {result.steps} of {steps} steps: {result.stop_reason}")
@@ -85,6 +86,6 @@ def _turn(directory: Path, steps: int, window: int) -> dict[str, Any]:
 
 def _bytes(client: Client) -> int:
     """What the session and its turn take of Redis' memory now, by MEMORY USAGE of each key."""
-    redis: Any = client.wiring.state.redis
-    keys = redis.keys(client.wiring.state.keys.of_session(SESSION, "*"))
+    redis: Any = wiring_of(client).state.redis
+    keys = redis.keys(wiring_of(client).state.keys.of_session(SESSION, "*"))
     return sum(redis.memory_usage(key, samples=0) or 0 for key in keys)

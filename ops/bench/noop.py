@@ -9,6 +9,7 @@ import time
 
 from brainq.broker import names
 from brainq.broker.envelope import envelope
+from brainq.client.inner import wiring_of
 from brainq.contracts.ids import new_turn_id
 from ops.bench.counters import read_counters
 from ops.bench.noop_task import NOOP
@@ -45,9 +46,9 @@ def _run(on: Stage, turns: int) -> None:
     for done, (queue, count) in zip(waited_for, TASKS_A_TURN.items(), strict=True):
         bells = [envelope(NOOP, [], f"{root}.noop", queue, root)] * (turns * count)
         bells.append(envelope(NOOP, [done.name], f"{root}.done", queue, root))
-        key = names.queue_key(on.client.wiring.settings, queue)
+        key = names.queue_key(wiring_of(on.client).settings, queue)
         for start in range(0, len(bells), AT_ONCE):
-            on.client.wiring.state.redis.lpush(key, *bells[start : start + AT_ONCE])
+            wiring_of(on.client).state.redis.lpush(key, *bells[start : start + AT_ONCE])
     end = time.monotonic() + PATIENCE_S
     while not all(done.exists() for done in waited_for):
         on.check_alive()

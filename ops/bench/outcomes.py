@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from brainq.client.inner import wiring_of
 from brainq.contracts.event import EventKind
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.contracts.turn import TurnResult
@@ -37,7 +38,7 @@ def wait_finished(stage: Stage, turns: Sequence[Submitted]) -> int:
     It asks for one turn at a time, in the order of submit, so as not to load the Redis that is measured.
     Raises BenchFailure after a minute plus half a second a turn: slower is standing still.
     """
-    redis, keys = stage.client.wiring.state.redis, stage.client.wiring.state.keys
+    redis, keys = wiring_of(stage.client).state.redis, wiring_of(stage.client).state.keys
     asked = 0
     # Counted from the load's begin: the pools work through all turns abreast, so the first may end near the last.
     limit_s = PATIENCE_S + len(turns) / SLOWEST_TURNS_PER_S
@@ -87,8 +88,8 @@ def _parts(turns: Sequence[Submitted]) -> Iterator[Sequence[Submitted]]:
 def _read(
     stage: Stage, turns: Sequence[Submitted]
 ) -> Iterator[tuple[Submitted, str | None, list[tuple[str, dict[str, str]]]]]:
-    keys = stage.client.wiring.state.keys
-    pipe = stage.client.wiring.state.redis.pipeline(transaction=False)
+    keys = wiring_of(stage.client).state.keys
+    pipe = wiring_of(stage.client).state.redis.pipeline(transaction=False)
     for turn in turns:
         key = keys.turn(turn.session_id, turn.turn_id)
         pipe.get(key + ":result")
@@ -102,7 +103,7 @@ def _check(stage: Stage, turn: Submitted, body: str | None, events: list[tuple[s
     if body is None:
         raise BenchFailure(f"turn {turn.turn_id} has no result")
     result = TurnResult.model_validate_json(body)
-    wiring = stage.client.wiring
+    wiring = wiring_of(stage.client)
     trace = wiring.state.calls.trace(turn.session_id, turn.turn_id)
     in_sql = wiring.store.turns.result(turn.turn_id)
     checks = {

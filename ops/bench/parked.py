@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq.client.hold import Flag
+from brainq.client.inner import wiring_of
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import TurnState
 from ops.bench.counters import read_counters
@@ -72,7 +73,7 @@ def park(on: Stage, count: int, within_s: float) -> tuple[tuple[Submitted, ...],
 
 
 def _is_parked(on: Stage, turn: Submitted) -> bool:
-    snapshot = on.client.wiring.state.snapshots.of(turn.session_id, turn.turn_id)
+    snapshot = wiring_of(on.client).state.snapshots.of(turn.session_id, turn.turn_id)
     if snapshot is None or snapshot.state.is_final:
         raise BenchFailure(f"turn {turn.turn_id} was to park, and ended")
     return snapshot.state is TurnState.PARKED

@@ -21,6 +21,7 @@ from rich.console import Console
 
 from brainq.broker import names
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from brainq.wiring import Wiring
 from ops.bench.load import submit
 from ops.bench.outcomes import BenchFailure
@@ -65,7 +66,7 @@ def pump(
     client: Client, turns: int, profiler: cProfile.Profile | None = None, pool: str = ""
 ) -> dict[str, Pool]:
     """Submit `turns` turns and answer doorbells until the queues are empty."""
-    wiring = client.wiring
+    wiring = wiring_of(client)
     load = submit(client, turns)
     pools = _pools(wiring)
     while any(_answer_all(wiring, used, profiler if name == pool else None) for name, used in pools.items()):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq.access import Tokens, Verb
+from brainq.client.inner import wiring_of
 from brainq.devserver.probe import free_port
 from ops.bench.counters import cpu_s
 from ops.bench.outcomes import BenchFailure
@@ -86,8 +87,8 @@ class Connected:
 @contextmanager
 def served(on: Stage, log: Path) -> Generator[Served]:
     """A gateway beside the stage's workers, whose callers bring a token. Raises BenchFailure when it does not start."""
-    settings, port = on.client.wiring.settings, free_port()
-    token = Tokens(on.client.wiring.store).create("bench", ["*"], list(Verb)).text
+    settings, port = wiring_of(on.client).settings, free_port()
+    token = Tokens(wiring_of(on.client).store).create("bench", ["*"], list(Verb)).text
     given = {
         "BRAINQ_APP": APP,
         "BRAINQ_REDIS_URL": on.redis_url,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from brainq.devserver.embedded import EmbeddedServer, socket_in
 from brainq.devserver.fleet import Fleet
 from brainq.errors import SetupError
@@ -32,7 +33,7 @@ class Stage:
 
     @property
     def redis_url(self) -> str:
-        return self.client.wiring.settings.redis_url.get_secret_value()  # type: ignore[union-attr]
+        return wiring_of(self.client).settings.redis_url.get_secret_value()  # type: ignore[union-attr]
 
     def pids(self) -> dict[str, int]:
         """Process ids by name: each worker, and `redis`."""
@@ -67,7 +68,7 @@ def open_client(directory: Path, *, task_events: bool = False) -> Generator[tupl
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
         }
         with Client(settings, reference.brain) as client:
-            client.wiring.warm_up()
+            wiring_of(client).warm_up()
             yield client, environment
 
 
@@ -88,7 +89,7 @@ def stage(
     rates         limits of models, as in BRAINQ_RATES
     """
     with open_client(directory, task_events=task_events) as (client, environment):
-        steps = finals_of(client.wiring.brains.default).order.names
+        steps = finals_of(wiring_of(client).brains.default).order.names
         if steps != reference.FINALIZER_STEPS:
             raise SetupError(
                 f"the reference turn has other finalizer steps now: {', '.join(steps)}; "
@@ -104,4 +105,6 @@ def stage(
             concurrency=concurrency,
         )
         with fleet:
-            yield Stage(client, fleet, int(client.wiring.state.redis.info("server")["process_id"]), done_in)
+            yield Stage(
+                client, fleet, int(wiring_of(client).state.redis.info("server")["process_id"]), done_in
+            )

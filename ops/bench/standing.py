@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from brainq.client.inner import wiring_of
 from ops.bench.counters import Counters, read_counters
 from ops.bench.parked import park
 from ops.bench.printed import print_figures
@@ -36,7 +37,7 @@ def standing_turns(directory: Path, turns: int, *, first_s: float, settled_s: fl
             "parked_in_s": round(parks_s, 1),
             "first": _watch(on, first_s),
             "settled": _watch(on, settled_s),
-            "redis_mb": round(on.client.wiring.state.redis.info("memory")["used_memory"] / 1e6, 1),
+            "redis_mb": round(wiring_of(on.client).state.redis.info("memory")["used_memory"] / 1e6, 1),
         }
 
 
@@ -56,7 +57,7 @@ def _cores(used: Counters, passed_s: float) -> dict[str, float]:
 
 
 def late_looks(on: Stage) -> int:
-    state = on.client.wiring.state
+    state = wiring_of(on.client).state
     seconds, micros = state.redis.time()
     return int(state.redis.zcount(state.keys.index, "-inf", seconds * 1000 + micros // 1000 - LATE_MS))
 

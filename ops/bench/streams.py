@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq import AsyncClient, AsyncTurnHandle
+from brainq.client.inner import wiring_of
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.ids import new_turn_id
 from ops.bench import brain as reference
@@ -47,7 +48,7 @@ def followed_streams(directory: Path, streams: int, turns: int, *, watched_s: fl
 async def _follow(
     on: Stage, idle: Sequence[Submitted], turns: int, watched_s: float, releases: Sequence[Any]
 ) -> dict[str, Any]:
-    async with AsyncClient(on.client.wiring.settings, reference.brain) as client:
+    async with AsyncClient(wiring_of(on.client).settings, reference.brain) as client:
         await _live(client, 2)
         alone = await _live(client, turns)
         unfollowed = await _watch(on, watched_s)

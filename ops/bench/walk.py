@@ -22,6 +22,7 @@ from typing import Any, cast
 import brainq
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.broker import names
+from brainq.client.inner import wiring_of
 from brainq.providers.base import ModelChunk, ModelRequest
 from brainq.providers.scripted import calls, says
 from brainq.settings import load_settings
@@ -91,9 +92,9 @@ def walk_of(kind: str, directory: Path) -> tuple[list[str], list[str]]:
     sys.setprofile(walk.watch)
     try:
         with open_client(directory) as (client, _):
-            settings = load_settings(**client.wiring.settings.model_dump(exclude_unset=True))
+            settings = load_settings(**wiring_of(client).settings.model_dump(exclude_unset=True))
             wiring = Wiring(settings, brain_of(walk, kind))
-            client.wiring.brains = wiring.brains
+            wiring_of(client).brains = wiring.brains
             try:
                 client.submit("first", "go")
                 _drive(wiring, walk)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from brainq.client.inner import wiring_of
 from brainq.devserver.fleet import POOLS
 from examples.airline.checking import Played, check
 from examples.airline.database import AirlineDatabase, make_database
@@ -74,7 +75,7 @@ def kill_with_a_write_in_hand(stage: Stage) -> str:
         kill(stage, "serial")
         key = stage.database.newest_key()
         turn_id, call_id = key.split(":")
-        rows = stage.client.wiring.store.calls.of(turn_id)
+        rows = wiring_of(stage.client).store.calls.of(turn_id)
         return key if any(row.call_id == call_id and row.state == "intent" for row in rows) else ""
 
     return wait_until(hit, "the kill came before the report", timeout_s=200.0)

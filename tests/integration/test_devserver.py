@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from brainq.brain import Brain
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from brainq.devserver import EmbeddedServer, ServerInUseError, find_server, resolve_redis
 from brainq.devserver import binary as binary_module
 from brainq.devserver import embedded as embedded_module
@@ -90,11 +91,11 @@ def test_a_client_finds_the_server_that_runs_on_its_data_directory(tmp_path: Pat
     settings = Settings(data_dir=tmp_path, redis_url=None)
     brain = Brain("shop", "openai:none")
     with Client(settings, brain) as client, pytest.raises(SetupError, match="no `brainq dev` runs on"):
-        client.wiring.redis_url  # noqa: B018 - it is looked for here
+        wiring_of(client).redis_url  # noqa: B018 - it is looked for here
     with EmbeddedServer(tmp_path / "redis") as server, Client(settings, brain) as client:
-        assert client.wiring.redis_url == server.url
+        assert wiring_of(client).redis_url == server.url
     with Client(settings, brain, redis_url="redis://elsewhere/0") as client:
-        assert client.wiring.redis_url == "redis://elsewhere/0"
+        assert wiring_of(client).redis_url == "redis://elsewhere/0"
 
 
 def test_resolving_prefers_the_setting_then_a_running_server_then_starts_one(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_only_a_repeat_that_can_bring_nothing_new_is_denied(pumps: Callable[...,
     assert kept == {entry.call_id: (entry.effect, entry.retryable, entry.repairs) for entry in trace}
     assert [entry.call_id for entry in trace if entry.retryable] == ["c4-0"]
     # A denied call counts what was tried to mend it.
-    assert pump.client.state("s1", handle.turn_id).repairs_by_call == {"c5-1": 1, "c5-3": 1}
+    assert pump.client.state("s1", handle.turn_id).validation_repair_counts == {"c5-1": 1, "c5-3": 1}
     told = pump.wiring.state.runtime.results("s1", handle.turn_id)
     assert "no tool has changed anything since" in told["c3-0"]
 

@@ -21,6 +21,7 @@ from brainq import (
     TurnCall,
     TurnNotFound,
 )
+from brainq.client.inner import wiring_of
 from brainq.testing import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
@@ -257,7 +258,7 @@ def test_a_page_of_turns_that_go_on_is_read_at_once(
 ) -> None:
     pump = pumps(shop())
     session, asked = pump.client.session("s1"), Counter[str]()
-    pool: Any = pump.client.wiring.state.redis.connection_pool
+    pool: Any = wiring_of(pump.client).state.redis.connection_pool
     get = pool.get_connection
 
     def counted(*args: Any, **named: Any) -> Any:

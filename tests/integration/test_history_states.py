@@ -10,6 +10,7 @@ import pytest
 
 from brainq import Brain, Effect, Limits, Message, TurnCall, TurnEvent
 from brainq.client.handle import TurnHandle
+from brainq.client.inner import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 from tests.support.pump import Pump
@@ -251,7 +252,7 @@ def test_a_turn_that_is_not_recorded_yet_outlives_the_next_ones_compaction(pumps
 
 
 def events_so_far(handle: TurnHandle) -> list[TurnEvent]:
-    return handle.next_events(0, wait_s=0)[0]
+    return list(handle.events_so_far())
 
 
 @pytest.mark.parametrize(("read", "after"), [("said", 0), ("page", 0), ("page", 4), ("count", 1)])
@@ -270,7 +271,7 @@ def test_a_compaction_in_the_middle_of_a_read_hides_nothing(
     for _ in range(bells - 1):
         answer_next(pump)
     whole = handle.transcript()
-    wiring = pump.client.wiring
+    wiring = wiring_of(pump.client)
     reads: Any = wiring.state.transcripts if read == "said" else wiring.store.transcripts
     asked = getattr(type(reads), read)
 

@@ -8,6 +8,7 @@ import pytest
 
 from brainq.broker import names
 from brainq.client.handle import TurnHandle
+from brainq.client.inner import wiring_of
 from brainq.contracts.hold import HoldPolicy
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, Unreachable
@@ -259,7 +260,7 @@ def test_a_cancel_is_written_down_while_redis_is_away_and_keeps_writes_from_star
         raise ConnectionError("Redis is away")
 
     with monkeypatch.context() as gone:
-        gone.setattr(pump.client.wiring.state.turns, "cancel", away)
+        gone.setattr(wiring_of(pump.client).state.turns, "cancel", away)
         with pytest.raises(Unreachable):
             handle.cancel("enough")
     assert not turn_field(pump, handle, "cancel")

@@ -188,7 +188,7 @@ def test_pause_lets_the_live_turn_go_on_and_begins_no_other(pumps: Pumps) -> Non
     assert pump.finish(live).text == "done"
     pump.sweep()
     assert not pump.waiting()
-    assert (session.live(), session.is_paused) == (None, True)
+    assert (session.live(), session.is_paused()) == (None, True)
     assert session.resume() == waits.turn_id
     assert session.resume() is None
     assert pump.finish(waits).text == "later"

@@ -172,7 +172,7 @@ def test_the_marker_is_in_the_history_before_the_ending_is_announced(
     bell = pump.take("brainq.turns")
     assert bell is not None
     pump.answer(bell)
-    kinds = [event.kind for event in handle.next_events(0)[0]]
+    kinds = [event.kind for event in handle.events_so_far()]
     assert kinds[-1] is EventKind.TURN_CLOSING
     assert [m.content for m in history(pump)][-1] == MARKER
     # One script does both, so no reader of events can be faster than the marker.
@@ -204,7 +204,7 @@ def test_a_model_that_is_talking_is_stopped_and_what_it_said_is_kept(pumps: Pump
     handle = pump.submit("s1", "Go.")
     with working(pump):
         assert model.began.wait(60)
-        wait_until(lambda: len(handle.next_events(0)[0]) > 4, "some words are out")
+        wait_until(lambda: len(handle.events_so_far()) > 4, "some words are out")
         cancelled_at = time.monotonic()
         handle.cancel()
         wait_until(lambda: model.stopped_at, "the stream stopped")

@@ -50,7 +50,7 @@ def begun(
 
 def asked(handle: TurnHandle) -> list[tuple[str, str, Any]]:
     """What events alone tell the client: the calls that wait for it. They are read as far as they go."""
-    batch, _ = handle.next_events(0, 0)
+    batch = handle.events_so_far()
     parked = [event.data for event in batch if event.kind == "call.parked" and event.data["why"] == "client"]
     return [(str(data["call"]), str(data["tool"]), json.loads(str(data["arguments"]))) for data in parked]
 

@@ -34,14 +34,14 @@ DOCUMENTED = {
 
 
 def budget_of(pump: Pump, name: str = "b-1") -> TurnBudget:
-    return TurnBudget.create(60.0, 2, state=pump.wiring.state.budgets, session_id="s1", turn_id=name)
+    return TurnBudget.create(60.0, 2, client=pump.client, session_id="s1", turn_id=name)
 
 
 def test_a_budget_is_made_once_and_attached_to_by_id(pump: Pump) -> None:
     budget = budget_of(pump)
     with pytest.raises(SetupError, match="attach"):
         budget_of(pump)
-    other = TurnBudget(pump.wiring.state.budgets, "s1", "b-1")
+    other = TurnBudget(pump.client, "s1", "b-1")
     assert budget.claim_step()
     assert other.snapshot()["steps_used"] == 1
     assert other.snapshot().keys() >= DOCUMENTED
@@ -69,14 +69,14 @@ def test_a_budget_counts_tokens_once_a_spending(pump: Pump) -> None:
 
 
 def test_a_tools_time_never_reaches_past_the_deadline(pump: Pump) -> None:
-    short = TurnBudget.create(2.0, state=pump.wiring.state.budgets, session_id="s1", turn_id="b-2")
+    short = TurnBudget.create(2.0, client=pump.client, session_id="s1", turn_id="b-2")
     assert 0 < short.per_tool_remaining_s(45) <= 2.0
     assert short.per_tool_remaining_s(0.5) == 0.5
     assert 0 < short.tool_deadline(45) - time.monotonic() <= 2.0
     assert 0 < short.tool_deadline(0.5) - time.monotonic() <= 0.5
     assert not short.is_expired
     with pytest.raises(TurnNotFound, match="b-3"):
-        _ = TurnBudget(pump.wiring.state.budgets, "s1", "b-3").remaining_s
+        _ = TurnBudget(pump.client, "s1", "b-3").remaining_s
 
 
 def state_of(pump: Pump, turn_id: str) -> TurnRuntimeState:
@@ -129,8 +129,8 @@ def test_a_shut_gate_takes_no_result(pump: Pump) -> None:
     claim = state.set_trace_running("c1-0", 1, "me")
     assert not isinstance(claim, str)
     assert state.is_accepting_writes
-    assert state.close_writes("a test")
-    assert not state.close_writes("a test")
+    assert state.close_writes(by="a test")
+    assert not state.close_writes(by="a test")
     assert not state.is_accepting_writes
     assert not state.complete_trace(claim, told(turn_id, "too late"))
     assert state.tool_results == {}
@@ -190,7 +190,7 @@ READS: dict[str, Callable[[TurnRuntimeState], object]] = {
     "tool_results": lambda state: state.tool_results,
     "blocked_tool_names": lambda state: state.blocked_tool_names,
     "validation_repair_counts": lambda state: state.validation_repair_counts,
-    "repairs_by_call": lambda state: state.repairs_by_call,
+    "repairs_by_tool": lambda state: state.repairs_by_tool,
     "final_text": lambda state: state.final_text,
     "last_agent_message": lambda state: state.last_agent_message,
     "timed_out": lambda state: state.timed_out,
@@ -198,6 +198,7 @@ READS: dict[str, Callable[[TurnRuntimeState], object]] = {
     "context_was_compacted": lambda state: state.context_was_compacted,
     "is_accepting_writes": lambda state: state.is_accepting_writes,
     "budget": lambda state: state.budget.snapshot(),
+    "snapshot": lambda state: state.snapshot(),
 }
 
 

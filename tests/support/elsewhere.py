@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
+from brainq.client.inner import wiring_of
 from brainq.errors import BrainqError
 
 ROOT = Path(__file__).parents[2]
@@ -124,7 +125,7 @@ def _do(client: Client, target: list[str], verb: str, args: list[Any], named: di
 
 
 def _die_at(client: Client, place: str) -> None:
-    found: Any = client.wiring
+    found: Any = wiring_of(client)
     *path, method = place.split(".")
     for name in path:
         found = getattr(found, name)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from brainq.contracts.event import EventKind
 from tests.support.brains.echoing import SLOWEST_S, steps_of
 
@@ -104,8 +105,8 @@ def other_process(
 def main() -> None:
     with Client() as client:
         steers = [Steer(**fields) for fields in json.loads(sys.stdin.readline())]
-        client.wiring.state.redis.ping()
-        _ = client.wiring.store
+        wiring_of(client).state.redis.ping()
+        _ = wiring_of(client).store
         print("ready", flush=True)
         sys.stdin.readline()
         halves = (steers[::2], steers[1::2])

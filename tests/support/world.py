@@ -11,6 +11,7 @@ from typing import Any
 from brainq.brain_loading import load_brains
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
+from brainq.client.inner import wiring_of
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.devserver.fleet import Fleet, Worker
@@ -90,7 +91,7 @@ class World:
 
     @property
     def wiring(self) -> Wiring:
-        return self.client.wiring
+        return wiring_of(self.client)
 
     def start(self) -> World:
         self.fleet.start(timeout_s=200.0)

@@ -100,11 +100,11 @@ async def _give(handle: AsyncTurnHandle, given: CallResult) -> None:
 async def _decide(here: Gateway, by: Asker, decision: Decision) -> None:
     who = decider(by, "")
     if decision.decision == "deny":
-        await here.client.deny(decision.call, decision.reason, who)
+        await here.client.deny(decision.call, decision.reason, by=who)
     elif decision.arguments is not None:
-        await here.client.edit(decision.call, decision.arguments, who, decision.args_hash)
+        await here.client.edit(decision.call, decision.arguments, by=who, args_hash=decision.args_hash)
     else:
-        await here.client.approve(decision.call, who, decision.args_hash)
+        await here.client.approve(decision.call, by=who, args_hash=decision.args_hash)
 
 
 def own_context(caller: Caller, message_id: str) -> str:

@@ -91,9 +91,9 @@ async def decide(asked: Asked, found: Round, answers: Mapping[str, Any]) -> bool
         with suppress(ApprovalDecided):  # somebody else was quicker
             match decision:
                 case ("approve", _):
-                    await asked.here.client.approve(approval_id, by, args_hash)
+                    await asked.here.client.approve(approval_id, by=by, args_hash=args_hash)
                 case ("deny", reason):
-                    await asked.here.client.deny(approval_id, reason, by)
+                    await asked.here.client.deny(approval_id, reason, by=by)
                 case None:
                     whole = False
     return whole

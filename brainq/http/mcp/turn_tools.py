@@ -139,14 +139,14 @@ async def _approve(asked: Asked, given: ApproveInput, calls: CallsInFlight) -> A
     who = decider(asked.by(Verb.DECIDE), "")
     client = asked.here.client
     if given.arguments is not None:
-        return await client.edit(given.approval_id, given.arguments, who, given.args_hash)
-    return await client.approve(given.approval_id, who, given.args_hash)
+        return await client.edit(given.approval_id, given.arguments, by=who, args_hash=given.args_hash)
+    return await client.approve(given.approval_id, by=who, args_hash=given.args_hash)
 
 
 async def _deny(asked: Asked, given: DenyInput, calls: CallsInFlight) -> Approval:
     await asked.turn(split_call_id(given.approval_id)[0], Verb.DECIDE)
     who = decider(asked.by(Verb.DECIDE), "")
-    return await asked.here.client.deny(given.approval_id, given.reason, who)
+    return await asked.here.client.deny(given.approval_id, given.reason, by=who)
 
 
 async def _list(asked: Asked, given: ListInput, calls: CallsInFlight) -> TurnPage:

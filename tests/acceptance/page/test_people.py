@@ -116,7 +116,7 @@ def test_a_session_is_paused_queued_dropped_and_resumed(page: Page, world: World
     expect(waiting).to_have_count(0)
     page.get_by_role("button", name="Pause").click()
     expect(page.locator(".head .badge")).to_have_text("paused")
-    assert world.client.session(session).is_paused
+    assert world.client.session(session).is_paused()
     page.get_by_role("button", name="Let turns begin").click()
     expect(page.locator(".head .badge")).to_have_count(0)
     diary.open_gate(f"{session}-go")

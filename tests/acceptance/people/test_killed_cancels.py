@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
+from brainq.client.inner import wiring_of
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.state.connection import LINES
 from tests.acceptance.people.conftest import Neighbours
@@ -102,7 +103,7 @@ def test_redis_dies_under_parked_turns_and_they_are_still_parked(
         lambda: [a for a in stormy.client.approvals() if a.turn_id.startswith("ch-")], "the child asks"
     )
     signed.steer("and pears", client_message_id="m1")
-    redis = stormy.client.wiring.state.redis
+    redis = wiring_of(stormy.client).state.redis
     # Redis may hold a write back from its file for as long as it syncs what came before.
     wait_until(lambda: redis.info("persistence")["aof_buffer_length"] == 0, "it is in Redis' file")
     before = stormy.redis.pid

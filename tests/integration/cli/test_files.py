@@ -6,6 +6,7 @@ from pathlib import Path
 
 from brainq.cli.codes import Exit
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from tests.support.blobs import png
 from tests.support.commands import Brainq
 
@@ -19,7 +20,7 @@ def test_a_picture_is_sent_and_named(brainq: Brainq, client: Client, tmp_path: P
     named = f"Look. [with plan.png (image/png, {len(png())} bytes)]"
     assert named in brainq("history", "s1").out
     assert named in brainq("show", turn_id).out
-    row = client.wiring.store.turns.request(turn_id)
+    row = wiring_of(client).store.turns.request(turn_id)
     assert row is not None
     assert client.handle(turn_id).file(row.attachments[0].sha256).data == png()
     refused = brainq("submit", "s1", "Look.", "--attach", str(tmp_path / "gone"))

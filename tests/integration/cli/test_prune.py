@@ -13,6 +13,7 @@ from sqlalchemy import text
 from brainq.cli.codes import Exit
 from brainq.cli.pruning import age_s
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from brainq.errors import InvalidInput
 from tests.integration.cli.test_turns import end_in_sql
 from tests.support.commands import Brainq
@@ -21,7 +22,7 @@ from tests.support.commands import Brainq
 @pytest.fixture
 def old_turns(client: Client) -> list[str]:
     """Three turns of long ago, and one that is live."""
-    store = client.wiring.store
+    store = wiring_of(client).store
     old = [client.submit("s1", f"hello {number}").turn_id for number in range(3)]
     for turn_id in old:
         end_in_sql(store, turn_id, "s1")
@@ -63,7 +64,7 @@ def test_ages_beyond_reason_are_refused(brainq: Brainq, age: str, remedy: str) -
 
 def test_the_greatest_age_is_one(brainq: Brainq, client: Client, old_turns: list[str]) -> None:
     assert brainq("db", "prune", "--older-than", "5000w", "--yes").code == 0
-    assert len(client.wiring.store.turns.list()) == 4
+    assert len(wiring_of(client).store.turns.list()) == 4
 
 
 def test_a_dry_run_counts_and_deletes_nothing(brainq: Brainq, client: Client, old_turns: list[str]) -> None:
@@ -75,7 +76,7 @@ def test_a_dry_run_counts_and_deletes_nothing(brainq: Brainq, client: Client, ol
         json.loads(brainq("db", "prune", "--older-than", "30d", "--dry-run", "--json").out)["deleted"]
         is False
     )
-    assert len(client.wiring.store.turns.list()) == 4
+    assert len(wiring_of(client).store.turns.list()) == 4
 
 
 def test_old_turns_go_and_the_rest_stays(brainq: Brainq, client: Client, old_turns: list[str]) -> None:
@@ -83,7 +84,7 @@ def test_old_turns_go_and_the_rest_stays(brainq: Brainq, client: Client, old_tur
     assert ran.code == 0
     assert "3 turns deleted, 6 rows in all" in ran.err
     assert "VACUUM" in ran.err
-    assert len(client.wiring.store.turns.list()) == 1
+    assert len(wiring_of(client).store.turns.list()) == 1
     assert brainq("show", old_turns[0]).code == Exit.NOT_FOUND
     again = brainq("db", "prune", "--older-than", "30d", "--yes")
     assert (again.code, again.out) == (0, "")
@@ -129,7 +130,7 @@ def test_without_a_terminal_it_must_be_said(brainq: Brainq, client: Client, old_
     ran = brainq("db", "prune", "--older-than", "30d")
     assert ran.code == Exit.USAGE
     assert "add --yes" in ran.err
-    assert len(client.wiring.store.turns.list()) == 4
+    assert len(wiring_of(client).store.turns.list()) == 4
 
 
 @pytest.mark.parametrize(("said", "left"), [("n\n", 4), ("y\n", 1)])
@@ -146,4 +147,4 @@ def test_in_a_terminal_it_asks(
     assert ran.code == 0
     assert "Delete these 6 rows for good?" in ran.err
     assert ("nothing was deleted" in ran.err) is (left == 4)
-    assert len(client.wiring.store.turns.list()) == left
+    assert len(wiring_of(client).store.turns.list()) == left

@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from brainq.cli.turn_after import Cost, dollars
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.effect import Effect
 from brainq.contracts.judgement import Judgement
@@ -33,7 +34,7 @@ SPENDS = (
 @pytest.fixture
 def turn_id(client: Client) -> str:
     """A turn of which every section has something to show."""
-    store, session_id = client.wiring.store, "s1"
+    store, session_id = wiring_of(client).store, "s1"
     turn_id = client.submit(session_id, "What do the notes say about tea?").turn_id
     records = SqlRecords(store)
 
@@ -126,7 +127,7 @@ def test_json_has_all_of_it(brainq: Brainq, turn_id: str) -> None:
 def test_the_calls_are_shown_when_redis_has_let_the_turn_go(
     brainq: Brainq, client: Client, turn_id: str
 ) -> None:
-    client.wiring.state.redis.flushall()
+    wiring_of(client).state.redis.flushall()
 
     page = brainq("show", turn_id).out
     assert "calls, from SQL" in page
@@ -144,12 +145,12 @@ def test_a_turn_that_left_nothing_has_none_of_these_sections(brainq: Brainq, cli
 def test_much_that_was_learned_is_cut(brainq: Brainq, client: Client) -> None:
     turn_id = client.submit("s1", "hello").turn_id
     items = [MemoryItem(kind="fact", text=f"Fact {number}") for number in range(25)]
-    SqlRecords(client.wiring.store).record_memories(
+    SqlRecords(wiring_of(client).store).record_memories(
         StepClaim("s1", turn_id, "memory", "me", 1, 1), "ann", items
     )
 
     assert "... 5 more; --json has them all" in brainq("show", turn_id).out
-    with client.wiring.store.engine.connect() as connection:
+    with wiring_of(client).store.engine.connect() as connection:
         connection.execute(text("UPDATE memories SET times_seen = 3"))
     assert "3 times" in brainq("show", turn_id).out
 

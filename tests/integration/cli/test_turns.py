@@ -8,6 +8,7 @@ import pytest
 
 from brainq.cli.codes import Exit
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.settings import Settings
@@ -55,7 +56,7 @@ def test_bad_input_is_refused_and_named(brainq: Brainq) -> None:
 
 def test_the_list_joins_sql_with_what_redis_says_of_open_turns(brainq: Brainq, client: Client) -> None:
     ended = client.submit("s0", "zero").turn_id
-    end_in_sql(client.wiring.store, ended, "s0")
+    end_in_sql(wiring_of(client).store, ended, "s0")
     active, queued = (client.submit("s1", text).turn_id for text in ("one", "two"))
     rows = {row["turn_id"]: row for row in json.loads(brainq("list", "--json").out)}
     assert list(rows) == [queued, active, ended]
@@ -99,8 +100,8 @@ def test_show_says_what_happens_next_and_what_is_left(brainq: Brainq, client: Cl
 
 def test_show_tells_of_a_turn_that_only_sql_still_knows(brainq: Brainq, client: Client) -> None:
     turn = client.submit("s1", "hello").turn_id
-    end_in_sql(client.wiring.store, turn, "s1")
-    client.wiring.state.redis.flushall()
+    end_in_sql(wiring_of(client).store, turn, "s1")
+    wiring_of(client).state.redis.flushall()
     page = brainq("show", turn)
     assert "Redis has let it go" in page.out
     assert "An answer." in page.out
@@ -136,9 +137,9 @@ def test_a_queued_turn_is_cancelled_at_once_and_a_live_one_asked(brainq: Brainq,
 
 def test_a_tail_resumes_behind_a_number_and_ends_at_the_final_event(brainq: Brainq, client: Client) -> None:
     turn = client.submit("s1", "hello").turn_id
-    key = client.wiring.state.keys.turn("s1", turn) + ":events"
+    key = wiring_of(client).state.keys.turn("s1", turn) + ":events"
     data = json.dumps({"ending": "completed", "stop_reason": "answered", "elapsed_ms": 5})
-    client.wiring.state.redis.xadd(key, {"kind": "result", "at": "1", "data": data}, id="2-0")
+    wiring_of(client).state.redis.xadd(key, {"kind": "result", "at": "1", "data": data}, id="2-0")
     lines = brainq("tail", turn).out.splitlines()
     assert [line.split()[2] for line in lines] == ["active", "completed"]
     resumed = brainq("tail", turn, "--after", "1", "--json").out.splitlines()
@@ -146,7 +147,7 @@ def test_a_tail_resumes_behind_a_number_and_ends_at_the_final_event(brainq: Brai
 
 
 def test_a_rejected_turn_says_why(brainq: Brainq, client: Client) -> None:
-    client.wiring.store.turns.reject("bad-1", "bad-1", "s1", "user_message: it is empty", {})
+    wiring_of(client).store.turns.reject("bad-1", "bad-1", "s1", "user_message: it is empty", {})
     assert "user_message: it is empty" in brainq("show", "bad-1").out
     assert "user_message: it is empty" in brainq("tail", "bad-1").err
     assert brainq("cancel", "bad-1").code == Exit.FAILED

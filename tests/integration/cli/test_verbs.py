@@ -13,6 +13,7 @@ from brainq import Brain, Effect, Pending, RunContext, ScriptedProvider
 from brainq.cli.codes import Exit
 from brainq.cli.options import newest_turns
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.testing import calls, says
 from tests.support.commands import Brainq
@@ -85,7 +86,7 @@ def test_a_sessions_turns_are_interrupted_dropped_and_read(brainq: Brainq, clien
     assert said.index(live) < said.index(second)
     assert "user   three" in said
     compaction = brainq("compact", "s1").out.strip()
-    request = client.wiring.store.turns.request(compaction)
+    request = wiring_of(client).store.turns.request(compaction)
     assert request is not None
     assert request.kind == "compact"
 
@@ -117,7 +118,7 @@ def test_a_submit_carries_every_field(brainq: Brainq, client: Client, tmp_path: 
         ),
         *("--option", "temperature=0", "--option", 'stop=["a", "b"]', "--option", "reasoning_effort=low"),
     )
-    request = client.wiring.store.turns.request(ran.out.strip())
+    request = wiring_of(client).store.turns.request(ran.out.strip())
     assert request is not None, ran.err
     assert (request.kind, request.seed, request.metadata) == ("review", "empty", {"order": 17})
     assert (request.output_schema, request.system_prompt) == ({"type": "object"}, "Be brief.")

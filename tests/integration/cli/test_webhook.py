@@ -9,6 +9,7 @@ import pytest
 from brainq.cli.checks.webhooks import check_webhooks
 from brainq.cli.codes import Exit
 from brainq.client.client import Client
+from brainq.client.inner import wiring_of
 from brainq.contracts.webhook import NewDelivery
 from brainq.settings import Settings, load_settings
 from tests.support.commands import Brainq
@@ -19,8 +20,8 @@ URL = "https://example.com/hook"
 @pytest.fixture
 def dead(client: Client) -> int:
     """The number of a delivery that was given up; another is pending."""
-    deliveries = client.wiring.store.deliveries
-    with client.wiring.store.database.transaction() as connection:
+    deliveries = wiring_of(client).store.deliveries
+    with wiring_of(client).store.database.transaction() as connection:
         rows = [NewDelivery(f"msg_{turn}", URL, "turn.ended", "s1", turn, "{}") for turn in ("t1", "t2")]
         deliveries.plan(connection, rows)
     claimed = deliveries.claim(URL, 60.0)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from brainq import AsyncClient, AsyncTurnHandle
+from brainq.client.inner import wiring_of
 from brainq.client.threads import AT_ONCE
 from brainq.contracts.event import TurnEvent
 from brainq.errors import ResultTimeout, SetupError, TurnNotFound, TurnRejected, Unreachable
@@ -62,7 +63,7 @@ def test_many_turns_are_followed_as_they_run_without_a_thread_of_their_own(pump:
         threads = set(threading.enumerate())
         following = [asyncio.create_task(numbers(handle.events())) for handle in handles]
         results = [asyncio.create_task(handle.result(timeout_s=60)) for handle in handles]
-        await until(lambda: client._sync.wiring.streams.reader.streams == 20, "all are read")  # pyright: ignore[reportPrivateUsage]
+        await until(lambda: wiring_of(client._sync).streams.reader.streams == 20, "all are read")  # pyright: ignore[reportPrivateUsage]
         assert set(threading.enumerate()) <= threads
         await asyncio.to_thread(pump.drain)
         assert [(await result).text for result in results] == [f"answer {n}" for n in range(20)]
@@ -114,7 +115,7 @@ def test_a_consumer_that_breaks_off_or_is_cancelled_leaves_nothing(
 ) -> None:
     async def talk(client: AsyncClient) -> None:
         handle = await client.submit("s1", TWO_CALLS)
-        reader = client._sync.wiring.streams.reader  # pyright: ignore[reportPrivateUsage]
+        reader = wiring_of(client._sync).streams.reader  # pyright: ignore[reportPrivateUsage]
         async for _ in handle.events():
             break
         await until(lambda: not reader.streams, "who broke off is gone")
@@ -136,7 +137,7 @@ def test_an_ended_turn_gives_what_is_left_and_ends(pump: Pump) -> None:
     sync = pump.client.handle(turn_id)
     whole = [event.seq for event in sync.events()]
     for after in (whole[-1], whole[-1] + 9):
-        assert sync.next_events(after, wait_s=0) == ([], True)
+        assert list(sync.events(after)) == []
 
     async def talk(client: AsyncClient) -> None:
         handle = await client.handle(turn_id)
@@ -168,10 +169,10 @@ def test_a_turn_that_redis_does_not_know_yet_is_waited_for(pump: Pump) -> None:
     async def talk(client: AsyncClient) -> None:
         late = await client.handle(handle.turn_id)
         with pytest.raises(ResultTimeout, match="no event for"):
-            await numbers(late.events(timeout_s=0.05))
+            await numbers(late.events(idle_s=0.05))
         waiting = asyncio.create_task(late.result(timeout_s=60))
         following = asyncio.create_task(numbers(late.events()))
-        await until(lambda: client._sync.wiring.streams.reader.streams, "they wait")  # pyright: ignore[reportPrivateUsage]
+        await until(lambda: wiring_of(client._sync).streams.reader.streams, "they wait")  # pyright: ignore[reportPrivateUsage]
         await asyncio.to_thread(pump.finish, handle)
         assert (await waiting).text == "late"
         assert (await following)[0] == 1
@@ -212,7 +213,7 @@ def test_waiting_ends_when_it_should(pump: Pump) -> None:
                 async for event in handle.events(timeout_s=timeout_s):
                     seen.append(event.seq)
 
-            with pytest.raises(ResultTimeout, match="no event for"):
+            with pytest.raises(ResultTimeout, match="has no result after"):
                 await follow()
             assert seen == [1]  # what is there comes, whatever the limit
 
@@ -237,7 +238,7 @@ def test_redis_goes_away_while_turns_are_followed(pump: Pump, redis_server: Redi
     handle = pump.submit("s1", TWO_CALLS)
 
     async def talk(client: AsyncClient) -> None:
-        reader = client._sync.wiring.streams.reader  # pyright: ignore[reportPrivateUsage]
+        reader = wiring_of(client._sync).streams.reader  # pyright: ignore[reportPrivateUsage]
         reader.patience_s = 0.2
         twin = await client.handle(handle.turn_id)
         seen: list[int] = []
@@ -266,7 +267,7 @@ def test_a_client_that_is_closed_in_the_middle_ends_what_waits(pump: Pump) -> No
     async def talk(client: AsyncClient) -> None:
         handle = await client.submit("s1", TWO_CALLS)
         waiting = [asyncio.create_task(numbers(handle.events())), asyncio.create_task(handle.result())]
-        await until(lambda: client._sync.wiring.streams.reader.streams, "they wait")  # pyright: ignore[reportPrivateUsage]
+        await until(lambda: wiring_of(client._sync).streams.reader.streams, "they wait")  # pyright: ignore[reportPrivateUsage]
         await client.close()
         for task in waiting:
             with pytest.raises(SetupError, match="was closed"):
@@ -308,7 +309,7 @@ def test_verbs_that_look_keep_none_that_acts_waiting(pump: Pump, monkeypatch: py
             assert let_go.wait(60)
             return ()
 
-        monkeypatch.setattr(client._sync.wiring.people.approvals, "list", hang)  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(wiring_of(client._sync).people.approvals, "list", hang)  # pyright: ignore[reportPrivateUsage]
         listing = [asyncio.create_task(client.approvals()) for _ in range(2 * AT_ONCE)]
         try:
             for _ in range(AT_ONCE):

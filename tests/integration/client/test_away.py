@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.client.hold import Flag, Hold
+from brainq.client.inner import wiring_of
 from brainq.client.session import Session
 from brainq.contracts.file import File
 from brainq.contracts.mailbox import TurnInput
@@ -44,7 +45,7 @@ VERBS: dict[str, Callable[[Client, TurnHandle], object]] = {
     "holds": lambda _, handle: handle.holds(),
     "release": lambda _, handle: handle.release("hold-1"),
     "live": lambda client, _: client.session("s1").live(),
-    "is_paused": lambda client, _: client.session("s1").is_paused,
+    "is_paused": lambda client, _: client.session("s1").is_paused(),
     "why_paused": lambda client, _: client.session("s1").why_paused(),
     "readiness": lambda client, _: client.session("s1").readiness(),
     "session.steer": lambda client, _: client.session("s1").steer("more"),
@@ -75,9 +76,9 @@ def test_sql_is_away(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
     def locked(*_: object, **__: object) -> Any:
         raise OperationalError("SELECT 1", {}, Exception("database is locked"))
 
-    _ = pump.client.wiring.store
+    _ = wiring_of(pump.client).store
     for name in ("write", "first", "all"):
-        monkeypatch.setattr(pump.client.wiring.store.database, name, locked)
+        monkeypatch.setattr(wiring_of(pump.client).store.database, name, locked)
     with pytest.raises(Unreachable, match="BRAINQ_SQL_URL"):
         pump.client.submit("s1", "Go.")
     with pytest.raises(Unreachable, match="BRAINQ_SQL_URL"):
@@ -88,14 +89,14 @@ def test_a_submit_whose_answer_was_lost_is_the_same_turn_again(
     pumps: Pumps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pump = pumps(brain_of(Watched(says("done"))))
-    queue = pump.client.wiring.state.turns.submit
+    queue = wiring_of(pump.client).state.turns.submit
 
     def answer_lost(*given: Any, **named: Any) -> Any:
         queue(*given, **named)
         raise ConnectionError("reset by peer")
 
     with monkeypatch.context() as cut:
-        cut.setattr(pump.client.wiring.state.turns, "submit", answer_lost)
+        cut.setattr(wiring_of(pump.client).state.turns, "submit", answer_lost)
         with pytest.raises(Unreachable) as lost:
             pump.submit("s1", "Go.")
     assert lost.value.request_key in str(lost.value)
@@ -110,14 +111,14 @@ def test_an_input_whose_answer_was_lost_is_the_same_input_again(
 ) -> None:
     pump = pumps(brain_of(Watched(says("done"))))
     handle = pump.submit("s1", "Go.")
-    put = pump.client.wiring.state.mailbox.put
+    put = wiring_of(pump.client).state.mailbox.put
 
     def answer_lost(*given: Any, **named: Any) -> Any:
         put(*given, **named)
         raise ConnectionError("reset by peer")
 
     with monkeypatch.context() as cut:
-        cut.setattr(pump.client.wiring.state.mailbox, "put", answer_lost)
+        cut.setattr(wiring_of(pump.client).state.mailbox, "put", answer_lost)
         with pytest.raises(Unreachable) as lost:
             handle.steer("more")
     assert handle.steer("more", client_message_id=lost.value.client_message_id).state == "accepted"

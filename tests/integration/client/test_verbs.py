@@ -122,12 +122,12 @@ def test_a_turn_that_redis_does_not_know_yet_is_dropped_and_held_too(pump: Pump,
 def test_a_paused_session_begins_no_turn(pump: Pump, client: Client) -> None:
     session = client.session("s1")
     assert session.why_paused() is None
-    assert (session.pause("Mia looks"), session.pause("no"), session.is_paused) == (True, False, True)
+    assert (session.pause("Mia looks"), session.pause("no"), session.is_paused()) == (True, False, True)
     assert session.why_paused() == "Mia looks"
     turn = pump.submit("s1", "hello")
     assert pump.drain() == 0
     assert session.resume() == turn.turn_id
-    assert (session.resume(), session.is_paused) == (None, False)
+    assert (session.resume(), session.is_paused()) == (None, False)
     assert pump.finish(turn).text == "Read: hello"
 
 

@@ -101,7 +101,7 @@ def test_what_somebody_else_decides_is_no_longer_asked(pump: Pump) -> None:
     class Slow(User):
         async def __call__(self, context: object, params: Any) -> Any:
             (approval,) = pump.client.approvals()
-            pump.client.approve(approval.id, "ann")
+            pump.client.approve(approval.id, by="ann")
             await asyncio.Event().wait()
 
     async def use(client: Any) -> dict[str, Any]:
