@@ -2,7 +2,8 @@
 
     from brainq import Brain, Client, Effect
 
-Everything an application needs is here; models that follow a script, for tests, are in `brainq.testing`. Other modules
+Everything an application needs is here; models that follow a script, for tests, are in `brainq.testing`, and the parts
+that do the work inside a turn in `brainq.engine`. Other modules
 may change without notice. `import brainq` loads nothing but this file; each name is loaded when it is first used.
 """
 
@@ -14,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from brainq.access.caller import Caller, Verb
     from brainq.brain import Brain
-    from brainq.calls.executor import BoundedToolExecutor
     from brainq.client.async_client import AsyncClient
     from brainq.client.async_handle import AsyncHold, AsyncTurnHandle
     from brainq.client.async_session import AsyncFlag, AsyncSession
-    from brainq.client.budget import TurnBudget
     from brainq.client.client import Client
     from brainq.client.handle import TurnHandle
     from brainq.client.hold import Flag, Hold
-    from brainq.client.runtime_state import CitationAccumulator, TurnRuntimeState
+    from brainq.client.options import Cancelled, SubmitOptions, TurnFilters
     from brainq.client.session import Session, WaitingTurn
     from brainq.contracts.approval import Approval
     from brainq.contracts.attachment import Attachment
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from brainq.contracts.file import File
     from brainq.contracts.fleet import Fleet
     from brainq.contracts.history import HistoryTurn, TurnCall
-    from brainq.contracts.hold import StandingHold
+    from brainq.contracts.hold import HoldPolicy, StandingHold
     from brainq.contracts.ids import full_call_id, split_call_id
     from brainq.contracts.judgement import Judge, JudgeCase, Judgement
     from brainq.contracts.limits import Limits
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
     )
     from brainq.contracts.message import Message, ToolCall
     from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-    from brainq.contracts.options import ModelOptions
+    from brainq.contracts.options import ModelOptions, OptionsFields
     from brainq.contracts.outcome import (
         ToolDenied,
         ToolFailure,
@@ -73,25 +72,44 @@ if TYPE_CHECKING:
     from brainq.contracts.prompt import PromptTemplate
     from brainq.contracts.recorded import RecordedTurn
     from brainq.contracts.reflection import ThinkLevel
-    from brainq.contracts.schedule import Schedule
+    from brainq.contracts.rows import TurnRow
+    from brainq.contracts.schedule import Missed, OnRunning, Schedule
     from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
     from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
     from brainq.contracts.timeline import TimelineBar, TimelineSpan, TurnTimeline
     from brainq.contracts.tool import ToolSpec
     from brainq.contracts.trace import ToolTraceEntry
-    from brainq.contracts.turn import Citation, LimitsOverride, TurnRequest, TurnResult
+    from brainq.contracts.turn import (
+        Citation,
+        LimitsFields,
+        LimitsOverride,
+        OnBusy,
+        Priority,
+        TurnKind,
+        TurnRequest,
+        TurnResult,
+    )
     from brainq.contracts.usage import Spend, TokenUsage
+    from brainq.contracts.webhook import DeliveryRow
     from brainq.errors import (
+        AlreadyRuns,
         ApprovalDecided,
+        ApprovalNotFound,
+        AttachmentNotFound,
+        BrainNotLoaded,
         BrainqError,
+        CallNotFound,
         ContentNotKept,
+        InputNotFound,
         InvalidInput,
         MailboxFull,
         NoParsedOutput,
+        NotFound,
         ProviderError,
         QueueFull,
         ResultRefused,
         ResultTimeout,
+        ScheduleNotFound,
         SchedulesFull,
         SessionBusy,
         SetupError,
@@ -103,12 +121,11 @@ if TYPE_CHECKING:
         TurnRejected,
         Unreachable,
     )
-    from brainq.finalize.finalizer import TurnFinalizer
+    from brainq.finalize.retry import Retried
     from brainq.finalize.step import FinalStep, StepContext
-    from brainq.gates.replay import ReplayControl
-    from brainq.gates.validation import ToolArgValidator
     from brainq.operator.facts import TurnFacts
     from brainq.operator.operator import Operator
+    from brainq.people.outside import Taken
     from brainq.providers.base import Provider
     from brainq.providers.fallback import Fallback
     from brainq.providers.scripted import ScriptedProvider
@@ -119,32 +136,24 @@ if TYPE_CHECKING:
     from brainq.tools.errors import OutcomeUnknown, ToolError
     from brainq.tools.mcp.oauth import McpOAuth
     from brainq.tools.mcp.server import McpServer, McpTool
+    from brainq.tools.output import OutputSchema
     from brainq.tools.partial import Partial
     from brainq.tools.pending import Pending
     from brainq.tools.tool import Tool, make_tool
     from brainq.tools.with_files import WithFiles
-    from brainq.turn.context.compaction import ContextCompactor
-    from brainq.turn.context.mailbox import TurnDrain, TurnMailbox
-    from brainq.turn.context.preparer import TurnPreparation, TurnPreparer
-    from brainq.turn.context.reflection import ReflectionEngine
-    from brainq.turn.context.selection import SemanticToolSelector
-    from brainq.turn.planning.scheduler import ToolScheduler
-    from brainq.turn.thinking import ThinkingManager
 
 __version__ = "0.1.0"
 
 _NAMES = {
     "brainq.access.caller": "Caller Verb",
     "brainq.brain": "Brain",
-    "brainq.calls.executor": "BoundedToolExecutor",
     "brainq.client.async_client": "AsyncClient",
     "brainq.client.async_handle": "AsyncHold AsyncTurnHandle",
     "brainq.client.async_session": "AsyncFlag AsyncSession",
-    "brainq.client.budget": "TurnBudget",
     "brainq.client.client": "Client",
     "brainq.client.handle": "TurnHandle",
     "brainq.client.hold": "Flag Hold",
-    "brainq.client.runtime_state": "CitationAccumulator TurnRuntimeState",
+    "brainq.client.options": "Cancelled SubmitOptions TurnFilters",
     "brainq.client.session": "Session WaitingTurn",
     "brainq.contracts.approval": "Approval",
     "brainq.contracts.attachment": "Attachment",
@@ -159,8 +168,8 @@ _NAMES = {
     "brainq.contracts.file": "File",
     "brainq.contracts.fleet": "Fleet",
     "brainq.contracts.history": "HistoryTurn TurnCall",
+    "brainq.contracts.hold": "HoldPolicy StandingHold",
     "brainq.contracts.ids": "full_call_id split_call_id",
-    "brainq.contracts.hold": "StandingHold",
     "brainq.contracts.judgement": "Judge JudgeCase Judgement",
     "brainq.contracts.limits": "Limits",
     "brainq.contracts.listing": "ListedSession ListedTurn",
@@ -170,31 +179,36 @@ _NAMES = {
     ),
     "brainq.contracts.message": "Message ToolCall",
     "brainq.contracts.model": "ModelChunk ModelReply ModelRequest",
-    "brainq.contracts.options": "ModelOptions",
-    "brainq.contracts.outcome": "ToolDenied ToolFailure ToolOutcome ToolSuccess ToolTimeout ToolUnknown",
+    "brainq.contracts.options": "ModelOptions OptionsFields",
+    "brainq.contracts.outcome": ("ToolDenied ToolFailure ToolOutcome ToolSuccess ToolTimeout ToolUnknown"),
     "brainq.contracts.parts": "Approvals Children Context Memory Selection ToolRanker",
     "brainq.contracts.prompt": "PromptTemplate",
     "brainq.contracts.recorded": "RecordedTurn",
     "brainq.contracts.reflection": "ThinkLevel",
-    "brainq.contracts.schedule": "Schedule",
+    "brainq.contracts.rows": "TurnRow",
+    "brainq.contracts.schedule": "Missed OnRunning Schedule",
     "brainq.contracts.snapshot": "BudgetSnapshot TurnSnapshot",
     "brainq.contracts.status": "Ending StopReason TraceStatus TurnState",
     "brainq.contracts.timeline": "TimelineBar TimelineSpan TurnTimeline",
     "brainq.contracts.tool": "ToolSpec",
     "brainq.contracts.trace": "ToolTraceEntry",
-    "brainq.contracts.turn": "Citation LimitsOverride TurnRequest TurnResult",
-    "brainq.contracts.usage": "Spend TokenUsage",
-    "brainq.errors": (
-        "ApprovalDecided BrainqError ContentNotKept InvalidInput MailboxFull NoParsedOutput "
-        "ProviderError QueueFull ResultRefused ResultTimeout SchedulesFull SessionBusy SetupError StaleTurn "
-        "SubmitConflict TokenRefused ToolSchemaError TurnNotFound TurnRejected Unreachable"
+    "brainq.contracts.turn": (
+        "Citation LimitsFields LimitsOverride OnBusy Priority TurnKind TurnRequest TurnResult"
     ),
-    "brainq.finalize.finalizer": "TurnFinalizer",
+    "brainq.contracts.usage": "Spend TokenUsage",
+    "brainq.contracts.webhook": "DeliveryRow",
+    "brainq.errors": (
+        "AlreadyRuns ApprovalDecided ApprovalNotFound AttachmentNotFound BrainNotLoaded "
+        "BrainqError CallNotFound ContentNotKept InputNotFound InvalidInput MailboxFull "
+        "NoParsedOutput NotFound ProviderError QueueFull ResultRefused ResultTimeout "
+        "ScheduleNotFound SchedulesFull SessionBusy SetupError StaleTurn SubmitConflict "
+        "TokenRefused ToolSchemaError TurnNotFound TurnRejected Unreachable"
+    ),
+    "brainq.finalize.retry": "Retried",
     "brainq.finalize.step": "FinalStep StepContext",
-    "brainq.gates.replay": "ReplayControl",
-    "brainq.gates.validation": "ToolArgValidator",
     "brainq.operator.facts": "TurnFacts",
     "brainq.operator.operator": "Operator",
+    "brainq.people.outside": "Taken",
     "brainq.providers.base": "Provider",
     "brainq.providers.fallback": "Fallback",
     "brainq.providers.scripted": "ScriptedProvider",
@@ -205,23 +219,38 @@ _NAMES = {
     "brainq.tools.errors": "OutcomeUnknown ToolError",
     "brainq.tools.mcp.oauth": "McpOAuth",
     "brainq.tools.mcp.server": "McpServer McpTool",
+    "brainq.tools.output": "OutputSchema",
     "brainq.tools.partial": "Partial",
     "brainq.tools.pending": "Pending",
     "brainq.tools.tool": "Tool make_tool",
     "brainq.tools.with_files": "WithFiles",
-    "brainq.turn.context.compaction": "ContextCompactor",
-    "brainq.turn.context.mailbox": "TurnDrain TurnMailbox",
-    "brainq.turn.context.preparer": "TurnPreparation TurnPreparer",
-    "brainq.turn.context.reflection": "ReflectionEngine",
-    "brainq.turn.context.selection": "SemanticToolSelector",
-    "brainq.turn.planning.scheduler": "ToolScheduler",
-    "brainq.turn.thinking": "ThinkingManager",
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
+_OF_THE_ENGINE = [
+    "BoundedToolExecutor",
+    "CitationAccumulator",
+    "ContextCompactor",
+    "ReflectionEngine",
+    "ReplayControl",
+    "SemanticToolSelector",
+    "ThinkingManager",
+    "ToolArgValidator",
+    "ToolScheduler",
+    "TurnBudget",
+    "TurnDrain",
+    "TurnFinalizer",
+    "TurnMailbox",
+    "TurnPreparation",
+    "TurnPreparer",
+    "TurnRuntimeState",
+]
+"""They were here before they had a module of their own, and are found here still."""
 
 __all__ = [
+    "AlreadyRuns",
     "Approval",
     "ApprovalDecided",
+    "ApprovalNotFound",
     "Approvals",
     "AsyncClient",
     "AsyncFlag",
@@ -229,23 +258,25 @@ __all__ = [
     "AsyncSession",
     "AsyncTurnHandle",
     "Attachment",
+    "AttachmentNotFound",
     "AutonomousResearchLearner",
-    "BoundedToolExecutor",
     "Brain",
+    "BrainNotLoaded",
     "BrainqError",
     "BudgetSnapshot",
+    "CallNotFound",
     "Callbacks",
     "Caller",
+    "Cancelled",
     "ChildTurn",
     "Children",
     "Citation",
-    "CitationAccumulator",
     "Client",
     "ClientTool",
     "ContentNotKept",
     "Context",
-    "ContextCompactor",
     "DeadlineToken",
+    "DeliveryRow",
     "Deny",
     "Effect",
     "Ending",
@@ -257,11 +288,14 @@ __all__ = [
     "Fleet",
     "HistoryTurn",
     "Hold",
+    "HoldPolicy",
+    "InputNotFound",
     "InvalidInput",
     "Judge",
     "JudgeCase",
     "Judgement",
     "Limits",
+    "LimitsFields",
     "LimitsOverride",
     "ListedSession",
     "ListedTurn",
@@ -274,36 +308,42 @@ __all__ = [
     "MemoryItem",
     "MemoryRetriever",
     "Message",
+    "Missed",
     "ModelChunk",
     "ModelOptions",
     "ModelReply",
     "ModelRequest",
     "NoParsedOutput",
+    "NotFound",
     "Observation",
+    "OnBusy",
+    "OnRunning",
     "Operator",
+    "OptionsFields",
     "OutcomeUnknown",
+    "OutputSchema",
     "Partial",
     "Pending",
     "PostToolUse",
     "PreToolUse",
+    "Priority",
     "PromptTemplate",
     "Provider",
     "ProviderError",
     "QueueFull",
     "Receipt",
     "RecordedTurn",
-    "ReflectionEngine",
-    "ReplayControl",
     "ResultRefused",
     "ResultTimeout",
+    "Retried",
     "RetrievedMemory",
     "RunContext",
     "RuntimeDecisionRecord",
     "Schedule",
+    "ScheduleNotFound",
     "SchedulesFull",
     "ScriptedProvider",
     "Selection",
-    "SemanticToolSelector",
     "Session",
     "SessionBusy",
     "Settings",
@@ -317,21 +357,20 @@ __all__ = [
     "StopReason",
     "StreamChunk",
     "SubmitConflict",
+    "SubmitOptions",
+    "Taken",
     "ThinkLevel",
-    "ThinkingManager",
     "TimelineBar",
     "TimelineSpan",
     "TokenRefused",
     "TokenUsage",
     "Tool",
-    "ToolArgValidator",
     "ToolCall",
     "ToolDenied",
     "ToolError",
     "ToolFailure",
     "ToolOutcome",
     "ToolRanker",
-    "ToolScheduler",
     "ToolSchemaError",
     "ToolSpec",
     "ToolSuccess",
@@ -339,24 +378,20 @@ __all__ = [
     "ToolTraceEntry",
     "ToolUnknown",
     "TraceStatus",
-    "TurnBudget",
     "TurnCall",
-    "TurnDrain",
     "TurnEnd",
     "TurnEvent",
     "TurnFacts",
-    "TurnFinalizer",
+    "TurnFilters",
     "TurnHandle",
     "TurnInfo",
     "TurnInput",
-    "TurnMailbox",
+    "TurnKind",
     "TurnNotFound",
-    "TurnPreparation",
-    "TurnPreparer",
     "TurnRejected",
     "TurnRequest",
     "TurnResult",
-    "TurnRuntimeState",
+    "TurnRow",
     "TurnSnapshot",
     "TurnState",
     "TurnTimeline",
@@ -373,6 +408,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _OF_THE_ENGINE:
+        return getattr(import_module("brainq.engine"), name)
     if name not in _WHERE:
         raise AttributeError(f"module 'brainq' has no attribute {name!r}")
     value = getattr(import_module(_WHERE[name]), name)

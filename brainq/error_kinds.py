@@ -14,6 +14,7 @@ from brainq.errors import (
     InvalidInput,
     MailboxFull,
     NoParsedOutput,
+    NotFound,
     ProviderError,
     QueueFull,
     ResultRefused,
@@ -26,7 +27,6 @@ from brainq.errors import (
     SubmitConflict,
     TokenRefused,
     ToolSchemaError,
-    TurnNotFound,
     TurnRejected,
     Unreachable,
 )
@@ -68,7 +68,7 @@ class ErrorKind:
 
 ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     InvalidInput: ErrorKind("invalid-input", "A field is wrong", Exit.USAGE, 422),
-    TurnNotFound: ErrorKind("not-found", "There is nothing of this id", Exit.NOT_FOUND, 404),
+    NotFound: ErrorKind("not-found", "There is nothing of this id", Exit.NOT_FOUND, 404),
     ContentNotKept: ErrorKind("content-not-kept", "The content is not kept", Exit.FAILED, 410),
     TurnRejected: ErrorKind("turn-rejected", "The turn was refused", Exit.FAILED, 409),
     NoParsedOutput: ErrorKind("no-parsed-output", "No answer fits the schema", Exit.FAILED, 409),

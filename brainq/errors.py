@@ -2,7 +2,13 @@
 
 BrainqError
 ├─ InvalidInput          a field of a submit, a setting or an id is wrong; names it and the remedy
-├─ TurnNotFound          no turn has this id, in Redis or in SQL
+├─ NotFound              there is nothing of this id or name
+│  ├─ TurnNotFound        no turn has this id, in Redis or in SQL
+│  ├─ CallNotFound        its turn has no such call, or is gone
+│  ├─ ApprovalNotFound    nobody was asked about such a call
+│  ├─ InputNotFound       no input with this client_message_id was sent to the session
+│  ├─ AttachmentNotFound  the turn has no file of this hash, or no more
+│  └─ ScheduleNotFound    no schedule has this name
 ├─ ContentNotKept        a turn's messages were kept out of SQL (redact_logs)
 ├─ TurnRejected          a foreign submit was refused; carries the reason kept in SQL
 ├─ NoParsedOutput        `result.parsed_as(...)`: the turn has no answer that fits an output schema
@@ -43,8 +49,32 @@ class InvalidInput(BrainqError, ValueError):
         self.problem = problem
 
 
-class TurnNotFound(BrainqError, LookupError):
+class NotFound(BrainqError, LookupError):
+    """There is nothing of this id or name. The classes below say of what kind."""
+
+
+class TurnNotFound(NotFound):
     """No turn has this id, in Redis or in SQL."""
+
+
+class CallNotFound(NotFound):
+    """The turn has no call of this id, or is gone."""
+
+
+class ApprovalNotFound(NotFound):
+    """No person was asked about a call of this id."""
+
+
+class InputNotFound(NotFound):
+    """No input with this `client_message_id` was sent to the session."""
+
+
+class AttachmentNotFound(NotFound):
+    """The turn has no file of this hash, or no more: it was pruned, or its brain keeps no content (`redact_logs`)."""
+
+
+class ScheduleNotFound(NotFound):
+    """No schedule has this name."""
 
 
 class ContentNotKept(BrainqError, LookupError):

@@ -35,7 +35,7 @@ def deny_call(sought: str, *, reason: str, by: str, as_json: bool) -> None:
 
 
 def _whole_id(client: Client, sought: str) -> str:
-    """`sought` with the whole id of its turn. Raises InvalidInput, TurnNotFound."""
+    """`sought` with the whole id of its turn. Raises InvalidInput, NotFound."""
     turn, call = split_call_id(sought)
     return full_call_id(client.find(turn).turn_id, call)
 

@@ -229,17 +229,17 @@ class Client:
         return tuple(schedules.schedule_of(row) for row in rows)
 
     def find_schedule(self, name: str) -> Schedule:
-        """Raises TurnNotFound."""
+        """Raises ScheduleNotFound."""
         return schedules.schedule_of(schedules.found(self._wiring, name))
 
     def pause_schedule(self, name: str) -> Schedule:
-        """Nothing of it begins until it is resumed. Raises TurnNotFound."""
+        """Nothing of it begins until it is resumed. Raises ScheduleNotFound."""
         schedules.found(self._wiring, name)
         self._wiring.store.schedules.pause(name)
         return schedules.schedule_of(schedules.found(self._wiring, name))
 
     def resume_schedule(self, name: str) -> Schedule:
-        """It goes on with its next due instant; what was due meanwhile is left out. Raises TurnNotFound."""
+        """It goes on with its next due instant; what was due meanwhile is left out. Raises ScheduleNotFound."""
         return schedules.resume_schedule(self._wiring, name)
 
     def remove_schedule(self, name: str) -> bool:
@@ -368,7 +368,7 @@ class Client:
         )
 
     def approval(self, approval_id: str) -> Approval:
-        """One approval as it stands. Raises TurnNotFound."""
+        """One approval as it stands. Raises ApprovalNotFound."""
         return self._wiring.people.approvals.get(checks.approval(approval_id))
 
     def approve(self, approval_id: str, *, by: str = "", args_hash: str | None = None) -> Approval:
@@ -377,7 +377,7 @@ class Client:
         by          who decides, for the record
         args_hash   `approval.args_hash` as it was shown: a decision for other arguments is then refused
 
-        Raises ApprovalDecided when it was denied, has expired, or its turn is over; TurnNotFound.
+        Raises ApprovalDecided when it was denied, has expired, or its turn is over; ApprovalNotFound.
         """
         return self._wiring.people.approvals.approve(
             checks.approval(approval_id),

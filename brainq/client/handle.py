@@ -31,7 +31,7 @@ from brainq.contracts.rows import TurnRow
 from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.turn import TurnRequest, TurnResult
-from brainq.errors import InvalidInput, TurnNotFound
+from brainq.errors import AttachmentNotFound, InvalidInput, TurnNotFound
 from brainq.people.outside import Taken
 from brainq.tools.errors import OutcomeUnknown, ToolError
 
@@ -171,11 +171,11 @@ class TurnHandle:
     def file(self, sha256: str) -> File:
         """The bytes of an attachment of one of the turn's messages, by the hash in `Message.attachments`.
 
-        Raises TurnNotFound for one that the turn does not have, or no more (pruned, or kept out by `redact_logs`).
+        Raises AttachmentNotFound for one that the turn has not, or no more (pruned, or kept out by `redact_logs`).
         """
         found = self._wiring.store.blobs.of_turn(self.turn_id, sha256)
         if found is None:
-            raise TurnNotFound(
+            raise AttachmentNotFound(
                 f"turn {self.turn_id!r} has no file {sha256!r}, or no more; see its transcript"
             )
         return found
@@ -202,7 +202,7 @@ class TurnHandle:
         partial   it is not the whole result; the model is told so
 
         Returns `settled`, or `late` when nobody waits any more: the model is told of it at its next step or turn.
-        Raises ResultRefused for a call that was given one before, or waits for none; TurnNotFound; InvalidInput.
+        Raises ResultRefused for a call that was given one before, or waits for none; CallNotFound; InvalidInput.
         """
         return self._wiring.people.outside.give_result(self._call(call_id), result, partial=partial)
 
@@ -258,7 +258,7 @@ class TurnHandle:
             )
 
     def receipt(self, client_message_id: str) -> Receipt:
-        """What became of an input of this session. Raises TurnNotFound when nobody sent it."""
+        """What became of an input of this session. Raises InputNotFound when nobody sent it."""
         return self._wiring.people.inputs.receipt(
             self.session_id, check_id("client_message_id", client_message_id)
         )

@@ -10,7 +10,7 @@ from brainq.admission import read_request
 from brainq.contracts.ids import check_id, new_turn_id
 from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
 from brainq.contracts.session_prefix import BOUNDARY, tenant_of
-from brainq.errors import InvalidInput, SchedulesFull, TurnNotFound
+from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
 from brainq.upkeep.schedules import request_of
 from brainq.wiring import Wiring
 
@@ -127,10 +127,10 @@ def resume_schedule(wiring: Wiring, name: str) -> Schedule:
 
 
 def found(wiring: Wiring, name: str) -> ScheduleRow:
-    """Raises TurnNotFound."""
+    """Raises ScheduleNotFound."""
     row = wiring.store.schedules.get(check_id("name", name))
     if row is None:
-        raise TurnNotFound(f"no schedule {name!r}; `brainq schedule list` shows all")
+        raise ScheduleNotFound(f"no schedule {name!r}; `brainq schedule list` shows all")
     return row
 
 

@@ -12,7 +12,7 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.file import File
 from brainq.contracts.ids import call_place, split_call_id
-from brainq.errors import InvalidInput, ResultRefused, SessionBusy, SubmitConflict, TurnNotFound
+from brainq.errors import InvalidInput, NotFound, ResultRefused, SessionBusy, SubmitConflict
 from brainq.http.approvals import decider
 from brainq.http.chat_stream import Mark, reply_of
 from brainq.http.gateway import Asker, Gateway
@@ -100,7 +100,7 @@ async def answer(
 ) -> tuple[AsyncTurnHandle, Mark]:
     """Decide and give, each once. The turn, and how much of it who answers has read.
 
-    Raises InvalidInput for calls of several turns; TurnNotFound for those of another session; ApprovalDecided.
+    Raises InvalidInput for calls of several turns; NotFound for those of another session; ApprovalDecided.
     """
     by.require_verb(Verb.READ)
     for one in answers:
@@ -111,7 +111,7 @@ async def answer(
     handle = await here.client.handle(turn_ids.pop())
     by.require(handle.session_id)
     if handle.session_id != session_id:
-        raise TurnNotFound("a turn of another session")
+        raise NotFound("a turn of another session")
     steps = [call_place(split_call_id(one.call_id)[1])[0] for one in answers]
     behind = await reply_of(handle, max(steps))
     for one in answers:
@@ -150,6 +150,6 @@ def _request_key(session_id: str, question: Question, brain: str | None) -> str:
 async def _find(here: Gateway, session_id: str, key: str) -> AsyncTurnHandle | None:
     try:
         found = await here.client.find(key)
-    except TurnNotFound:
+    except NotFound:
         return None
     return found if found.session_id == session_id else None

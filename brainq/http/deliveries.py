@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Path, Query
 
 from brainq.contracts.webhook import DeliveryRow
-from brainq.errors import TurnNotFound
+from brainq.errors import NotFound
 from brainq.http.bodies.base import Changed
 from brainq.http.bodies.deliveries import Deliveries, Delivery
 from brainq.http.gateway import By, Here
@@ -40,7 +40,7 @@ async def deliveries(
 async def retry(delivery_id: Annotated[int, Path(ge=1, le=MOST)], here: Here, by: By) -> Changed:
     """Send again what was given up, as if it were new. 404 where none of the caller's own is dead under this id."""
     if not await here.client.send_again(delivery_id, by.caller.prefixes):
-        raise TurnNotFound("no dead delivery of the caller's")
+        raise NotFound("no dead delivery of the caller's")
     return Changed(changed=True)
 
 

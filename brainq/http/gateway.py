@@ -14,7 +14,7 @@ from brainq.brains import Brains
 from brainq.client.async_client import AsyncClient
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import ID_PATTERN, TURN_ID_PATTERN
-from brainq.errors import TurnNotFound
+from brainq.errors import NotFound
 from brainq.http.kept import Kept
 from brainq.http.problems import Refused
 from brainq.http.rate import Rate
@@ -60,9 +60,9 @@ class Asker:
         return may(self.caller, self.verb, session_id)
 
     def require(self, session_id: str | None) -> None:
-        """Raise TurnNotFound for a session that is not the caller's: it is answered as one that nobody has."""
+        """Raise NotFound for a session that is not the caller's: it is answered as one that nobody has."""
         if not self.may(session_id):
-            raise TurnNotFound("not the caller's")
+            raise NotFound("not the caller's")
 
     def require_verb(self, verb: Verb) -> None:
         """Raise Refused where the caller lacks a verb."""

@@ -15,10 +15,10 @@ from brainq.errors import (
     ApprovalDecided,
     BrainqError,
     InvalidInput,
+    NotFound,
     SessionBusy,
     SetupError,
     StaleTurn,
-    TurnNotFound,
     Unreachable,
 )
 from brainq.text.surrogates import clean_json
@@ -154,7 +154,7 @@ def _problem(kind: ErrorKind, detail: str) -> Problem:
 
 def _detail(error: BrainqError) -> str:
     match error:
-        case TurnNotFound():
+        case NotFound():
             return NOT_FOUND
         case Unreachable(request_key=key) if key:
             return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brainq.client.async_client import AsyncClient
-from brainq.errors import SetupError, TurnNotFound
+from brainq.errors import NotFound, SetupError
 from brainq.http.kept import Kept
 from brainq.http.who import NOBODY_YET, Who
 
@@ -15,7 +15,7 @@ def readiness_of(client: AsyncClient, who: Who) -> Kept[None]:
         await client.ping()
         try:
             await client.handle("readyz")
-        except TurnNotFound:  # which SQL had to be asked for
+        except NotFound:  # which SQL had to be asked for
             pass
         if not await who.is_anybody():
             raise SetupError(NOBODY_YET)

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from brainq.contracts.schedule import Schedule
-from brainq.errors import InvalidInput, TurnNotFound
+from brainq.errors import InvalidInput, NotFound
 from brainq.http.bodies.base import Changed
 from brainq.http.bodies.schedules import ScheduleBody, Scheduled, SchedulePage
 from brainq.http.gateway import ID, Asker, By, Gateway, Here
@@ -94,10 +94,10 @@ async def remove(own: Own, here: Here) -> Changed:
 
 
 async def _require_free(here: Gateway, by: Asker, name: str) -> None:
-    """Raise TurnNotFound where a schedule of this name begins turns in a session that is not the caller's."""
+    """Raise NotFound where a schedule of this name begins turns in a session that is not the caller's."""
     try:
         known = await here.client.find_schedule(name)
-    except TurnNotFound:
+    except NotFound:
         return
     by.require(known.session_id)
 

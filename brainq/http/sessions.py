@@ -11,7 +11,7 @@ from brainq.access import Verb
 from brainq.client.async_session import AsyncSession
 from brainq.client.checks import MAX_REASON_CHARS
 from brainq.contracts.mailbox import Receipt
-from brainq.errors import TurnNotFound
+from brainq.errors import NotFound
 from brainq.http.bodies.base import Changed, Touched
 from brainq.http.bodies.people import HoldBody, InputBody, Placed, ReasonBody, Released
 from brainq.http.bodies.sessions import History, SessionSeen, Waiting
@@ -48,7 +48,7 @@ async def look(own: Own) -> SessionSeen:
         flags=await own.unread_flags(),
     )
     if not (seen.live or seen.waiting or seen.is_paused or seen.flags or await own.history(1)):
-        raise TurnNotFound("no turn, no flag")
+        raise NotFound("no turn, no flag")
     return seen
 
 

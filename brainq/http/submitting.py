@@ -13,7 +13,7 @@ from brainq.http.gateway import Asker, Gateway
 
 
 def require_submit(by: Asker, body: SubmitBody | ScheduleBody) -> None:
-    """Raise TurnNotFound for a session that is not the caller's, Refused for what the caller has no verb for."""
+    """Raise NotFound for a session that is not the caller's, Refused for what the caller has no verb for."""
     by.require(body.session_id)
     by.require_options(body.given())
     if body.on_busy not in ("enqueue", "reject"):

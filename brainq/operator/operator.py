@@ -25,7 +25,7 @@ from brainq.contracts.rows import TurnRow
 from brainq.contracts.session_prefix import check_prefixes
 from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.webhook import DeliveryRow
-from brainq.errors import InvalidInput, SetupError, TurnNotFound
+from brainq.errors import CallNotFound, InvalidInput, SetupError
 from brainq.finalize.retry import Retried
 from brainq.operator.facts import TurnFacts, collect_facts
 from brainq.operator.reach import reached, require_database
@@ -106,7 +106,7 @@ class Operator:
 
     def call(self, sought: str) -> TurnCall | None:
         """The call that is named so, by its id; what stands for its turn there is read as `find` does. None where the
-        name is a turn's, or no call's. Raises TurnNotFound, InvalidInput."""
+        name is a turn's, or no call's. Raises TurnNotFound, CallNotFound, InvalidInput."""
         if self._store.turns.find(sought, limit=1):
             return None
         try:
@@ -117,7 +117,7 @@ class Operator:
         for call in self._history().calls(row.session_id, row.turn_id, checks.MAX_LISTED, None):
             if call.call_id == call_id:
                 return call
-        raise TurnNotFound(
+        raise CallNotFound(
             f"turn {row.turn_id!r} has no call {call_id}; `brainq show {row.turn_id}` has them all"
         )
 

@@ -13,7 +13,7 @@ from brainq.contracts.claim import CallRef
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.rows import ApprovalRow
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import TurnNotFound
+from brainq.errors import ApprovalNotFound, TurnNotFound
 from brainq.observe.logs import logger
 from brainq.people.approval_truth import in_truth, refusal
 from brainq.ports.approval_rows import ApprovalRows
@@ -69,7 +69,7 @@ class ApprovalDesk:
         return tuple(approval for approval in joined if approval is not None)
 
     def get(self, approval_id: str) -> Approval:
-        """One approval as it stands. Raises InvalidInput for what is not an id, TurnNotFound when there is none."""
+        """One approval as it stands. Raises InvalidInput for what is not an id, ApprovalNotFound when there is none."""
         row = self._row(approval_id)
         # One that is just being committed is shown as SQL has it: it was asked for by its name.
         return self._joined([row], again=True)[0] or row
@@ -183,7 +183,7 @@ class ApprovalDesk:
         turn_id, call_id = split_call_id(approval_id)
         row = self.rows.get(turn_id, call_id)
         if row is None:
-            raise TurnNotFound(f"no approval {approval_id!r}; `brainq approvals` shows those that wait")
+            raise ApprovalNotFound(f"no approval {approval_id!r}; `brainq approvals` shows those that wait")
         return row
 
     def _walk(

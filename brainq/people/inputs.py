@@ -14,7 +14,7 @@ from brainq.contracts.ids import BOUNCED
 from brainq.contracts.mailbox import Receipt, ReceiptState, TurnInput
 from brainq.contracts.rows import InputRow
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import MailboxFull, StaleTurn, TurnNotFound
+from brainq.errors import InputNotFound, MailboxFull, StaleTurn
 from brainq.observe.logs import logger
 from brainq.people.brakes import BrakeDesk
 from brainq.ports.blobs import Blobs
@@ -110,10 +110,10 @@ class InputDesk:
             raise
 
     def receipt(self, session_id: str, client_message_id: str) -> Receipt:
-        """What became of an input. Raises TurnNotFound when nobody sent it."""
+        """What became of an input. Raises InputNotFound when nobody sent it."""
         row = self.inputs.get(session_id, client_message_id)
         if row is None:
-            raise TurnNotFound(f"no input {client_message_id!r} was sent to session {session_id!r}")
+            raise InputNotFound(f"no input {client_message_id!r} was sent to session {session_id!r}")
         if row.state == "accepted":
             told = self.mailbox.receipt(session_id, row.turn_id, client_message_id)
             if told is not None and told.startswith("consumed"):

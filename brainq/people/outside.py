@@ -17,7 +17,7 @@ from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, Tool
 from brainq.contracts.outside_token import client_token, ref_of_token
 from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import TraceStatus
-from brainq.errors import InvalidInput, ResultRefused, TokenRefused, TurnNotFound
+from brainq.errors import CallNotFound, InvalidInput, ResultRefused, TokenRefused
 from brainq.observe.logs import logger
 from brainq.people.posthook import Hook, no_hook
 from brainq.ports.approvals import Approvals
@@ -102,7 +102,7 @@ class OutsideDesk:
         return self._end(token, _failure(error))
 
     def give_result(self, ref: CallRef, result: object, *, partial: bool = False) -> Taken:
-        """As `complete`, for a call of the client's own tool. Raises InvalidInput, TurnNotFound, ResultRefused."""
+        """As `complete`, for a call of the client's own tool. Raises InvalidInput, CallNotFound, ResultRefused."""
         outcome, files = self._success(result, partial=partial)
         return self._give(ref, outcome, files)
 
@@ -126,7 +126,7 @@ class OutsideDesk:
         facts = self.calls.facts(ref)
         name = full_call_id(ref.turn_id, ref.call_id)
         if facts is None:
-            raise TurnNotFound(f"no call {name!r}; its turn ended some time ago, or never made it")
+            raise CallNotFound(f"no call {name!r}; its turn ended some time ago, or never made it")
         if facts.client_arguments is None:
             raise ResultRefused(f"call {name!r} is of the brain's own tool {facts.tool!r}; a worker runs it")
         call = _Waiting(

@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from brainq import Brain, Effect, File, InvalidInput, RunContext, ScriptedProvider, TurnNotFound, WithFiles
+from brainq import (
+    AttachmentNotFound,
+    Brain,
+    Effect,
+    File,
+    InvalidInput,
+    RunContext,
+    ScriptedProvider,
+    WithFiles,
+)
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.providers.scripted import calls, says
@@ -141,7 +150,7 @@ def test_a_hash_gives_no_session_what_another_has(pumps: Pumps) -> None:
         )
     mine = pump.submit("tenant-b", "Look.")
     pump.finish(mine)
-    with pytest.raises(TurnNotFound):
+    with pytest.raises(AttachmentNotFound):
         mine.file(SHA)
     # Were a reference to come in some other way: the bytes are read for the session, not for the hash.
     assert pump.wiring.store.blobs.load("tenant-b", [SHA]) == {}

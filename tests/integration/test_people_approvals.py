@@ -12,7 +12,7 @@ from brainq.contracts.approval import Approval
 from brainq.contracts.effect import Effect
 from brainq.contracts.parts import Approvals
 from brainq.contracts.status import Ending
-from brainq.errors import ApprovalDecided, InvalidInput, TurnNotFound
+from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput
 from brainq.people.approvals import ApprovalDesk
 from brainq.providers.scripted import calls, says
 from tests.support.people import (
@@ -242,7 +242,7 @@ def test_a_decision_stands_whoever_decides_again(pumps: Pumps) -> None:
     with pytest.raises(ApprovalDecided):
         pump.client.deny(approval.id)
     assert ran == ["write b"]
-    with pytest.raises(TurnNotFound):
+    with pytest.raises(ApprovalNotFound):
         pump.client.approve(f"{handle.turn_id}-c9-9")
     with pytest.raises(InvalidInput):
         pump.client.approve("nothing")

@@ -15,7 +15,7 @@ from brainq.contracts.ids import full_call_id
 from brainq.contracts.model import ModelReply
 from brainq.contracts.parts import Approvals, Selection
 from brainq.contracts.status import Ending
-from brainq.errors import InvalidInput, ResultRefused, TurnNotFound
+from brainq.errors import CallNotFound, InvalidInput, ResultRefused
 from brainq.providers.scripted import calls, says
 from tests.support.people import (
     Pumps,
@@ -86,7 +86,7 @@ def test_a_result_is_given_once(pumps: Pumps) -> None:
     with pytest.raises(ResultRefused, match="the brain's own tool 'look'"):
         handle.give_result("c1-2", "seen")
     for unknown in ("c9-0", "c1-7"):
-        with pytest.raises(TurnNotFound):
+        with pytest.raises(CallNotFound):
             handle.give_result(unknown, "sun")
     with pytest.raises(InvalidInput, match=r"call_id: .* of another turn"):
         handle.give_result("othern-c1-0", "sun")

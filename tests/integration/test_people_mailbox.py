@@ -9,7 +9,7 @@ import pytest
 from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import TokenUsage
-from brainq.errors import StaleTurn, SubmitConflict, TurnNotFound
+from brainq.errors import InputNotFound, StaleTurn, SubmitConflict
 from brainq.people.inputs import InputDesk, bounced_turn_id
 from brainq.providers.scripted import calls, says
 from brainq.store.prune import prune
@@ -76,7 +76,7 @@ def test_p8_a_receipt_says_consumed_before_the_turn_has_ended(pumps: Pumps) -> N
     assert handle.receipt("m1").state == "accepted"
     pump.finish(handle)
     assert told == ["consumed"]
-    with pytest.raises(TurnNotFound):
+    with pytest.raises(InputNotFound):
         handle.receipt("m2")
 
 
@@ -232,7 +232,7 @@ def test_an_input_for_a_turn_that_is_not_live_any_more_fails_loudly(pumps: Pumps
     with pytest.raises(StaleTurn) as refused:
         handle.steer("more", client_message_id="m1", expected_turn_id=handle.turn_id)
     assert refused.value.live_turn_id == second.turn_id
-    with pytest.raises(TurnNotFound):
+    with pytest.raises(InputNotFound):
         handle.receipt("m1")
     assert second.steer("more", client_message_id="m2", expected_turn_id=second.turn_id).state == "accepted"
     pump.finish(second)

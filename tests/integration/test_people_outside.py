@@ -14,7 +14,7 @@ from brainq.contracts.effect import Effect
 from brainq.contracts.file import File
 from brainq.contracts.outside_token import new_outside_token
 from brainq.contracts.status import Ending
-from brainq.errors import InvalidInput, TokenRefused, TurnNotFound
+from brainq.errors import AttachmentNotFound, InvalidInput, TokenRefused
 from brainq.providers.scripted import calls, says
 from brainq.tools.context import RunContext
 from brainq.tools.pending import Pending
@@ -427,7 +427,7 @@ def test_files_of_a_result_that_nobody_waits_for_are_not_kept(pumps: Pumps) -> N
     assert pump.client.complete_call(outside.tokens["b"], late) == "late"
     assert handle.file(first.attachment.sha256) == first
     for refused in (second, late):
-        with pytest.raises(TurnNotFound, match="no file"):
+        with pytest.raises(AttachmentNotFound, match="no file"):
             handle.file(refused.attachment.sha256)
     (_, row) = pump.wiring.store.calls.of(handle.turn_id)
     assert "nobody waits for this result" in (row.outcome_json or "")

@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from brainq import AsyncClient, TurnBudget, TurnRuntimeState
+from brainq import AsyncClient
 from brainq.contracts.message import Message
 from brainq.contracts.parts import Context
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.usage import TokenUsage
+from brainq.engine import TurnBudget, TurnRuntimeState
 from brainq.errors import ResultTimeout, SetupError, TurnNotFound
 from brainq.providers.scripted import calls, says
 from tests.support.brains.obedient import brain, script

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import brainq
+from brainq import AsyncClient, AsyncSession, AsyncTurnHandle, Client, Operator, Session, TurnHandle, engine
 
 ROOT = Path(__file__).parents[2]
-PUBLIC = {"brainq", "brainq.testing"}
+PUBLIC = {"brainq", "brainq.engine", "brainq.testing"}
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 DEMO_OF_OUR_OWN = {"demo.py", "kept.py", "report.py", "stage.py"}  # they look into the engine on purpose
 EXAMPLES = sorted(
@@ -53,9 +55,13 @@ def for_type_checkers() -> dict[str, str]:
 def test_the_three_lists_of_names_are_one() -> None:
     names = [name for name in brainq.__all__ if name != "__version__"]
     assert names == sorted(names)
-    assert for_type_checkers() == {
-        name: getattr(brainq, name).__module__ for name in names if name != "ToolOutcome"
-    } | {"ToolOutcome": "brainq.contracts.outcome"}
+    where = for_type_checkers()
+    assert sorted(where) == names
+    for name in names:
+        found = getattr(brainq, name)
+        assert getattr(import_module(where[name]), name) is found
+        if isinstance(found, type):
+            assert found.__module__ == where[name]
 
 
 @pytest.mark.parametrize("name", brainq.__all__)
@@ -65,6 +71,41 @@ def test_each_name_is_there_and_says_what_it_is(name: str) -> None:
     if isinstance(found, type):
         assert found.__doc__
         assert not found.__doc__.startswith(f"{name}(")  # what a dataclass says of itself for want of words
+
+
+@pytest.mark.parametrize(
+    "kind", [Client, AsyncClient, TurnHandle, AsyncTurnHandle, Session, AsyncSession, Operator]
+)
+def test_what_a_client_takes_and_gives_can_be_imported(kind: type) -> None:
+    tree = ast.parse(Path(str(inspect.getsourcefile(kind))).read_text())
+    ours = {
+        name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("brainq")
+        for name in node.names
+    }
+    verbs = [
+        verb
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name == kind.__name__
+        for verb in node.body
+        if isinstance(verb, ast.FunctionDef | ast.AsyncFunctionDef) and not verb.name.startswith("_")
+    ]
+    hints = [
+        hint
+        for verb in verbs
+        for hint in (verb.returns, *(of.annotation for of in (*verb.args.args, *verb.args.kwonlyargs)))
+        if hint is not None
+    ]
+    said = {name.id for hint in hints for name in ast.walk(hint) if isinstance(name, ast.Name)} & ours
+    assert len(verbs) > 1
+    assert said <= {*brainq.__all__, *engine.__all__}
+
+
+def test_the_engines_parts_are_in_a_module_of_their_own_and_found_where_they_were() -> None:
+    assert not {*engine.__all__} & {*brainq.__all__}
+    assert brainq.TurnBudget is engine.TurnBudget
+    assert all(getattr(engine, name).__doc__ for name in engine.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

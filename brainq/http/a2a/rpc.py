@@ -27,11 +27,11 @@ from brainq.errors import (
     ApprovalDecided,
     BrainqError,
     InvalidInput,
+    NotFound,
     ResultRefused,
     SessionBusy,
     StaleTurn,
     SubmitConflict,
-    TurnNotFound,
 )
 from brainq.text.surrogates import clean
 
@@ -128,7 +128,7 @@ def frame(call_id: str | int | None, update: StreamResponse) -> bytes:
 def as_a2a(error: BrainqError) -> A2AError | None:
     """What A2A calls an error. None for what is HTTP's to tell, as it is on every route: that Redis is away, say."""
     match error:
-        case TurnNotFound():
+        case NotFound():
             return TaskNotFoundError("no task of yours has this id")
         case InvalidInput():
             return InvalidParamsError(

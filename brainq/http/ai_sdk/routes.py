@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
-from brainq.errors import InvalidInput, TurnNotFound
+from brainq.errors import InvalidInput, NotFound
 from brainq.http.ai_sdk.bodies import ChatBody, answers_of, history_of, question_of
 from brainq.http.ai_sdk.chunks import Chunk, MessageState, begin, cut, rest, start, tell
 from brainq.http.bodies.base import Touched
@@ -119,7 +119,7 @@ async def _streamed(
 async def _of_chat(here: Gateway, chat_id: str, turn_id: str) -> AsyncTurnHandle:
     handle = await here.client.handle(turn_id)
     if handle.session_id != chat_id:
-        raise TurnNotFound("a turn of another chat")
+        raise NotFound("a turn of another chat")
     return handle
 
 

@@ -53,7 +53,7 @@ class Asked:
         return asker
 
     async def turn(self, turn_id: str, verb: Verb = Verb.READ) -> AsyncTurnHandle:
-        """A turn of the caller's own. Raises TurnNotFound, for another's too."""
+        """A turn of the caller's own. Raises NotFound, for another's too."""
         by = self.by(verb)
         handle = await self.here.client.handle(turn_id)
         by.require(handle.session_id)

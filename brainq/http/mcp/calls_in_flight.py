@@ -12,7 +12,7 @@ from typing import Any
 from brainq.access import Caller, Verb, may
 from brainq.client.async_client import AsyncClient
 from brainq.contracts.ids import new_turn_id
-from brainq.errors import BrainqError, InvalidInput, TurnNotFound
+from brainq.errors import BrainqError, InvalidInput, NotFound
 from brainq.http.mcp.asked import Asked
 from brainq.http.streams import Place
 from brainq.observe.logs import logger
@@ -92,7 +92,7 @@ class CallsInFlight:
                 handle = await self._client.find(sought)
                 if may(caller, Verb.STEER, handle.session_id):
                     await handle.cancel("by its MCP client")
-            except TurnNotFound:
+            except NotFound:
                 await asyncio.sleep(APART_S)
             except BrainqError as failure:
                 log.warning("a cancel was lost", failure=failure)

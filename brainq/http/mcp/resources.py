@@ -19,7 +19,7 @@ from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import TURN_ID_PATTERN, check_turn_id
 from brainq.contracts.message import Message
-from brainq.errors import ContentNotKept, TurnNotFound
+from brainq.errors import ContentNotKept, NotFound
 from brainq.http.bodies.turns import Transcript
 from brainq.http.mcp.asked import Asked
 from brainq.http.mcp.told import told
@@ -82,7 +82,7 @@ async def read_resource(asked: Asked, uri: str) -> ReadResourceResult:
             text = page.model_dump_json()
         else:
             text = (await told(asked, handle)).model_dump_json()
-    except TurnNotFound:
+    except NotFound:
         raise MCPError(INVALID_PARAMS, NOT_FOUND) from None
     except ContentNotKept as error:
         raise MCPError(INVALID_PARAMS, str(error)) from None

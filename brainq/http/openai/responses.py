@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from brainq.access import Verb
 from brainq.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
-from brainq.errors import InvalidInput, TurnNotFound
+from brainq.errors import InvalidInput, NotFound
 from brainq.http.gateway import ID, Asker, By, Gateway, Here
 from brainq.http.openai.asked_options import asked_options, forced_choice
 from brainq.http.openai.conversation import Entry, Question, Results, read_conversation
@@ -221,7 +221,7 @@ async def _found(here: Gateway, by: Asker, given: str) -> tuple[AsyncTurnHandle,
     """The turn of a response of the caller's own, and the part."""
     split = split_response_id(given)
     if split is None:
-        raise TurnNotFound(f"{given[:100]!r} is no id of a response; they begin with {BEFORE}")
+        raise NotFound(f"{given[:100]!r} is no id of a response; they begin with {BEFORE}")
     handle = await here.client.handle(split[0])
     by.require(handle.session_id)
     return handle, split[1]
@@ -230,7 +230,7 @@ async def _found(here: Gateway, by: Asker, given: str) -> tuple[AsyncTurnHandle,
 async def _as_it_stands(handle: AsyncTurnHandle, wanted: Wanted, fold: ResponseFold) -> dict[str, Any]:
     words = await so_far(handle, wanted)
     if wanted.part > 1 and not words:
-        raise TurnNotFound("the turn has no such part, or not yet")
+        raise NotFound("the turn has no such part, or not yet")
     body = told(fold, words)
     if words and not isinstance(words[-1], Last) and await _waits_in_line(handle):
         body["status"] = "queued"

@@ -13,7 +13,7 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.brought import newest_that_fit
 from brainq.contracts.ids import DERIVED, check_id
-from brainq.errors import InvalidInput, ResultRefused, SubmitConflict, TurnNotFound
+from brainq.errors import InvalidInput, NotFound, ResultRefused, SubmitConflict
 from brainq.http.gateway import Asker, Gateway
 from brainq.http.left_calls import leave_calls, require_free
 from brainq.http.openai.conversation import Question, Results
@@ -90,7 +90,7 @@ async def give(here: Gateway, by: Asker, given: Results) -> tuple[AsyncTurnHandl
         except ResultRefused as refusal:
             if not refusal.was_given:
                 raise InvalidInput("messages", str(refusal)) from None
-        except TurnNotFound:
+        except NotFound:
             if await handle.snapshot() is not None:
                 raise
     return handle, await wanted_of(here, handle, behind=given.calls)

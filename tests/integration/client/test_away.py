@@ -16,7 +16,7 @@ from brainq.client.inner import wiring_of
 from brainq.client.session import Session
 from brainq.contracts.file import File
 from brainq.contracts.mailbox import TurnInput
-from brainq.errors import MailboxFull, TurnNotFound, Unreachable
+from brainq.errors import AttachmentNotFound, MailboxFull, Unreachable
 from brainq.providers.scripted import calls, says
 from tests.support.people import Pumps, Watched, brain_of, heal_inputs
 from tests.support.pump import Pump
@@ -135,7 +135,7 @@ def test_a_mailbox_that_is_full_refuses_and_says_what_to_do(
         handle.steer(f"{number}", client_message_id=f"m{number}")
     with pytest.raises(MailboxFull, match=r"2 inputs .* wait until it has read some") as full:
         handle.steer("too much", client_message_id="m2", attachments=[File(b"refused with it")])
-    with pytest.raises(TurnNotFound, match="no file"):
+    with pytest.raises(AttachmentNotFound, match="no file"):
         handle.file(File(b"refused with it").attachment.sha256)
     assert full.value.__cause__ is None, "its own cause: who follows causes would not come to an end"
     assert handle.receipt("m2").state == "refused"

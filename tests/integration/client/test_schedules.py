@@ -16,7 +16,7 @@ from brainq import AsyncClient, Brain, ScriptedProvider
 from brainq.admission import read_foreign
 from brainq.contracts.schedule import Schedule
 from brainq.contracts.status import Ending
-from brainq.errors import InvalidInput, SchedulesFull, TurnNotFound
+from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
 from brainq.providers.scripted import says
 from brainq.wiring.sweeper import make_schedule_runner
 from tests.support.pump import Pump
@@ -90,7 +90,7 @@ def test_a_removed_one_is_gone_and_its_turns_stay(pump: Pump) -> None:
     begin_due(pump)
     assert pump.client.remove_schedule("once")
     assert not pump.client.remove_schedule("once")
-    with pytest.raises(TurnNotFound, match="no schedule 'once'"):
+    with pytest.raises(ScheduleNotFound, match="no schedule 'once'"):
         pump.client.pause_schedule("once")
     assert len(pump.client.turns("s1")) == 1
 

@@ -24,6 +24,7 @@ from brainq import (
     Effect,
     Flag,
     Hold,
+    InputNotFound,
     InvalidInput,
     Pending,
     RunContext,
@@ -33,7 +34,6 @@ from brainq import (
     SubmitConflict,
     TokenRefused,
     TurnHandle,
-    TurnNotFound,
 )
 from brainq.contracts.hold import HoldSpec
 from brainq.contracts.model import ModelReply, ModelRequest
@@ -195,7 +195,7 @@ def test_input_of_a_paused_session_waits_behind_the_others(pump: Pump, client: C
 
 
 def test_a_receipt_nobody_sent_is_not_found(pump: Pump) -> None:
-    with pytest.raises(TurnNotFound, match="m9"):
+    with pytest.raises(InputNotFound, match="m9"):
         pump.submit("s1", "hello").receipt("m9")
 
 

@@ -15,7 +15,16 @@ from brainq.client.options import SubmitOptions
 from brainq.client.schedules import NOT_SCHEDULED
 from brainq.contracts.turn import LimitsOverride
 from brainq.error_kinds import ERROR_KINDS, ErrorKind, kind_of
-from brainq.errors import BrainqError, InvalidInput, SessionBusy, SetupError, TurnNotFound, Unreachable
+from brainq.errors import (
+    BrainqError,
+    InvalidInput,
+    NotFound,
+    ScheduleNotFound,
+    SessionBusy,
+    SetupError,
+    TurnNotFound,
+    Unreachable,
+)
 from brainq.http.app import COMMON, OPENAI, ROUTERS
 from brainq.http.approvals import decider
 from brainq.http.bodies.schedules import ScheduleBody
@@ -98,7 +107,11 @@ def test_a_problem_names_the_field_and_what_to_send_again() -> None:
 
 
 def test_what_is_not_there_and_what_is_anothers_are_told_alike() -> None:
-    bodies = {answer_of(TurnNotFound(why)).body for why in ("no turn 'a' in SQL", "not the caller's")}
+    bodies = {
+        answer_of(kind(why)).body
+        for kind in (NotFound, TurnNotFound, ScheduleNotFound)
+        for why in ("no turn 'a' in SQL", "not the caller's")
+    }
     assert len(bodies) == 1
 
 

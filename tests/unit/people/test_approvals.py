@@ -11,7 +11,7 @@ import pytest
 
 from brainq.contracts.approval import DecideWord, EditedCall
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import ApprovalDecided, InvalidInput, TurnNotFound
+from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput
 from brainq.people.approvals import PAGE, ApprovalDesk
 from tests.support.stand_in import stand_in
 from tests.unit.people.fakes import ID, Asks, Requests, Rows, approval, asked
@@ -191,5 +191,5 @@ def test_what_is_no_approval_is_refused() -> None:
     made = desk(Rows([]), Asks({}))
     with pytest.raises(InvalidInput, match="TURN-CALL"):
         made.get("turn-1")
-    with pytest.raises(TurnNotFound, match="brainq approvals"):
+    with pytest.raises(ApprovalNotFound, match="brainq approvals"):
         made.get(ID)
