@@ -9,7 +9,9 @@ from pydantic import Field, JsonValue
 from brainq.contracts.attachment import Attachment
 from brainq.contracts.base import Wire
 
-DenialReason = Literal["duplicate", "blocked", "pre_hook", "validation", "budget", "approval", "hold", "cut"]
+DenialReason = Literal[
+    "duplicate", "blocked", "pre_hook", "validation", "budget", "approval", "hold", "cut", "too_many"
+]
 
 
 class ToolSuccess(Wire):

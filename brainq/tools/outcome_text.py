@@ -24,6 +24,7 @@ _DENIALS = {
     "approval": "This call was not made: a person did not approve it. Do not repeat it unchanged.",
     "hold": "This call was not made: the turn was held, and nobody let it go on in time.",
     "cut": "This call was not made: the reply that asked for it was not whole.",
+    "too_many": "This call was not made: the reply asked for too many calls.",
 }
 MAX_EDITED_CHARS = 4_000
 

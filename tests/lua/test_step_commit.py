@@ -92,3 +92,12 @@ def test_past_the_deadline_no_call_is_paid_for_that_was_not_before(rig: Rig) -> 
     asked = {"item": "{}", "calls": json.dumps([planned(0), planned(1)])}
     assert rig.run("step_commit", **asked) == ["BUDGET", "c1-1"]
     assert rig.run("step_commit", item="{}", calls=json.dumps([planned(0)])) == ["COMMITTED"]
+
+
+def test_a_reply_of_more_calls_than_lua_has_places_on_its_stack_is_committed_whole(rig: Rig) -> None:
+    message = '{"role":"tool"}'
+    assert rig.committed(
+        *({"index": index, "denied": "too_many", "message": message} for index in range(3_000))
+    ) == ["COMMITTED"]
+    assert len(rig.history()) == 3_001
+    assert rig.bells("brainq.turns")[-1] == ["s1", "t01", 1]

@@ -27,6 +27,7 @@ from brainq.turn.planning.scheduler import Schedulable, ToolScheduler
 from brainq.turn.planning.whole import TellModel
 
 MAX_CALLS_A_REPLY = 128
+"""How many calls of one reply run. The calls behind them are denied, each with a message to the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ def judge_reply(brain: Brain, view: TurnView, step: int, reply: ModelReply) -> l
     """The calls of `reply` through the gates that come before a call; hooks of the brain run here, once."""
     turn_id, session_id = view.request.turn_id, view.request.session_id
     facts = GateFacts(turn_id, session_id, ReplayControl(view.succeeded, view.write_epoch), view.blocked)
-    return _in_order(_ours(reply, step), facts, brain, view.request)
+    calls = _ours(reply, step)
+    judged = _in_order(calls[:MAX_CALLS_A_REPLY], facts, brain, view.request)
+    return judged + [_one_too_many(call, len(calls)) for call in calls[MAX_CALLS_A_REPLY:]]
 
 
 def plan_calls(
@@ -78,8 +81,21 @@ def _ours(reply: ModelReply, step: int) -> list[ToolCall]:
         call.model_copy(
             update={"id": call_id(step, index), "provider_id": call.id, "name": call.name or "unnamed"}
         )
-        for index, call in enumerate(reply.calls[:MAX_CALLS_A_REPLY])
+        for index, call in enumerate(reply.calls)
     ]
+
+
+def _one_too_many(call: ToolCall, count: int) -> Denied:
+    text = (
+        f"Not run: a reply may hold at most {MAX_CALLS_A_REPLY} tool calls, and this one held {count}; the first "
+        f"{MAX_CALLS_A_REPLY} were taken. Make this call again in your next reply if it is still needed."
+    )
+    return Denied(_with_object(call), ToolDenied(reason="too_many", message=text))
+
+
+def _with_object(call: ToolCall) -> ToolCall:
+    """The call as a service takes it back: arguments that are no JSON object are left out."""
+    return call.model_copy(update={"arguments": {}}) if isinstance(call.arguments, str) else call
 
 
 def _in_order(
@@ -101,8 +117,7 @@ def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tel
     turn_id = request.turn_id
     denied = [
         Denied(
-            # What was written of the arguments is no JSON: no service takes it back.
-            call.model_copy(update={"arguments": {}}) if isinstance(call.arguments, str) else call,
+            _with_object(call),
             ToolDenied(reason="cut", message=f"Not run. {tell.text}"),
         )
         for call in _ours(reply, step)

@@ -79,8 +79,15 @@ BUGS = (
     Bug(
         "more calls a reply than are taken",
         "brainq/turn/planning/plan.py",
-        "in enumerate(reply.calls[:MAX_CALLS_A_REPLY])",
+        "_in_order(calls[:MAX_CALLS_A_REPLY],",
+        "_in_order(calls,",
+        PLAN,
+    ),
+    Bug(
+        "calls that are too many vanish",
+        "brainq/turn/planning/plan.py",
         "in enumerate(reply.calls)",
+        "in enumerate(reply.calls[:MAX_CALLS_A_REPLY])",
         PLAN,
     ),
     Bug(

@@ -330,6 +330,33 @@ def test_a_function_that_raises_is_an_error_of_its_provider() -> None:
     assert streams.generate(request()).text == "Hi"
 
 
+def test_a_function_that_cannot_stream_answers_as_a_whole() -> None:
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[TextPart("All at once.")])
+
+    first, last = PydanticAIProvider(model=FunctionModel(answer)).generate_stream(request())
+    assert (first.text, last.text) == ("All at once.", "")
+    assert last.reply is not None
+    assert last.reply.text == "All at once."
+
+
+@pytest.mark.parametrize("takes_schemas", [True, False])
+def test_a_model_that_takes_no_schema_reads_it_in_its_instructions(takes_schemas: bool) -> None:
+    seen: list[str] = []
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append(info.instructions or "")
+        return ModelResponse(parts=[TextPart('{"city": "Oslo"}')])
+
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    asked = request().model_copy(update={"output_schema": schema})
+    model = FunctionModel(answer, profile={"supports_json_schema_output": takes_schemas})
+    assert PydanticAIProvider(model=model).generate(asked).text == '{"city": "Oslo"}'
+    assert ('"city"' in seen[0]) is not takes_schemas
+    made_up = PydanticAIProvider(model=MadeUpModel(custom_output_text='{"city": "Bergen"}'))
+    assert made_up.generate(asked).text == '{"city": "Bergen"}'
+
+
 # -- names --------------------------------------------------------------------------------------------------------
 
 

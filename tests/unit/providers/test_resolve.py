@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
@@ -18,6 +23,7 @@ from brainq.providers import (
 )
 from brainq.providers.anthropic import AnthropicProvider
 from brainq.providers.base import Provider
+from brainq.providers.fallback import Fallback
 from brainq.providers.openai_compat import OpenAIProvider
 from brainq.providers.openai_responses import OpenAIResponsesProvider
 from brainq.providers.pricing import cost_usd
@@ -194,3 +200,36 @@ def test_unknown_prices_are_looked_for_once(
 
 def test_counts_that_contradict_each_other_have_no_price() -> None:
     assert cost_usd("openai", "gpt-4.1", TokenUsage(input_tokens=1, cache_read_tokens=5)) is None
+
+
+def _in_thread(work: Callable[[], Any]) -> Any:
+    """What `work` returns. A deadlock fails the test instead of hanging the run."""
+    found: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=lambda: found.put(work()), daemon=True).start()
+    return found.get(timeout=60)
+
+
+def test_a_factory_may_look_for_other_providers() -> None:
+    register_provider("careful", lambda: Fallback(["offline:small", "anthropic:claude-x"]))
+    provider, _ = _in_thread(lambda: resolve_model("careful:any"))
+    assert isinstance(provider, Fallback)
+    assert _in_thread(lambda: resolve_model("careful:any"))[0] is provider
+
+
+def test_of_two_threads_that_use_a_name_first_at_once_both_get_one_provider() -> None:
+    both, closed = threading.Barrier(2), list[object]()
+
+    class Slow(ScriptedProvider):
+        def close(self) -> None:
+            closed.append(self)
+
+    def make() -> Provider:
+        both.wait(60)
+        return Slow([])
+
+    register_provider("slow", make)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(resolve_model, ["slow:a", "slow:a"])
+    assert first[0] is second[0]
+    assert len(closed) == 1
+    assert closed[0] is not first[0]

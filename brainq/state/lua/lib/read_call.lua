@@ -4,7 +4,11 @@ local function read_calls(calls, names)
   for _, call in ipairs(calls) do
     for _, name in ipairs(names) do fields[#fields + 1] = call .. ':' .. name end
   end
-  local values = #fields > 0 and redis.call('HMGET', trace, unpack(fields))
+  local values = {}
+  for first = 1, #fields, 1000 do  -- Lua puts only some thousand values on its stack
+    local some = redis.call('HMGET', trace, unpack(fields, first, math.min(first + 999, #fields)))
+    if first == 1 then values = some else for i, value in ipairs(some) do values[first + i - 1] = value end end
+  end
   for i = 1, #calls do
     found[i] = {}
     for j, name in ipairs(names) do found[i][name] = values[(i - 1) * #names + j] end

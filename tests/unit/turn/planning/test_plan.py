@@ -155,6 +155,15 @@ def test_calls_that_the_budget_refuses_are_denied_and_the_others_run() -> None:
     assert [(call.tool, call.denied) for call in found.calls] == [("balance", ""), ("pay", "budget")]
 
 
-def test_a_reply_of_more_calls_than_are_taken_is_cut() -> None:
-    found = plan(bank(), *[("pay", {"amount": number}) for number in range(MAX_CALLS_A_REPLY + 2)])
-    assert len(found.calls) == len(found.message.calls) == MAX_CALLS_A_REPLY
+def test_of_a_reply_with_too_many_calls_the_first_run_and_the_model_reads_why_the_others_do_not() -> None:
+    asked: list[tuple[str, dict[str, Any] | str]] = [
+        ("pay", {"amount": number}) for number in range(MAX_CALLS_A_REPLY + 1)
+    ]
+    found = plan(bank(), *asked, ("pay", '{"amount": 1'))
+    assert len(found.message.calls) == len(found.calls) == MAX_CALLS_A_REPLY + 2
+    assert [call.denied for call in found.calls[:MAX_CALLS_A_REPLY]] == [""] * MAX_CALLS_A_REPLY
+    for call in found.calls[MAX_CALLS_A_REPLY:]:
+        assert call.denied == "too_many"
+        assert "at most 128 tool calls, and this one held 130" in call.message_json
+    # A service takes back arguments that are an object, and nothing else.
+    assert found.message.calls[-1].arguments == {}
