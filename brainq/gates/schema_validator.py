@@ -1,8 +1,9 @@
 """Holding a value to a JSON schema in bounded time, whoever wrote the schema and whoever the value.
 
 The validator is jsonschema's. Its patterns are matched by an engine whose time is bounded, unique items are found by
-their canonical JSON, and all of a value's checks together may take three seconds of this thread's own time: references
-and choices that hold one another multiply.
+their canonical JSON, and a part of the value is held to what a reference leads to once: choices that refer to one
+another would multiply with each level of the value. All of a value's checks together may take three seconds of this
+thread's own time, and long ones give way: whoever wrote the schema, the threads beside this one have work of others.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 
 MOST_S = 3.0  # of this thread's processor time, which does not go on while others have the processor
 MOST_ERRORS = 1_000
+SLICE_S = 0.02
+"""After so much of its own time a check rests as long: Python runs one thread at a time."""
+MOST_ALIKE = 100
+"""So often a number or text is held to one reference in full. It may stand at several places, as one object."""
+MOST_KEPT = 20
 UNCHECKED = "unchecked"
 """The word of an error that says why a value could not be held to its schema."""
 _MAX_MESSAGE_CHARS = 1_000
@@ -37,10 +44,33 @@ class _Stopped(Exception):
 
 class _Time(threading.local):
     ends_at = float("inf")
+    rests_at = float("inf")
+
+    def begin(self, most_s: float) -> None:
+        now = time.thread_time()
+        self.ends_at, self.rests_at = now + most_s, now + SLICE_S
+        self.known: dict[tuple[str, int], _Known] = {}
+        self.open: set[tuple[str, int]] = set()
+
+    def end(self) -> None:
+        self.ends_at = self.rests_at = float("inf")
+        self.known = {}
 
     def look(self) -> None:
-        if time.thread_time() > self.ends_at:
+        now = time.thread_time()
+        if now > self.ends_at:
             raise _Stopped("it takes too long to hold this to its schema")
+        if now > self.rests_at:
+            time.sleep(SLICE_S)
+            self.rests_at = now + SLICE_S
+
+
+@dataclass(slots=True)
+class _Known:
+    """What came of holding a part of the value to a reference: the first errors, and how often it was asked."""
+
+    errors: tuple[dict[str, Any], ...]
+    times: int = 1
 
 
 _TIME = _Time()
@@ -62,7 +92,7 @@ class SchemaValidator:
         from jsonschema.exceptions import ValidationError
         from referencing.exceptions import Unresolvable
 
-        _TIME.ends_at = time.thread_time() + most_s
+        _TIME.begin(most_s)
         try:
             return list(itertools.islice(self._validator.iter_errors(value), MOST_ERRORS))
         except (_Stopped, TooLongForPattern, UnusablePattern) as reason:
@@ -72,7 +102,7 @@ class SchemaValidator:
         except Unresolvable as lost:
             words = f"its schema refers to what is not in it ({beginning(str(lost), 200)})"
         finally:
-            _TIME.ends_at = float("inf")
+            _TIME.end()
         return [ValidationError(words, validator=UNCHECKED, instance=value)]
 
 
@@ -88,6 +118,7 @@ def _validator_class() -> Any:
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties(stock["additionalProperties"]),
         "uniqueItems": _unique_items,
+        "$ref": _referred(stock["$ref"]),
     }
     return extend(
         Draft202012Validator,
@@ -105,6 +136,47 @@ def _timed(check: _Check) -> _Check:
             yield error
 
     return timed
+
+
+def _referred(stock: _Check) -> _Check:
+    """Asked again about the same part, it tells what it found, without what lies below: that was told the first time.
+
+    A schema has no `$id` or `$dynamicRef` within, so one reference always leads to one place.
+    """
+
+    def referred(validator: Any, reference: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        from jsonschema.exceptions import ValidationError
+
+        key = reference, id(instance)
+        known = _TIME.known.get(key)
+        if known is not None and (isinstance(instance, dict | list) or known.times >= MOST_ALIKE):
+            for found in known.errors:
+                yield ValidationError(**found)
+            return
+        if (
+            key in _TIME.open
+        ):  # no part of a value is within itself: the reference leads back to where it stands
+            raise RecursionError
+        _TIME.open.add(key)
+        errors = list(itertools.islice(stock(validator, reference, instance, schema), MOST_ERRORS))
+        _TIME.open.remove(key)
+        times = 1 if known is None else known.times + 1
+        _TIME.known[key] = _Known(tuple(map(_without_context, errors[:MOST_KEPT])), times)
+        yield from errors
+
+    return referred
+
+
+def _without_context(error: ValidationError) -> dict[str, Any]:
+    return {
+        "message": error.message,
+        "validator": error.validator,
+        "validator_value": error.validator_value,
+        "path": tuple(error.path),
+        "schema_path": tuple(error.schema_path),
+        "instance": error.instance,
+        "schema": error.schema,
+    }
 
 
 def _is_boolean(_checker: TypeChecker, instance: Any) -> bool:

@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 from brainq.contracts.effect import Effect
 from brainq.contracts.outcome import ToolDenied
 from brainq.contracts.tool import ToolSpec
-from brainq.gates.schema_validator import UNCHECKED, SchemaValidator
+from brainq.gates import schema_validator
+from brainq.gates.schema_validator import SLICE_S, UNCHECKED, SchemaValidator
 from brainq.gates.usable_schema import problem_of
 from brainq.gates.validation import ToolArgValidator, ValidArguments
 
@@ -58,8 +59,6 @@ def test_a_pattern_that_goes_back_for_ever_does_not_stop_the_process() -> None:
 @pytest.mark.parametrize(
     ("schema", "value"),
     [
-        ({"$defs": DOUBLED, "$ref": "#/$defs/d0"}, 1),
-        ({"anyOf": [{"items": {"$ref": "#"}, "maxItems": 0}] * 2}, NESTED),
         (
             {
                 "unevaluatedProperties": False,
@@ -81,6 +80,67 @@ def test_checks_that_multiply_are_not_made_to_their_end(schema: dict[str, Any], 
     assert words({"type": "integer"}, "x") == [("type", "'x' is not of type 'integer'")], (
         "the next has its own time"
     )
+
+
+def deep(value: dict[str, Any], depth: int = 30) -> dict[str, Any]:
+    for _ in range(depth):
+        value = {**value, "child": value}
+    return value
+
+
+KINDS = {
+    f"k{at}": {"properties": {"kind": {"const": at}, "child": {"$ref": "#"}}, "required": ["kind"]}
+    for at in range(50)
+}
+CHOICES: dict[str, Any] = {"$defs": KINDS, "anyOf": [{"$ref": f"#/$defs/{name}"} for name in KINDS]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "found"),
+    [
+        ({"$defs": DOUBLED, "$ref": "#/$defs/d0"}, 1, ""),
+        ({"anyOf": [{"items": {"$ref": "#"}, "maxItems": 0}] * 2}, NESTED, "anyOf"),
+        (CHOICES, deep({"kind": 49}), ""),
+        (CHOICES, deep({"kind": 99}), "anyOf"),
+        ({**CHOICES, "anyOf": CHOICES["anyOf"] * 2}, deep({"kind": 99}, 10), "anyOf"),
+    ],
+)
+def test_references_that_choose_between_one_another_do_not_multiply(
+    monkeypatch: pytest.MonkeyPatch, schema: dict[str, Any], value: Any, found: str
+) -> None:
+    """How many checks are made stands for the time: 50 choices at each of 30 levels would be 50 ** 30."""
+    looks: list[object] = []
+    clock: Any = schema_validator._TIME  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(type(clock), "look", looks.append)
+    told = words(schema, value)
+    assert [word for word, _ in told] == ([found] if found else [])
+    assert len(looks) < 100_000
+
+
+def test_a_choice_that_was_tried_before_is_still_explained() -> None:
+    schema: dict[str, Any] = {
+        "$defs": {"age": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
+        "properties": {name: {"$ref": "#/$defs/age"} for name in "ab"},
+        "additionalProperties": {"anyOf": [{"required": ["x"]}, CHOICES]},
+    }
+    spec = ToolSpec(
+        name="look", parameters={**schema, "$defs": {**schema["$defs"], **KINDS}}, effect=Effect.READ_ONLY
+    )
+    judged = ToolArgValidator().judge(spec, {"a": "5", "b": "5"})
+    assert isinstance(judged, ValidArguments)
+    assert judged.arguments == {"a": 5, "b": 5}, "a text that stands twice, as one object, is mended twice"
+    denied = ToolArgValidator().judge(spec, {"c": {"kind": 99}})
+    assert isinstance(denied, ToolDenied)
+    assert "$.c.kind: wants 0; $.c.kind: wants 1" in denied.message
+
+
+def test_a_long_check_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    rests: list[float] = []
+    monkeypatch.setattr(schema_validator.time, "sleep", rests.append)
+    schema = {"items": {"enum": [[0] * 300 + [at] for at in range(300)]}}
+    words(schema, [[0] * 300 + [-1]] * 3_000, most_s=0.5)
+    assert rests
+    assert len(rests) * SLICE_S <= 0.5 + SLICE_S
 
 
 def test_what_goes_round_in_circles_is_not_checked() -> None:
@@ -132,6 +192,14 @@ def test_a_draft_that_a_schema_names_does_not_change_how_it_is_read() -> None:
 
 
 SCHEMAS: list[dict[str, Any]] = [
+    {"$defs": {"a": {"type": "integer"}}, "additionalProperties": {"$ref": "#/$defs/a"}},
+    {"additionalProperties": {"anyOf": [{"type": "string"}, {"items": {"$ref": "#/additionalProperties"}}]}},
+    {
+        "additionalProperties": {
+            "oneOf": [{"type": "array", "items": {"$ref": "#/$defs/n"}}, {"$ref": "#/$defs/n"}]
+        },
+        "$defs": {"n": {"type": "integer", "maximum": 1}},
+    },
     {"patternProperties": {"^a": {"type": "integer"}}, "additionalProperties": False},
     {"patternProperties": {"^a": True}, "properties": {"b": {}}, "additionalProperties": {"type": "string"}},
     {"patternProperties": {"a$": {"type": "string"}, "^b": False}},
