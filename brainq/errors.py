@@ -106,12 +106,18 @@ class SubmitConflict(BrainqError):
 
 
 class SessionBusy(BrainqError):
-    """The session has a live turn and the submit said `on_busy="reject"`. Nothing was queued."""
+    """The session has a live turn and the submit said `on_busy="reject"`. Nothing was queued.
 
-    def __init__(self, session_id: str, live_turn_id: str) -> None:
-        super().__init__(
-            f"session {session_id!r} is busy with turn {live_turn_id!r}; wait for it, or submit with another on_busy"
-        )
+    remedy   what to do about it, in place of what a submit could
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        live_turn_id: str,
+        remedy: str = "wait for it, or submit with another on_busy",
+    ) -> None:
+        super().__init__(f"session {session_id!r} is busy with turn {live_turn_id!r}; {remedy}")
         self.session_id = session_id
         self.live_turn_id = live_turn_id
 

@@ -37,6 +37,7 @@ from brainq.http.door import Answered, Door
 from brainq.http.gateway import Gateway, asker
 from brainq.http.mcp import routes as mcp
 from brainq.http.mcp.front import McpFront
+from brainq.http.methods import HeadAsGet, allowed
 from brainq.http.openai import chat, models, responses
 from brainq.http.openai.errors import OpenAiErrors, refusals
 from brainq.http.openapi import described
@@ -57,6 +58,17 @@ ROUTERS = (
     ai_sdk.router,
     ag_ui.router,
 )
+EXPOSED = (
+    "Allow",
+    "Location",
+    "Mcp-Session-Id",
+    "Preference-Applied",
+    "Retry-After",
+    "X-Request-ID",
+    "X-Should-Retry",
+    "X-Vercel-AI-UI-Message-Stream",
+)
+"""What a page of another origin may read of an answer's headers."""
 STATUSES = (400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
 COMMON = documented(*STATUSES)
 OPENAI = (chat.router, responses.router, models.router)
@@ -99,26 +111,17 @@ def make_app(gateway: Gateway) -> FastAPI:
         app.add_exception_handler(error, _told)
     settings = gateway.settings
     # The last one that is added is the first that a request meets.
+    app.add_middleware(HeadAsGet)
     app.add_middleware(BodyLimit, most_bytes=settings.http_body_bytes, within_s=settings.http_slow_s)
     app.add_middleware(Door, gateway=gateway)
     if origins := listed(settings.http_cors):
         app.add_middleware(
             CORSMiddleware,
             allow_origins=origins,
-            allow_methods=["GET", "POST", "PUT", "DELETE"],
-            allow_headers=[
-                "A2A-Version",
-                "Authorization",
-                "Content-Type",
-                "Idempotency-Key",
-                "Last-Event-ID",
-                "MCP-Protocol-Version",
-                "Mcp-Method",
-                "Mcp-Name",
-                "Mcp-Session-Id",
-                "Prefer",
-            ],
-            expose_headers=["Location", "Mcp-Session-Id", "Preference-Applied", "Retry-After"],
+            allow_methods=["GET", "HEAD", "POST", "DELETE"],
+            # Any: a caller is known by its token, which no other page has, and clients add headers with each release.
+            allow_headers=["*"],
+            expose_headers=EXPOSED,
         )
     app.add_middleware(Answered)
     app.add_middleware(OpenAiErrors)
@@ -153,15 +156,25 @@ async def _told(request: Request, error: Exception) -> JSONResponse:
         case RequestValidationError():
             return answer_of(_first_wrong(error))
         case HTTPException(status_code=405):
-            return answer_of(
-                Refused("method-not-allowed", f"{request.method} is none of this route's methods")
-            )
+            return _no_such_method(request)
         case HTTPException(status_code=404):
             return answer_of(Refused("no-such-route", "GET /v1/openapi.json has all routes"))
         case HTTPException():
             return answer_of(Refused("bad-json", "send one JSON object, as UTF-8"))
         case _:
             raise error
+
+
+def _no_such_method(request: Request) -> JSONResponse:
+    found = allowed(request.scope)
+    told = answer_of(
+        Refused(
+            "method-not-allowed",
+            f"this route does not support {request.method}; it supports {', '.join(found)}",
+        )
+    )
+    told.headers["Allow"] = ", ".join(found)
+    return told
 
 
 def _first_wrong(error: RequestValidationError) -> Refused | InvalidInput:

@@ -19,6 +19,8 @@ from brainq.http.gateway import Asker, Gateway
 from brainq.http.left_calls import leave_calls, require_free
 from brainq.http.sent_files import brought
 
+DECIDE_FIRST = "it waits for an approval: decide that, or cancel the turn, then send the message again"
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -58,13 +60,12 @@ async def ask(
     question: Question,
     options: SubmitOptions,
     history: Sequence[dict[str, Any]] = (),
-    *,
-    waits_for_decisions: bool = False,
 ) -> AsyncTurnHandle:
     """The turn of a question: the one that was begun when it was sent first, or a new one.
 
-    history               what was said before it, which a session that is new begins with
-    waits_for_decisions   nothing new is begun while the live turn wants an approval
+    history   what was said before it, which a session that is new begins with
+
+    Nothing new is begun while the live turn wants an approval: it would wait behind that, and its reader with it.
 
     Raises as `AsyncClient.submit`; SessionBusy.
     """
@@ -76,10 +77,10 @@ async def ask(
     await require_free(here, by, session_id)
     session = here.client.session(session_id)
     live = await session.live()
-    if live is not None and waits_for_decisions:
+    if live is not None:
         asked = await (await here.client.handle(live)).approvals()
         if any(approval.state == "pending" for approval in asked):
-            raise SessionBusy(session_id, live)
+            raise SessionBusy(session_id, live, DECIDE_FIRST)
     if history and not await session.history(1):
         options = {**options, "history": brought(history)}
     if question.files:

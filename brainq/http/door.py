@@ -26,6 +26,8 @@ from brainq.observe.submits import came_with
 
 log = logger("brainq.http")
 
+GUARDS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+
 
 class Door:
     """Host, origin, who asks, how often. What it lets through has `caller` in its state."""
@@ -123,7 +125,7 @@ class Answered:
         async def noted(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
-            await send(message)
+            await send(_guarded(message))
 
         try:
             if _has_two_lengths(scope):
@@ -142,6 +144,15 @@ class Answered:
             took_ms = int((time.monotonic() - began) * 1000)
             caller = getattr(scope.get("state", {}).get("caller"), "name", "")
             log.info("answered", route=_route_of(scope), status=status, took_ms=took_ms, caller=repr(caller))
+
+
+def _guarded(message: Message) -> Message:
+    """With the headers that keep an answer from being kept, or taken for something else; a route may have its own."""
+    if message["type"] != "http.response.start":
+        return message
+    have = {name.lower() for name, _ in message["headers"]}
+    more = [(name, value) for name, value in GUARDS if name not in have]
+    return {**message, "headers": [*message["headers"], *more]}
 
 
 def _has_two_lengths(scope: Scope) -> bool:

@@ -108,7 +108,7 @@ def ended(told: Told, result: TurnResult) -> Told:
     if result.ending is Ending.COMPLETED:
         said, note = result.text, ""
     else:
-        said, note = result.last_agent_message or "", result.text
+        said, note = result.last_agent_message or "", _why(result)
     return replace(
         told,
         state=_ENDINGS[result.ending],
@@ -118,6 +118,12 @@ def ended(told: Told, result: TurnResult) -> Told:
         asks=(),
         is_parked=False,
     )
+
+
+def _why(result: TurnResult) -> str:
+    """Why a turn did not complete. A turn that failed has no text of its own, only its error."""
+    reason = result.error or result.text
+    return reason if reason.strip() else f"{result.ending.value}: {result.stop_reason.value}"
 
 
 def task_of(told: Told) -> Task:

@@ -71,7 +71,7 @@ async def _run(body: RunBody, brain: str | None, request: Request, here: Gateway
         configures = Verb.CONFIGURE in by.caller.verbs
         options: SubmitOptions = {**options_of(body, messages, configures=configures), "brain": brain}
         history = history_of(messages, question)
-        handle = await ask(here, by, body.thread_id, question, options, history, waits_for_decisions=True)
+        handle = await ask(here, by, body.thread_id, question, options, history)
         before = before_the_turn(messages, handle.turn_id)
         state = begin(handle.turn_id, body.thread_id, body.run_id, before)
         takes_back = [message for message in messages if is_of(message, handle.turn_id)]

@@ -127,6 +127,25 @@ def test_an_approval_is_answered_in_the_chat(gateway: GatewayThread, live: None)
     problem(gateway.http.post("/api/chat", json=body), 409, "approval-decided")
 
 
+def test_a_message_beside_an_open_approval_is_refused_and_the_chat_goes_on(
+    gateway: GatewayThread, pump: Pump, live: None
+) -> None:
+    message = UiMessage().take(pieces(gateway.http.post("/api/chat", json=chat(user("save")))))
+    refused = gateway.http.post("/api/chat", json=chat(user("save"), user("hello", "m2")))
+    told = problem(refused, 409, "session-busy")
+    assert told["live_turn_id"] == message.id
+    assert "waits for an approval" in told["detail"]
+    assert len(pump.client.turns()) == 1, "nothing waits behind it"
+    # The page takes its message back, and the SDK sends the decision with the last one, which asked.
+    call = message.tool(f"{message.id}-c1-0")
+    decided = {**call, "state": "approval-responded", "approval": {**call["approval"], "approved": True}}
+    answered = {"id": message.id, "role": "assistant", "parts": [{"type": "step-start"}, decided]}
+    message.take(pieces(gateway.http.post("/api/chat", json=chat(user("save"), answered))))
+    assert message.text == "Read: saved a"
+    later = UiMessage().take(pieces(gateway.http.post("/api/chat", json=chat(user("hello", "m2")))))
+    assert later.text == "Read: hello"
+
+
 def test_a_chat_is_stopped_and_asked_again(gateway: GatewayThread, pump: Pump, live: None) -> None:
     message = UiMessage().take(pieces(gateway.http.post("/api/chat", json=chat(user("save")))))
     problem(gateway.http.post("/api/chat/s2/stop", params={"turn": message.id}), 404, "not-found")

@@ -265,6 +265,91 @@ def test_the_operator_names_hosts_and_origins(gateways: Gateways) -> None:
         load_settings(http_cors="shop.example")
 
 
+SENT_BY_PAGES = (
+    ("POST", "/v1/turns", "authorization,content-type,idempotency-key,prefer,traceparent,tracestate"),
+    ("GET", "/v1/turns/x/events", "authorization,last-event-id"),
+    ("HEAD", "/v1/turns/x/events", "authorization"),
+    ("DELETE", "/v1/schedules/x", "authorization"),
+    ("POST", "/a2a/gate", "a2a-version,authorization,content-type"),
+    ("POST", "/agui", "accept,authorization,content-type"),
+    ("POST", "/api/chat", "authorization,content-type,user-agent"),
+    ("POST", "/mcp", "authorization,content-type,mcp-method,mcp-name,mcp-protocol-version,mcp-session-id"),
+    ("POST", "/v1/chat/completions", "authorization,content-type,x-session-id"),
+    (
+        "POST",
+        "/v1/responses",
+        "authorization,content-type,idempotency-key,openai-organization,openai-project",
+    ),
+    # The openai package for browsers.
+    (
+        "POST",
+        "/v1/responses",
+        "user-agent,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-timeout",
+    ),
+    (
+        "POST",
+        "/v1/responses",
+        "x-stainless-package-version,x-stainless-retry-count,x-stainless-helper-method",
+    ),
+    ("POST", "/v1/responses", "x-stainless-runtime,x-stainless-runtime-version,x-stainless-poll-helper"),
+)
+
+
+def test_every_header_of_a_client_passes_a_preflight(gateways: Gateways) -> None:
+    http = gateways(cors="https://shop.example").http
+    for method, path, headers in SENT_BY_PAGES:
+        asked = {
+            "Origin": "https://shop.example",
+            "Access-Control-Request-Method": method,
+            "Access-Control-Request-Headers": headers,
+        }
+        answer = http.options(path, headers=asked)
+        assert answer.status_code == 200, f"{headers}: {answer.text}"
+        assert answer.headers["access-control-allow-origin"] == "https://shop.example"
+        assert answer.headers["access-control-allow-headers"].lower() == headers
+        foreign = http.options(path, headers={**asked, "Origin": "https://evil.example"})
+        assert "access-control-allow-origin" not in foreign.headers
+
+
+def test_head_is_get_without_its_body(gateway: GatewayThread, pump: Pump) -> None:
+    turn_id = submit(gateway)
+    for path in ("/", "/healthz", "/readyz", "/v1/openapi.json", "/v1/turns", f"/v1/turns/{turn_id}"):
+        got, head = gateway.http.get(path), gateway.http.head(path)
+        assert (head.status_code, head.content) == (200, b""), path
+        assert head.headers["content-length"] == str(len(got.content)), path
+        assert head.headers["content-type"] == got.headers["content-type"], path
+    # A stream that goes on is not waited for, and its place is free again.
+    events = gateway.http.head(f"/v1/turns/{turn_id}/events")
+    assert (events.status_code, events.content) == (200, b"")
+    wait_until(lambda: len(gateway.gateway.streams) == 0, "the stream is over")
+    assert gateway.http.head(f"/v1/turns/{'0' * 26}").status_code == 404
+
+
+def test_a_method_that_a_route_lacks_is_told_those_it_has(gateway: GatewayThread) -> None:
+    for method, path, allowed in (
+        ("DELETE", "/v1/turns", "HEAD, GET, POST"),
+        ("PUT", "/healthz", "HEAD, GET"),
+        ("GET", "/mcp", "POST"),
+        ("GET", "/v1/chat/completions", "POST"),
+        ("POST", "/v1/schedules/x", "HEAD, GET, DELETE"),
+        ("OPTIONS", "/v1/turns/x/cancel", "POST"),
+    ):
+        answer = gateway.http.request(method, path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, allowed), f"{method} {path}"
+        assert allowed in answer.text
+
+
+def test_what_the_api_answers_is_neither_kept_nor_guessed_at(gateway: GatewayThread, pump: Pump) -> None:
+    turn_id = submit(gateway)
+    for path in ("/healthz", "/v1/turns", f"/v1/turns/{turn_id}", "/v1/turns/x", "/nowhere", "/v1/models"):
+        headers = gateway.http.get(path).headers
+        assert headers.get_list("x-content-type-options") == ["nosniff"], path
+        assert headers.get_list("cache-control") == ["no-store"], path
+    shell = gateway.http.get("/").headers
+    assert shell.get_list("cache-control") == ["no-cache"], "what says it itself is left as it is"
+    assert shell.get_list("x-content-type-options") == ["nosniff"]
+
+
 def test_another_sites_page_may_not_ask(gateway: GatewayThread, pump: Pump) -> None:
     turn_id = submit(gateway)
     foreign = {"Origin": "https://evil.example"}

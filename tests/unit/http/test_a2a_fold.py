@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from a2a.server.tasks.task_manager import append_artifact_to_task
 from a2a.types.a2a_pb2 import (
     TASK_STATE_CANCELED,
@@ -178,3 +179,25 @@ def test_an_ending_is_a_state_with_its_reason_and_keeps_what_was_said() -> None:
         completed = ending is Ending.COMPLETED
         assert task.artifacts[0].parts[0].text == ("It is so." if completed else "So far")
         assert [part.text for part in task.status.message.parts] == ([] if completed else ["It is so."])
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("", "the model's service answered 401", "the model's service answered 401"),
+        ("It broke.", "no worker has it", "no worker has it"),
+        ("", None, "failed: model_error"),
+    ],
+)
+def test_a_task_that_failed_says_its_error(text: str, error: str | None, words: str) -> None:
+    result = TurnResult(
+        turn_id="t01",
+        session_id="s1",
+        text=text,
+        ending=Ending.FAILED,
+        stop_reason=StopReason.MODEL_ERROR,
+        error=error,
+    )
+    task = task_of(step(told(ACTIVE), TurnEvent(seq=2, kind=EventKind.RESULT, at_ms=3, data={}), result))
+    assert task.status.state == TASK_STATE_FAILED
+    assert [part.text for part in task.status.message.parts] == [words]
