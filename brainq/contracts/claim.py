@@ -174,7 +174,11 @@ class StepClaim:
     `sent` says that the result went out before; `lost` counts the workers that took the step before and told no end
     of it. `seen` is what was read of the turn with the claim; `Finals.look` makes the turn of it. `said` likewise, for
     `Finals.details_of`. `brain` is the one that the turn names; "": the default. `waited_ms`: from its doorbell to the
-    claim."""
+    claim.
+
+    base      the chain's own step, where this one goes ahead of it; "": this one is it
+    past      what went ahead of it so far, as `finalize.order.Past` writes it
+    failing   why the chain's own step waits: `memory: ValueError`; "" where none was told"""
 
     session_id: str
     turn_id: str
@@ -189,6 +193,14 @@ class StepClaim:
     said: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
     brain: str = ""
     waited_ms: int = 0
+    base: str = ""
+    past: str = ""
+    failing: str = ""
+
+    @property
+    def chain_step(self) -> str:
+        """Where the chain stands."""
+        return self.base or self.step
 
     @property
     def step_key(self) -> str:

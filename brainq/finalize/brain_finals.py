@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from brainq.brain import Brain
 from brainq.finalize.order import StepOrder
 from brainq.finalize.parts import FinalParts
 
@@ -13,10 +13,10 @@ from brainq.finalize.parts import FinalParts
 class BrainFinals:
     """All that differs between the ended turns of one brain and those of another."""
 
-    brain: Any
+    brain: Brain
     order: StepOrder
     parts: FinalParts | None = None
 
     @property
     def redacts(self) -> bool:
-        return bool(getattr(self.brain, "redact_logs", False))
+        return self.brain.redact_logs

@@ -1,7 +1,8 @@
 """TurnFinalizer: answers a doorbell of the chain by a visit, one step or several of a turn.
 
 Each step is claimed, retried, given up and recorded by itself. Whoever has settled one may take the next with the
-same script, instead of ringing for it: a doorbell costs more than most steps do.
+same script, instead of ringing for it: a doorbell costs more than most steps do. A step that is to be tried again
+lets those behind go ahead of it that do not need it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from brainq.beats import Beats
 from brainq.by_brain import ByBrain
@@ -18,7 +21,8 @@ from brainq.contracts.turn import TurnResult
 from brainq.finalize.alone import MOST_LOST, RunAlone, error_type_of
 from brainq.finalize.brain_finals import BrainFinals
 from brainq.finalize.ended import EndedTurns
-from brainq.finalize.result import result_of
+from brainq.finalize.order import Past
+from brainq.finalize.result import result_of, sent_before
 from brainq.finalize.step import FinalStep, StepContext
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
@@ -118,11 +122,15 @@ class TurnFinalizer:
 
     def _answer(self, claim: StepClaim, until: float) -> tuple[str, StepClaim | None]:
         """Run a claimed step and settle it: what was done, and the claim of the next where this worker has it."""
+        claim = _counted(claim)
         step = self._work(claim).order.get(claim.step)
         if step is None:
             log.warning("step is not known here", turn_id=claim.turn_id, step=claim.step)
             return self._go_on(claim, until)
-        outgoing: list[TurnResult] = []
+        if claim.lost and (passed := self._let_pass(claim, until)) is not None:
+            return passed
+        # Ahead of the chain's own step a result goes out by itself: nothing else ends with it.
+        outgoing: list[TurnResult] | None = None if claim.base else []
         with self._beats.renew(lambda: self._chain.beat(claim), _ignore):
             try:
                 if claim.tries > self._max_tries and claim.step not in NEVER_DEAD:
@@ -132,7 +140,17 @@ class TurnFinalizer:
                 return self._failed(claim, failure, until)
         if claim.tries > 1:
             self._note_done(claim)
-        return self._go_on(claim, until, outgoing)
+        return self._go_on(claim, until, outgoing or ())
+
+    def _let_pass(self, claim: StepClaim, until: float) -> tuple[str, StepClaim | None] | None:
+        """A worker died at this step: what does not need it goes first. None: nothing waits behind it."""
+        past = Past.read(claim.past)
+        if not claim.base:
+            ahead = self._work(claim).order.ahead_of(claim.step, past, untried=True)
+            return self._ahead(claim, ahead, past, until, after_s=0.0, uncounted=True) if ahead else None
+        if claim.lost == past.lost(claim.step):
+            return None  # it was told before, and goes again
+        return self._failed(claim, RuntimeError("its worker died, or was cut off"), until)
 
     def run_claimed(self, claim: StepClaim) -> None:
         """Run a step that somebody else has claimed, limits, and will settle. Raises what the step raises."""
@@ -172,7 +190,7 @@ class TurnFinalizer:
         if turn is None:
             return "gone"
         why = turn.failing_error or self._untaken(turn.request.brain)
-        result = result_of(turn, warnings=(f"sent before the finalizer was done: {why}",))
+        result = result_of(turn, warnings=sent_before(why))
         return self._chain.publish(result).lower()
 
     def _untaken(self, brain: str | None) -> str:
@@ -200,8 +218,28 @@ class TurnFinalizer:
         if dead:
             did, following = self._go_on(claim, until)
             return Did(did, *seen), following
-        self._chain.retry(claim, retry_after_s(claim.tries, self._chance()), f"{claim.step}: {error_type}")
-        return Did("failed", *seen), None
+        did, following = self._wait(claim, f"{claim.step}: {error_type}", until)
+        return Did(did, *seen), following
+
+    def _wait(self, claim: StepClaim, error: str, until: float) -> tuple[str, StepClaim | None]:
+        """A step has failed and is to be tried again: what does not need it goes ahead."""
+        order, past = self._work(claim).order, Past.read(claim.past)
+        if claim.base:
+            past = past.with_failed(claim.step, claim.tries, claim.lost)
+            ahead = order.ahead_of(claim.base, past, claim.step)
+            return "failed", self._ahead(claim, ahead, past, until)[1]
+        after_s = retry_after_s(claim.tries, self._chance())
+        if ahead := order.ahead_of(claim.step, past):
+            return "failed", self._ahead(claim, ahead, past, until, after_s=after_s, error=error)[1]
+        self._chain.retry(claim, after_s, error)
+        return "failed", None
+
+    def _ahead(
+        self, claim: StepClaim, ahead: str, past: Past, until: float, **own: Any
+    ) -> tuple[str, StepClaim | None]:
+        """`ahead` goes next; `own`: what becomes of the chain's own step, where that was claimed."""
+        found = self._chain.go_ahead(claim, ahead, past.text, stay=time.monotonic() < until, **own)
+        return ("next", found) if isinstance(found, StepClaim) else (found.lower(), None)
 
     def _note_done(self, claim: StepClaim) -> None:
         try:
@@ -215,8 +253,11 @@ class TurnFinalizer:
     def _go_on(
         self, claim: StepClaim, until: float, outgoing: Sequence[TurnResult] = ()
     ) -> tuple[str, StepClaim | None]:
-        order = self._work(claim).order
-        next_step = order.after(claim.step)
+        order, past = self._work(claim).order, Past.read(claim.past)
+        if claim.base:
+            past = past.with_done(claim.step)
+            return self._ahead(claim, order.ahead_of(claim.base, past, claim.step), past, until)
+        next_step = order.after(claim.step, past)
         if not next_step:
             for result in outgoing:
                 self._chain.publish(result)
@@ -229,6 +270,17 @@ class TurnFinalizer:
             go_on = self._chain.go_on_and_read if reads_said and stay else self._chain.go_on
             found = go_on(claim, next_step, stay=stay)
         return ("next", found) if isinstance(found, StepClaim) else (found.lower(), None)
+
+
+def _counted(claim: StepClaim) -> StepClaim:
+    """With the tries, and the lost workers, that the step had ahead of others."""
+    past = Past.read(claim.past)
+    before = past.tries(claim.step)
+    return replace(
+        claim,
+        tries=before + (1 if claim.base else claim.tries),
+        lost=past.lost(claim.step) + claim.lost,
+    )
 
 
 def _ignore(word: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from brainq.brain import Brain
 from brainq.contracts.memory import AutonomousResearchLearner, MemoryExtractor
 from brainq.contracts.parts import Memory
 from brainq.contracts.usage import Price, no_price
@@ -42,7 +43,7 @@ class FinalParts:
         return found
 
 
-def final_parts(brain: Any, auxiliary: AuxiliaryModel | None, price: Price = no_price) -> FinalParts:
+def final_parts(brain: Brain, auxiliary: AuxiliaryModel | None, price: Price = no_price) -> FinalParts:
     """Turns the brain's `model` and `rules` into objects; parts of its own stay as they are."""
     memory: Memory | None = brain.memory
     if memory is None:

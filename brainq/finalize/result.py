@@ -74,6 +74,11 @@ def result_of(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
     )
 
 
+def sent_before(error: str) -> tuple[str, ...]:
+    """The warning of a result that goes out ahead of a step that failed: `usage: ValueError`; none where none did."""
+    return (f"sent before the finalizer was done: {error}",) if error else ()
+
+
 def _parsed(turn: EndedTurn) -> JsonValue:
     schema = turn.request.output_schema
     if schema is None or turn.stop_reason is not StopReason.ANSWERED:

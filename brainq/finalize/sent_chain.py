@@ -71,6 +71,19 @@ class SentChain:
     def send(self, claim: StepClaim, next_step: str, result: TurnResult, *, stay: bool) -> Literal["LOST"]:
         return "LOST"
 
+    def go_ahead(
+        self,
+        claim: StepClaim,
+        ahead: str,
+        past: str,
+        *,
+        stay: bool,
+        after_s: float | None = None,
+        error: str = "",
+        uncounted: bool = False,
+    ) -> Literal["LOST"]:
+        return "LOST"
+
     def finish(self, claim: StepClaim) -> Literal["LOST"]:
         return "LOST"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
+from brainq.brain import Brain
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnResult
@@ -27,7 +28,7 @@ class StepContext:
     read_turn: Callable[[], EndedTurn]
     chain: Finals
     records: Records
-    brain: Any
+    brain: Brain
     parts: FinalParts | None = None
     parents: ChildTurns | None = None
     outgoing: list[TurnResult] | None = None
@@ -54,11 +55,12 @@ class StepContext:
 class FinalStep(Protocol):
     """One finalizer step. Its `run` may run again after a crash and must then do no harm.
 
-    It may say how long it may take (`limit_s`, None: it bounds itself), and that it reads what the turn said
-    (`reads_said`), which is then read on the way.
+    It may say what it needs (`needs`, names of steps before it; behind the result always that). While one of them is to
+    be tried again it waits; no other step that fails holds it up. It may say how long it may take (`limit_s`, None: it
+    bounds itself), and that it reads what the turn said (`reads_said`), which is then read on the way.
     """
 
     name: str
 
-    def is_configured(self, brain: Any) -> bool: ...
+    def is_configured(self, brain: Brain) -> bool: ...
     def run(self, context: StepContext) -> None: ...

@@ -27,6 +27,17 @@ class Finals(Protocol):
     def send(
         self, claim: StepClaim, next_step: str, result: TurnResult, *, stay: bool
     ) -> StepClaim | Literal["NEXT", "LOST"]: ...
+    def go_ahead(
+        self,
+        claim: StepClaim,
+        ahead: str,
+        past: str,
+        *,
+        stay: bool,
+        after_s: float | None = ...,
+        error: str = ...,
+        uncounted: bool = ...,
+    ) -> StepClaim | Literal["NEXT", "WAIT", "LOST"]: ...
     def finish(self, claim: StepClaim) -> Literal["FINISHED", "LOST"]: ...
     def retry(self, claim: StepClaim, after_s: float, error: str) -> Literal["WAIT", "LOST"]: ...
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None: ...

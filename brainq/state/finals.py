@@ -21,6 +21,7 @@ from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.trace_rows import outside_of, read_trace
 from brainq.state.typed_scripts import (
+    FinalizeAheadGo,
     FinalizeClaimDrop,
     FinalizeSendGo,
     FinalizeSettleGo,
@@ -87,7 +88,7 @@ class RedisFinals:
         return StepClaim(
             session_id=session_id,
             turn_id=turn_id,
-            step=step,
+            step=reply.ahead or step,
             owner=owner,
             fence=reply.fence,
             tries=reply.tries,
@@ -97,6 +98,9 @@ class RedisFinals:
             seen=seen,
             brain=reply.brain,
             waited_ms=reply.waited_ms,
+            base=step if reply.ahead else "",
+            past=reply.past,
+            failing=reply.failing,
         )
 
     def look(self, claim: StepClaim) -> EndedTurn | None:
@@ -185,6 +189,58 @@ class RedisFinals:
             tries=reply.tries,
             revision=reply.revision,
             sent=reply.sent,
+            lost=0,
+            seen=[],
+            said=[],
+            waited_ms=0,
+            failing="",
+        )
+
+    def go_ahead(
+        self,
+        claim: StepClaim,
+        ahead: str,
+        past: str,
+        *,
+        stay: bool,
+        after_s: float | None = None,
+        error: str = "",
+        uncounted: bool = False,
+    ) -> StepClaim | Literal["NEXT", "WAIT", "LOST"]:
+        """The chain's own step is to be tried again, and `ahead` goes before that: the claim of it, or `NEXT`, as by
+        `go_on`. `WAIT`: `ahead` is "", so nothing goes any more, and the sweeper rings when the chain's own is due.
+
+        past        what went ahead so far
+        after_s     when the chain's own is due again; None: as it was set before
+        error       why it failed; "": it was not tried
+        uncounted   its claim was no try of it
+        """
+        reply = self._run.finalize_ahead(
+            claim.session_id,
+            claim.turn_id,
+            fence=claim.fence,
+            step=claim.chain_step,
+            ahead=ahead,
+            past=past,
+            retry_ms=-1 if after_s is None else int(after_s * 1000),
+            failure=error,
+            uncounted=int(uncounted),
+            owner=claim.owner if stay else "",
+            lease_ms=self._lease_ms,
+        )
+        if not isinstance(reply, FinalizeAheadGo):
+            self._outbox.flush(claim.session_id)
+            return reply
+        return replace(
+            claim,
+            step=ahead,
+            base=claim.chain_step,
+            past=past,
+            failing=reply.failing,
+            fence=reply.fence,
+            revision=reply.revision,
+            sent=reply.sent,
+            lost=0,
             seen=[],
             said=[],
             waited_ms=0,

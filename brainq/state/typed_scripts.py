@@ -36,8 +36,9 @@ HEADERS = {
     "call_settle": "ed74f8b408",
     "call_start": "f73fcec88a",
     "call_token": "34d16420a5",
+    "finalize_ahead": "c1952439e8",
     "finalize_beat": "3fd54e7e4c",
-    "finalize_claim": "88af8d17ee",
+    "finalize_claim": "4af202f718",
     "finalize_finish": "845aa8a557",
     "finalize_retry": "6cc1421779",
     "finalize_send": "97c43fb5d9",
@@ -179,6 +180,14 @@ class CallTokenGiven:
 
 
 @dataclass(frozen=True, slots=True)
+class FinalizeAheadGo:
+    fence: int
+    revision: int
+    sent: bool
+    failing: str
+
+
+@dataclass(frozen=True, slots=True)
 class FinalizeClaimGo:
     fence: int
     tries: int
@@ -187,6 +196,9 @@ class FinalizeClaimGo:
     lost: int
     brain: str
     waited_ms: int
+    ahead: str
+    past: str
+    failing: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -825,6 +837,35 @@ class Scripts(LoadedScripts):
             return CallTokenGiven(token=reply[1])
         return reply[0]
 
+    def finalize_ahead(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        fence: int,
+        step: str,
+        ahead: str,
+        past: str,
+        retry_ms: int,
+        failure: str,
+        uncounted: int,
+        owner: str,
+        lease_ms: int,
+    ) -> FinalizeAheadGo | Literal["NEXT", "WAIT", "LOST"]:
+        """Steps behind the chain's own go ahead of it: it is to be tried again, and they do not
+        need it."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "finalize_ahead",
+            [turn],
+            [session_id, turn_id, fence, step, ahead, past, retry_ms, failure, uncounted, owner, lease_ms],
+        )
+        if reply[0] == "GO":
+            return FinalizeAheadGo(
+                fence=int(reply[1]), revision=int(reply[2]), sent=reply[3] == "1", failing=reply[4]
+            )
+        return reply[0]
+
     def finalize_beat(
         self, session_id: str, turn_id: str, *, fence: int, lease_ms: int
     ) -> Literal["OK", "LOST"]:
@@ -857,6 +898,9 @@ class Scripts(LoadedScripts):
                 lost=int(reply[5]),
                 brain=reply[6],
                 waited_ms=int(reply[7]),
+                ahead=reply[8],
+                past=reply[9],
+                failing=reply[10],
             )
         return FinalizeClaimDrop(
             why=_closed("finalize_claim", reply[1], ("gone", "stale", "held", "later", "no_brain"))

@@ -106,11 +106,11 @@ def test_sql_that_fails_is_tried_again_and_written_once(pump: Pump, failing: str
     assert Counter(row["what"] for row in notes())["turn_end"] == 1
 
 
-def test_the_result_goes_out_while_a_step_keeps_failing(pump: Pump) -> None:
-    order("usage.raise", "1000")
+def test_the_result_goes_out_while_the_log_keeps_failing(pump: Pump) -> None:
+    records = wrap(pump, "record_answer", 1000)
     handle = pump.submit("s1", script())
     pump.drain()
-    assert notes("usage"), "the step did not fail"
+    assert records.left < 1000, "the step did not fail"
 
     def is_out() -> bool:
         pump.sweep()
@@ -120,16 +120,35 @@ def test_the_result_goes_out_while_a_step_keeps_failing(pump: Pump) -> None:
     wait_until(is_out, "the result went out")
     result = handle.result(timeout_s=0)
     assert (result.text, len(result.warnings)) == ("done", 1)
-    assert "usage: RuntimeError" in result.warnings[0]
+    assert "log: OSError" in result.warnings[0]
     row: Any = pump.wiring.state.redis.hmget(
         pump.wiring.state.keys.turn("s1", handle.turn_id), "closing_at", "result_at"
     )
     assert 300 <= int(row[1]) - int(row[0]) < 1500
-    order("usage.raise", "")
+    assert not notes("turn_end"), "it needs the result of a chain that SQL knows"
+    records.left = 0
     pump.settle(handle)
     assert handle.result(timeout_s=0) == result
     once_in_sql(pump, handle)
-    assert len(notes("usage.end")) == 1
+    assert result_events(handle) == 1
+
+
+def test_a_callback_that_keeps_failing_holds_up_neither_the_result_nor_what_follows(pump: Pump) -> None:
+    order("usage.raise", "1000")
+    handle = pump.submit("s1", script())
+    pump.drain()  # no sweep: nothing is tried twice
+    assert len(notes("usage")) == 1
+    result = handle.result(timeout_s=0)
+    assert result.warnings == ("sent before the finalizer was done: usage: RuntimeError",)
+    assert len(notes("turn_end.end")) == 1
+    states = {step.step: step.state for step in pump.wiring.store.steps.of(handle.turn_id)}
+    assert states == {"usage": "failed", "log": "done", "decision": "done"}
+    order("usage.raise", "")
+    pump.settle(handle)
+    assert [len(notes(name)) for name in ("usage.end", "turn_end", "extra")] == [1, 1, 1]
+    assert handle.result(timeout_s=0) == result
+    assert pump.wiring.store.turns.result(handle.turn_id) == result
+    once_in_sql(pump, handle)
     assert result_events(handle) == 1
 
 
@@ -140,13 +159,13 @@ def out(pump: Pump, handle: TurnHandle) -> bool:
 def test_the_sweeper_looks_as_soon_as_the_failing_time_is_up(pumps: Callable[..., Pump]) -> None:
     """Also when the next retry is a long way off."""
     pump = pumps(rering_s=600.0, result_after_failing_s=0.3)
-    order("usage.raise", "1000")
+    records = wrap(pump, "record_answer", 1000)
     handle = pump.submit("s1", script())
     pump.drain()
-    claim = StepClaim("s1", handle.turn_id, "usage", "pump", 2, 1)
-    assert (
-        pump.wiring.state.finals.retry(claim, 25.0, "usage: late") == "LOST"
-    )  # the finalizer has given it back
+    assert records.left < 1000
+    claim = StepClaim("s1", handle.turn_id, "log", "pump", 3, 1)
+    # The finalizer has given it back.
+    assert pump.wiring.state.finals.retry(claim, 25.0, "log: late") == "LOST"
     wait_until(lambda: pump.wiring.sweeper.sweep() or out(pump, handle), "the result went out", timeout_s=60)
 
 
@@ -245,15 +264,59 @@ def test_a_finalizer_that_dies_between_two_steps_of_a_visit_is_followed_by_anoth
         assert len(notes(name)) == 1
 
 
-def test_a_step_that_fails_in_a_visit_is_tried_again_alone(pump: Pump) -> None:
+def test_a_step_that_fails_lets_others_go_ahead_and_is_tried_again_alone(pump: Pump) -> None:
     order("extra.raise", "2")
     handle = pump.submit("s1", script())
     pump.finish(handle)
     said = [(bell.args[2], word) for bell, word in pump.bells if bell.queue == "brainq.finalize"]
     assert said[:5] == [(step, "next") for step in CHAIN[:5]]
-    assert said[5:] == [("extra", "failed"), ("extra", "failed"), ("extra", "next"), ("end", "finished")]
+    assert said[5:] == [("extra", "failed"), ("end", "wait"), ("extra", "failed"), ("extra", "finished")]
     rows = {step.step: step.tries for step in pump.wiring.store.steps.of(handle.turn_id)}
     assert (rows["log"], rows["extra"]) == (1, 3)
+
+
+def test_steps_that_go_ahead_are_rung_for_after_a_long_visit(pump: Pump) -> None:
+    """And a second one that fails is tried again with the first; both keep their own count of tries."""
+    pump.ring_each_step()
+    order("extra.raise", "1")
+    records = wrap(pump, "record_decision", 2)
+    handle = pump.submit("s1", script())
+    pump.settle(handle)
+    assert records.left == 0
+    said = [(bell.args[2], word) for bell, word in pump.bells if bell.queue == "brainq.finalize"]
+    decision = [word for step, word in said if step == "decision"]
+    assert decision == ["failed", "failed", "wait", "failed", "wait", "finished"]
+    rows = {step.step: (step.state, step.tries) for step in pump.wiring.store.steps.of(handle.turn_id)}
+    assert (rows["decision"], rows["extra"]) == (("done", 3), ("done", 2))
+    assert len(notes("turn_end.end")) == 1
+
+
+@pytest.mark.parametrize("dies_at", ["extra", "decision"])
+def test_a_step_that_kills_its_workers_holds_up_only_itself(pump: Pump, dies_at: str) -> None:
+    finalizer = quickly(pump, max_tries=4)
+    died: list[str] = []
+
+    def dies(step: Any, context: StepContext) -> None:
+        if context.claim.step == dies_at:
+            died.append("turn_end" if notes("turn_end.end") else "before")
+            raise SystemExit
+        if context.claim.step == "decision" and len(died) < 2:
+            raise OSError("not yet")
+        type(finalizer)._run(finalizer, step, context)
+
+    finalizer._run = dies
+    handle = pump.submit("s1", script())
+    while True:
+        try:
+            pump.settle(handle)
+            break
+        except SystemExit:
+            continue
+    assert died == ["before", "turn_end", "turn_end", "turn_end"]
+    states = {step.step: step.state for step in pump.wiring.store.steps.of(handle.turn_id)}
+    assert states[dies_at] == "dead"
+    assert {state for step, state in states.items() if step != dies_at} == {"done"}
+    assert len(notes("turn_end.end")) == 1
 
 
 def test_a_visit_that_has_lasted_long_rings_for_the_next_step(pump: Pump) -> None:

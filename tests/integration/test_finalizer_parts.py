@@ -177,7 +177,7 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
         )
     assert pump.answer(bell) == "dropped: held"
     dead.wiring.state.redis.hset(dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0)
-    while "decision" not in states(pump, handle):
+    while dead.wiring.state.redis.hget(dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_step"):
         pump.sweep()
         pump.drain("brainq.finalize")
     assert memories(pump, handle) == [(f"They said: {MESSAGE}", 1)]

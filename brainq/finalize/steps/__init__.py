@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from brainq.brain import Brain
 from brainq.finalize.step import FinalStep
 from brainq.finalize.steps.citations import AppendCitations
 from brainq.finalize.steps.decision import RecordDecision
@@ -20,7 +20,7 @@ FIRST_STEP = AppendCitations.name
 """Of every brain's chain: a turn that is over before anybody has looked at its brain begins it, too."""
 
 
-def steps_of(brain: Any, more: Sequence[FinalStep] = ()) -> list[FinalStep]:
+def steps_of(brain: Brain, more: Sequence[FinalStep] = ()) -> list[FinalStep]:
     """The chain of this brain: steps that are not configured are left out; `more` go before the last one."""
     steps: list[FinalStep] = [
         AppendCitations(),

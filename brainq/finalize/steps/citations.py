@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from brainq.brain import Brain
 from brainq.contracts.status import Ending
 from brainq.finalize.result import citations, with_citations
 from brainq.finalize.step import StepContext
@@ -13,9 +12,10 @@ class AppendCitations:
     """Appends the list of sources, where the turn or the brain asks for it. Safe to repeat."""
 
     name = "citations"
+    needs = ()
     limit_s: float | None = None  # no code of the brain
 
-    def is_configured(self, brain: Any) -> bool:
+    def is_configured(self, brain: Brain) -> bool:
         return True  # each turn may ask for it
 
     def run(self, context: StepContext) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from brainq.brain import Brain
 from brainq.contracts.decision import RuntimeDecisionRecord, Strategy
 from brainq.finalize.step import StepContext
 
@@ -33,7 +33,7 @@ class RecordDecision:
     name = "decision"
     limit_s: float | None = None  # no code of the brain
 
-    def is_configured(self, brain: Any) -> bool:
+    def is_configured(self, brain: Brain) -> bool:
         return True
 
     def run(self, context: StepContext) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from brainq.brain import Brain
 from brainq.contracts.callbacks import TurnEnd
 from brainq.finalize.result import result_of
 from brainq.finalize.step import StepContext
@@ -14,14 +13,14 @@ class CallTurnEnd:
 
     name = "end"
 
-    def is_configured(self, brain: Any) -> bool:
+    def is_configured(self, brain: Brain) -> bool:
         return brain.callbacks.on_turn_end is not None
 
     def run(self, context: StepContext) -> None:
-        turn = context.turn
-        if turn.request.kind == "compact":
+        turn, callback = context.turn, context.brain.callbacks.on_turn_end
+        if callback is None or turn.request.kind == "compact":
             return  # nothing was asked and nothing answered; `on_turn_start` was not called either
-        context.brain.callbacks.on_turn_end(
+        callback(
             TurnEnd(
                 turn_id=turn.request.turn_id,
                 session_id=turn.request.session_id,

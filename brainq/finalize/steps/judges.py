@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from brainq.brain import Brain
 from brainq.finalize.judges.schedule import schedule_prompt_judges
 from brainq.finalize.step import StepContext
 
@@ -18,7 +17,7 @@ class ScheduleJudges:
     name = "judges"
     limit_s: float | None = None  # no code of the brain
 
-    def is_configured(self, brain: Any) -> bool:
+    def is_configured(self, brain: Brain) -> bool:
         return any(template.judges for template in brain.prompts.values())
 
     def run(self, context: StepContext) -> None:

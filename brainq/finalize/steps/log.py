@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from brainq.brain import Brain
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
-from brainq.finalize.result import result_of
+from brainq.finalize.result import result_of, sent_before
 from brainq.finalize.step import StepContext
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.turns import count_lost, count_turn
@@ -21,23 +20,24 @@ class LogAnswer:
     """Writes the answer to the event log and the result to the turn's row, in one transaction with its step."""
 
     name = "log"
+    needs = ("citations",)
     limit_s: float | None = None  # no code of the brain
     reads_said = True
 
-    def is_configured(self, brain: Any) -> bool:
+    def is_configured(self, brain: Brain) -> bool:
         return True
 
     def run(self, context: StepContext) -> None:
         turn, claim = context.turn, context.claim
         # A result that the sweeper sent before is the one the caller has: SQL keeps that, with its warnings.
         sent = context.chain.published(claim.session_id, claim.turn_id) if claim.sent else None
-        result, details = sent or result_of(turn), context.details()
+        result, details = sent or result_of(turn, sent_before(claim.failing)), context.details()
         asked, answered = logged(turn.request, result.text, begun=bool(details.messages))
         if context.records.record_answer(claim, result, context.brain.redact_logs, details, asked, answered):
             _count(context.brain, turn, result, details)
 
 
-def _count(brain: Any, turn: EndedTurn, result: TurnResult, details: TurnDetails) -> None:
+def _count(brain: Brain, turn: EndedTurn, result: TurnResult, details: TurnDetails) -> None:
     request = turn.request
     count_turn(
         COUNTERS,

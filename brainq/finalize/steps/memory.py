@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from brainq.brain import Brain
 from brainq.contracts.memory import MemoryExtractor, MemoryItem
 from brainq.contracts.recorded import RecordedTurn
 from brainq.finalize.recorded import recorded_turn
@@ -28,7 +29,7 @@ class ExtractMemories:
     def __init__(self, limit_s: float = LIMIT_S) -> None:
         self._limit_s = limit_s
 
-    def is_configured(self, brain: Any) -> bool:
+    def is_configured(self, brain: Brain) -> bool:
         return brain.memory is not None and brain.memory.extractor is not None
 
     def run(self, context: StepContext) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from brainq.finalize.result import result_of
+from brainq.brain import Brain
+from brainq.finalize.result import result_of, sent_before
 from brainq.finalize.step import StepContext
 
 
@@ -13,17 +12,18 @@ class SendResult:
     before stays as it went out."""
 
     name = "result"
+    needs = ("citations", "log")
     limit_s: float | None = None  # no code of the brain
 
-    def is_configured(self, brain: Any) -> bool:
+    def is_configured(self, brain: Brain) -> bool:
         return True
 
     def run(self, context: StepContext) -> None:
-        turn = context.turn
+        turn, claim = context.turn, context.claim
+        result = result_of(turn, sent_before(claim.failing))
         if turn.request.parent is None or context.parents is None:
-            context.send(result_of(turn))
+            context.send(result)
             return
-        context.chain.publish(result_of(turn))
-        claim = context.claim
+        context.chain.publish(result)
         sent = context.chain.published(claim.session_id, claim.turn_id)
-        context.parents.deliver(turn.request, sent or result_of(turn))
+        context.parents.deliver(turn.request, sent or result)

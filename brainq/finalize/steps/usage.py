@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from brainq.brain import Brain
 from brainq.contracts.callbacks import UsageInfo
 from brainq.contracts.usage import TokenUsage
 from brainq.finalize.step import StepContext
@@ -15,15 +16,16 @@ class CallUsage:
     """Calls `on_usage` with the turn's tokens, if any count is not zero. At least once, with a stable step_key."""
 
     name = "usage"
+    needs = ("citations",)
 
-    def is_configured(self, brain: Any) -> bool:
+    def is_configured(self, brain: Brain) -> bool:
         return brain.callbacks.on_usage is not None
 
     def run(self, context: StepContext) -> None:
-        turn = context.turn
-        if turn.usage == NOTHING:
+        turn, callback = context.turn, context.brain.callbacks.on_usage
+        if callback is None or turn.usage == NOTHING:
             return
-        context.brain.callbacks.on_usage(
+        callback(
             UsageInfo(
                 turn_id=turn.request.turn_id,
                 session_id=turn.request.session_id,

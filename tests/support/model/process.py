@@ -247,7 +247,7 @@ class Process:
         )
         self.finalizer = TurnFinalizer(
             owner=owner,
-            brains=only(BrainFinals(None, StepOrder(_steps(state, outside)))),
+            brains=only(BrainFinals(BRAIN, StepOrder(_steps(state, outside)))),
             chain=state.finals,
             records=cast(Any, Records()),
             beats=beats,

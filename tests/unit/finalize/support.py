@@ -259,6 +259,9 @@ class LiveChain:
         self.publish(result)
         return "NEXT"
 
+    def go_ahead(self, claim: StepClaim, ahead: str, past: str, *, stay: bool, **own: Any) -> Literal["LOST"]:
+        return "LOST"
+
     def finish(self, claim: StepClaim) -> Literal["FINISHED"]:
         return "FINISHED"
 

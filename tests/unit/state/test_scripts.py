@@ -139,9 +139,18 @@ def finalize_claim(*reply: str) -> object:
 def test_a_reply_has_named_fields_of_closed_types() -> None:
     assert finalize_claim("DROP", "gone") == typed_scripts.FinalizeClaimDrop(why="gone")
     given = typed_scripts.FinalizeClaimGo(
-        fence=7, tries=1, revision=0, sent=True, lost=2, brain="shop", waited_ms=40
+        fence=7,
+        tries=1,
+        revision=0,
+        sent=True,
+        lost=2,
+        brain="shop",
+        waited_ms=40,
+        ahead="end",
+        past="",
+        failing="",
     )
-    assert finalize_claim("GO", "7", "1", "0", "1", "2", "shop", "40") == given
+    assert finalize_claim("GO", "7", "1", "0", "1", "2", "shop", "40", "end", "", "") == given
     with pytest.raises(
         ScriptError, match=r"finalize_claim: replied 'asleep', its header declares \['gone', "
     ):

@@ -2,7 +2,7 @@
 -- at. Uses the names of turn_sweep.
 local function sweep_final()
   local f = read(turn, {'fin_step', 'fin_owner', 'fin_lease', 'fin_retry_at', 'fin_rung', 'fin_failing_since', 'closing_at',
-    'fin_fence'})
+    'fin_fence', 'fin_ahead', 'fin_ahead_of'})
   if state == 'closing' then
     local since = tonumber(f.fin_failing_since or 0) or 0
     if (since > 0 and now - since >= failing_ms) or now - tonumber(f.closing_at) >= unserved_ms then
@@ -17,6 +17,7 @@ local function sweep_final()
     soon(tonumber(f.fin_lease) + 1)
   else
     local retry_at, lapsed = tonumber(f.fin_retry_at or 0) or 0, f.fin_owner ~= ''
+    if f.fin_ahead_of == f.fin_step and f.fin_ahead ~= '' then retry_at = 0 end  -- steps that go ahead of it wait for nothing
     local queue = state == 'closing' and 'finalize' or 'finalize_later'
     if retry_at > now then
       soon(retry_at)
