@@ -22,10 +22,10 @@ from brainq.brain_fields import (
     read_callbacks,
 )
 from brainq.contracts.callbacks import (
+    AsyncPreToolHook,
     Callbacks,
     PostToolUse,
-    PreToolAnswer,
-    PreToolUse,
+    PreToolHook,
     StreamChunk,
     TurnEnd,
     TurnInfo,
@@ -52,6 +52,8 @@ from brainq.tools.registry import ToolRegistry
 from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule, Tool, make_tool
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
+Hook = TypeVar("Hook", bound=PreToolHook | AsyncPreToolHook)
 DEFAULT_CONTEXT = Context()
 DEFAULT_SELECTION = Selection()
 DEFAULT_APPROVALS = Approvals()
@@ -63,7 +65,7 @@ class Brain:
 
     name             names the brain in SQL, metrics and logs
     model            `provider:model`, such as `openai:gpt-5`, or a Provider
-    system_prompt    text, or a function of the TurnInfo that returns it
+    system_prompt    text, or a function of the TurnInfo, plain or async, that returns it
     tools            functions (they count as DESTRUCTIVE) or Tools; more come with `@brain.tool`
     callbacks        a Callbacks, a mapping, or an object with some of the `on_...` functions
     options          how the model is asked: a ModelOptions, or a mapping of its fields
@@ -217,8 +219,8 @@ class Brain:
         deny_repeats   True: the same call again, with no change made since it brought its result, is denied, as it is
                      for READ_ONLY and idempotent tools
         parameters   a JSON schema to use in place of the signature's; the function takes the arguments as they are
-        approval     True, a reason, or a plain function of the arguments that returns one of them: such a call
-                     waits until a person approves it. False: never, whatever the brain's `approvals` say
+        approval     True, a reason, or a function of the arguments, plain or async, that returns one of them: such a
+                     call waits until a person approves it. False: never, whatever the brain's `approvals` say
 
         Raises ToolSchemaError, or InvalidInput if the name is taken.
         """
@@ -246,31 +248,30 @@ class Brain:
 
     def prompt_for(self, turn: TurnInfo) -> str:
         """The system prompt of this turn."""
-        return self.system_prompt if isinstance(self.system_prompt, str) else self.system_prompt(turn)
+        prompt = self.system_prompt
+        return prompt if isinstance(prompt, str) else str(prompt(turn))
 
-    def on_turn_start(self, callback: Callable[[TurnInfo], None]) -> Callable[[TurnInfo], None]:
+    def on_turn_start(self, callback: Callable[[TurnInfo], R]) -> Callable[[TurnInfo], R]:
         """Decorator: called when a turn becomes active."""
         return self._set("on_turn_start", callback)
 
-    def on_usage(self, callback: Callable[[UsageInfo], None]) -> Callable[[UsageInfo], None]:
+    def on_usage(self, callback: Callable[[UsageInfo], R]) -> Callable[[UsageInfo], R]:
         """Decorator: called by the finalizer with a turn's tokens, at least once."""
         return self._set("on_usage", callback)
 
-    def on_pre_tool_use(
-        self, callback: Callable[[PreToolUse], PreToolAnswer]
-    ) -> Callable[[PreToolUse], PreToolAnswer]:
+    def on_pre_tool_use(self, callback: Hook) -> Hook:
         """Decorator: called before each call; may refuse it or rewrite its arguments."""
         return self._set("on_pre_tool_use", callback)
 
-    def on_post_tool_use(self, callback: Callable[[PostToolUse], None]) -> Callable[[PostToolUse], None]:
+    def on_post_tool_use(self, callback: Callable[[PostToolUse], R]) -> Callable[[PostToolUse], R]:
         """Decorator: called after each call."""
         return self._set("on_post_tool_use", callback)
 
-    def on_stream_chunk(self, callback: Callable[[StreamChunk], None]) -> Callable[[StreamChunk], None]:
+    def on_stream_chunk(self, callback: Callable[[StreamChunk], R]) -> Callable[[StreamChunk], R]:
         """Decorator: called with the model's text as it comes."""
         return self._set("on_stream_chunk", callback)
 
-    def on_turn_end(self, callback: Callable[[TurnEnd], None]) -> Callable[[TurnEnd], None]:
+    def on_turn_end(self, callback: Callable[[TurnEnd], R]) -> Callable[[TurnEnd], R]:
         """Decorator: called by the finalizer with the result, at least once."""
         return self._set("on_turn_end", callback)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
@@ -15,11 +15,12 @@ from brainq.contracts.reflection import ThinkLevel
 from brainq.errors import InvalidInput
 from brainq.providers.base import Provider
 from brainq.providers.resolve import split_model
+from brainq.tools.plain import plain
 
 F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V")
 MOST_LIVE = 1_000_000
-SystemPrompt = str | Callable[[TurnInfo], str]
+SystemPrompt = str | Callable[[TurnInfo], str] | Callable[[TurnInfo], Awaitable[str]]
 
 
 def checked_part(field: str, given: object, kind: type[V]) -> V:
@@ -102,7 +103,7 @@ def checked_prompt(prompt: object) -> SystemPrompt:
         raise InvalidInput(
             "system_prompt", f"a {type(prompt).__name__}; use a text or a function of TurnInfo"
         )
-    return cast("SystemPrompt", prompt)
+    return cast("SystemPrompt", prompt if isinstance(prompt, str) else plain(prompt))
 
 
 def read_callbacks(given: object) -> Callbacks:
@@ -126,6 +127,6 @@ def read_callbacks(given: object) -> Callbacks:
 def checked_callback(name: str, callback: F | object) -> F:
     if not callable(callback):
         raise InvalidInput(name, f"a {type(callback).__name__} cannot be called; use a function")
-    if inspect.iscoroutinefunction(callback):
-        raise InvalidInput(name, "it is async; callbacks are plain functions")
-    return cast("F", callback)
+    if inspect.isasyncgenfunction(callback):
+        raise InvalidInput(name, "it is an async generator; use def or async def")
+    return cast("F", plain(callback))

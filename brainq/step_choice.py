@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,5 +44,5 @@ class StepChoice:
     options: ModelOptions | Mapping[str, Any] | None = None
 
 
-ForStep = Callable[[StepInfo], StepChoice | None]
+ForStep = Callable[[StepInfo], StepChoice | None] | Callable[[StepInfo], Awaitable[StepChoice | None]]
 """Must depend on what it is told alone: a step that is made again is asked about again. None: as the turn says."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.awaited import awaited, looked_up
 from brainq.client.client import Client
 from brainq.client.hold import Flag
+from brainq.client.options import SubmitOptions
 from brainq.client.session import Session
 from brainq.client.threads import Threads
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy
@@ -38,7 +39,7 @@ class AsyncFlag:
 class AsyncSession:
     """A Session whose verbs are awaited; each takes a thread while it runs.
 
-    They are `live`, `history`, `waiting`, `drop`, `pause`, `resume`, `is_paused`, `why_paused`, `readiness`,
+    They are `submit`, `live`, `history`, `waiting`, `drop`, `pause`, `resume`, `is_paused`, `why_paused`, `readiness`,
     `unread_flags`, `steer`, `interrupt`, `compact`; `flag` asks nothing, and is not awaited.
     """
 
@@ -47,6 +48,11 @@ class AsyncSession:
         self._threads = threads
         self._sync = session
         self.session_id = session.session_id
+
+    async def submit(self, user_message: str, **options: Unpack[SubmitOptions]) -> AsyncTurnHandle:
+        """See `Client.submit`."""
+        handle = await self._threads.act(self._sync.submit, user_message, **options)
+        return AsyncTurnHandle(self._client, self._threads, handle)
 
     live = looked_up(Session.live)
     history = looked_up(Session.history)

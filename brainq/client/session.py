@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from brainq.client import checks, moves
 from brainq.client.handle import TurnHandle
 from brainq.client.history import history_of
 from brainq.client.hold import Flag
 from brainq.client.inner import wiring_of
+from brainq.client.options import SubmitOptions
 from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.contracts.file import File
 from brainq.contracts.file_fields import checked_files
@@ -42,6 +43,7 @@ class Session:
     """One session. Make it with `client.session(session_id)`; nothing is kept in it.
 
     session = client.session("session-1")
+    print(session.submit("What is on my list?").result(timeout_s=60).text)
     for turn in session.waiting():
         session.drop(turn.turn_id)
     session.interrupt("never mind")
@@ -54,6 +56,10 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({self.session_id!r})"
+
+    def submit(self, user_message: str, **options: Unpack[SubmitOptions]) -> TurnHandle:
+        """See `Client.submit`."""
+        return self._client.submit(self.session_id, user_message, **options)
 
     def live(self) -> str | None:
         """The id of the turn that runs now, parked or not; None when none does."""

@@ -1,12 +1,12 @@
 """What a brain's callbacks are told, and what the one that may refuse can answer.
 
-Callbacks are plain functions that run in brainq's own workers. Those of the finalizer (`on_usage`,
+Callbacks are functions, plain or async, that run in brainq's own workers. Those of the finalizer (`on_usage`,
 `on_turn_end`) run at least once: a crash can bring them again with the same `step_key`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -115,23 +115,25 @@ class TurnEnd:
 
 PreToolAnswer = Deny | dict[str, Any] | None
 PreToolHook = Callable[[PreToolUse], PreToolAnswer]
+AsyncPreToolHook = Callable[[PreToolUse], Awaitable[PreToolAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """The functions a brain calls at fixed points of a turn; each may be left out.
+    """The functions a brain calls at fixed points of a turn; each may be left out, and may be async: then it runs on
+    one event loop a process, and is waited for.
 
     on_turn_start, on_turn_end   for turns that ask the model: not for those that compact a session (`kind="compact"`)
     on_pre_tool_use   returns None to allow the call, `Deny` to refuse it, or a dict: the arguments to use
                       instead. If it raises, the call is denied.
     """
 
-    on_turn_start: Callable[[TurnInfo], None] | None = None
-    on_usage: Callable[[UsageInfo], None] | None = None
-    on_pre_tool_use: PreToolHook | None = None
-    on_post_tool_use: Callable[[PostToolUse], None] | None = None
-    on_stream_chunk: Callable[[StreamChunk], None] | None = None
-    on_turn_end: Callable[[TurnEnd], None] | None = None
+    on_turn_start: Callable[[TurnInfo], object] | None = None
+    on_usage: Callable[[UsageInfo], object] | None = None
+    on_pre_tool_use: PreToolHook | AsyncPreToolHook | None = None
+    on_post_tool_use: Callable[[PostToolUse], object] | None = None
+    on_stream_chunk: Callable[[StreamChunk], object] | None = None
+    on_turn_end: Callable[[TurnEnd], object] | None = None
 
 
 CALLBACK_NAMES: tuple[str, ...] = tuple(field.name for field in fields(Callbacks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
@@ -16,6 +16,7 @@ from brainq.tools.context import RunContext
 from brainq.tools.errors import ToolError
 from brainq.tools.given_schema import check_taken, checked_schema
 from brainq.tools.lanes import check_template
+from brainq.tools.plain import plain
 from brainq.tools.schema import ArgumentBinder, read_signature
 from brainq.tools.server_task import TaskServer
 
@@ -24,7 +25,14 @@ MAX_REASON_CHARS = 500
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 Function = Callable[..., Any]
-ApprovalRule = bool | str | Callable[[dict[str, Any]], bool | str | None] | None
+ApprovalAnswer = bool | str | None
+ApprovalRule = (
+    bool
+    | str
+    | Callable[[dict[str, Any]], ApprovalAnswer]
+    | Callable[[dict[str, Any]], Awaitable[ApprovalAnswer]]
+    | None
+)
 """When a call needs an approval: always (True, or the reason), never (False), when the function of its arguments says
 so, or when the brain says so (None)."""
 
@@ -88,7 +96,7 @@ def make_tool(
                  READ_ONLY and idempotent tools
     parameters   the JSON schema (draft 2020-12, of an object) to use in place of the signature's; the function then
                  takes the arguments as they are, as keywords
-    approval     True or a reason: every call waits for a person's approval. A plain function of the arguments
+    approval     True or a reason: every call waits for a person's approval. A function of the arguments, plain or async
                  (a dict of JSON values, without those the model left out): it returns True or a reason for
                  the calls that need one; if it raises, the call needs one. False: none, also where the
                  brain's `Approvals` want one for the effect. None: only they decide
@@ -180,19 +188,15 @@ def _checked_approval(name: str, approval: object) -> ApprovalRule:
             f"tool {name!r}: approval={approval!r} is none of True, False, a reason, and a function of the "
             "arguments that returns True or a reason"
         )
-    if any(_is_async(thing) for thing in (approval, getattr(approval, "__call__", None))):  # noqa: B004
+    if any(map(inspect.isasyncgenfunction, (approval, getattr(approval, "__call__", None)))):  # noqa: B004
         raise ToolSchemaError(
-            f"tool {name!r}: approval= is async; use a plain def that returns True or a reason"
+            f"tool {name!r}: approval= is an async generator; use def or async def, and return True or a reason"
         )
     if not _takes_arguments(approval):
         raise ToolSchemaError(
             f"tool {name!r}: approval= cannot be called with one dict; use def needs(arguments: dict)"
         )
-    return cast("ApprovalRule", approval)
-
-
-def _is_async(thing: object) -> bool:
-    return inspect.iscoroutinefunction(thing) or inspect.isasyncgenfunction(thing)
+    return cast("ApprovalRule", plain(approval))
 
 
 def _takes_arguments(rule: Callable[..., object]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,7 +85,7 @@ def test_people_are_asked_and_children_started_as_the_brain_says() -> None:
     assert strict.approvals == Approvals((Effect.DESTRUCTIVE, Effect.NETWORK), 60.0)
     assert strict.children == Children(1, 0)
     assert strict.tools["pay"].approval == "it is your money"
-    bad: Any = async_callback
+    bad: Any = async_items
     with pytest.raises(ToolSchemaError, match="'note'"):
         strict.tool(approval=bad)(note)
 
@@ -167,7 +167,8 @@ def test_callbacks_as_decorators() -> None:
         brain.on_pre_tool_use(check)
 
 
-async def async_callback(told: Any) -> None: ...
+async def async_items(told: Any) -> AsyncIterator[int]:
+    yield 1
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ async def async_callback(told: Any) -> None: ...
         ({"callbacks": {"on_turn_begin": on_turn_start}}, ["on_turn_begin", "on_turn_start, on_usage"]),
         ({"callbacks": SimpleNamespace(on_tool=on_turn_start)}, ["on_tool", "on_pre_tool_use"]),
         ({"callbacks": {"on_usage": 3}}, ["on_usage", "function"]),
-        ({"callbacks": {"on_usage": async_callback}}, ["on_usage", "async"]),
+        ({"callbacks": {"on_usage": async_items}}, ["on_usage", "async generator"]),
         ({"name": "two words"}, ["name", "two words"]),
         ({"model": ""}, ["model", "provider:model"]),
         ({"model": "gpt-5"}, ["model", "did you mean openai:gpt-5?"]),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from brainq.brain import Brain
+from brainq.contracts.callbacks import PreToolHook
 from brainq.contracts.claim import PlannedCall
 from brainq.contracts.effect import Effect
 from brainq.contracts.ids import call_id
@@ -108,7 +109,8 @@ def _in_order(
         return lanes_of(spec, arguments, request.session_id) if spec.name in brain.tools else ()
 
     tools = specs_of(brain, request)
-    return judge_calls(calls, facts, tools, brain.callbacks.on_pre_tool_use, keys_of=keys_of)
+    hook = cast("PreToolHook | None", brain.callbacks.on_pre_tool_use)  # a brain makes async ones plain
+    return judge_calls(calls, facts, tools, hook, keys_of=keys_of)
 
 
 def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tell: TellModel) -> Plan:

@@ -188,6 +188,10 @@ def test_input_of_a_paused_session_waits_behind_the_others(pump: Pump, client: C
     session = client.session("s1")
     pump.finish(pump.submit("s1", "one"))
     session.pause()
+    assert (
+        session.submit("Later.", request_key="k-9").turn_id
+        == session.submit("Later.", request_key="k-9").turn_id
+    )
     waiting = pump.submit("s1", "two")
     receipt = session.steer("three")
     assert receipt.state == "bounced"
@@ -375,6 +379,10 @@ def test_an_event_loop_does_it_all(pump: Pump) -> None:
             assert await handle.events_so_far() == tuple([event async for event in handle.events()])
             assert await session.pause()
             assert await session.is_paused()
+            waits = await session.submit("And then?", request_key="k-2")
+            assert [turn.turn_id for turn in await session.waiting()] == [waits.turn_id]
+            assert (await session.submit("And then?", request_key="k-2")).turn_id == waits.turn_id
+            assert await session.drop(waits.turn_id)
             assert await session.why_paused() == ""
             assert await session.resume() is None
             with pytest.raises(TokenRefused):

@@ -69,6 +69,7 @@ VERBS: dict[str, str] = {
     "TurnHandle.release": "release",
     "TurnHandle.approvals": "show",
     "TurnHandle.timeline": "show",
+    "Session.submit": "submit",
     "Session.live": "session",
     "Session.history": "history",
     "Session.waiting": "session",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -59,6 +60,15 @@ def test_a_falsy_answer_needs_none(nothing: Any) -> None:
     assert ask(lambda arguments: nothing) is None
 
 
+def test_an_async_function_decides_too() -> None:
+    async def dear(arguments: dict[str, Any]) -> str | None:
+        await asyncio.sleep(0)
+        return "dear" if arguments["amount"] > 3 else None
+
+    assert ask(dear) == ApprovalAsk(reason="dear", timeout_s=HOUR)
+    assert ask(dear, {"amount": 3}) is None
+
+
 @pytest.mark.parametrize("something", [" \n ", 1, [""]])
 def test_an_answer_without_a_reason_is_given_one(something: Any) -> None:
     asked = ask(lambda arguments: something)
@@ -91,6 +101,10 @@ async def later() -> bool:
     return False
 
 
+async def failing(arguments: dict[str, Any]) -> bool:
+    raise LookupError(f"secret {arguments}")
+
+
 class Soon:
     def __await__(self) -> Iterator[bool]:
         yield False
@@ -109,6 +123,7 @@ def answering(answer: Callable[[], Any]) -> Callable[[dict[str, Any]], Any]:
     ("rule", "why"),
     [
         (raising, "LookupError"),
+        (failing, "LookupError"),
         (answering({}.popitem), "KeyError"),
         (answering(later), "TypeError"),
         (answering(Soon), "TypeError"),
