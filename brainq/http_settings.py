@@ -44,6 +44,10 @@ class HttpSettings(BaseSettings):
     http_slow_s: float = Field(default=20.0, gt=0, le=600)
     """How long a client may take to send a request, or to read what it was sent."""
 
+    http_client_tools_s: float = Field(default=900.0, gt=0, le=86_400)
+    """How long a call of an OpenAI client's own tool waits for its result in a session that the client did not name.
+    The turn is cancelled then."""
+
     http_wait_s: float = Field(default=60.0, ge=0, le=3600)
     """The longest that `Prefer: wait` is obeyed."""
 

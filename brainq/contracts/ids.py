@@ -26,6 +26,7 @@ _ID = re.compile(ID_PATTERN[1:-1], re.ASCII)
 _TURN_ID = re.compile(TURN_ID_PATTERN[1:-1], re.ASCII)
 _CALL_ID = re.compile(r"c([0-9]{1,9})-([0-9]{1,9})")
 _FULL_CALL_ID = re.compile(rf"(.+)[-.]({_CALL_ID.pattern})")
+_UNNAMED = re.compile(r"oa-[0-9a-f]{24}")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u
 
 
@@ -37,6 +38,19 @@ def new_turn_id() -> str:
         letters.append(_ALPHABET[number & 31])
         number >>= 5
     return "".join(reversed(letters))
+
+
+def unnamed_session(prefix: str, digest: str) -> str:
+    """The id of a session that its client did not name. It says so, because nobody may come back to it.
+
+    digest   24 hex digits or more, of what tells it from the others
+    """
+    return f"{prefix}oa-{digest[:24]}"
+
+
+def is_unnamed_session(session_id: str) -> bool:
+    """Whether `unnamed_session` may have made it."""
+    return _UNNAMED.fullmatch(session_id[-27:]) is not None
 
 
 def call_id(step: int, index: int) -> str:

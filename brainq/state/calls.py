@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from brainq.contracts.claim import CallClaim, CallDropped, CallFacts, CallRef, Dropped, SettleReply
 from brainq.contracts.effect import Effect
+from brainq.contracts.ids import is_unnamed_session
 from brainq.contracts.message import Message
 from brainq.contracts.progress import Progress
 from brainq.contracts.status import TraceStatus
@@ -226,7 +227,7 @@ class RedisCalls:
 
     def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]:
         """Let what the turn has waited for too long end: (`EXPIRED`, ""), (`CANCEL`, reason) or (`NONE`, "")."""
-        reply = self._run.park_expire(session_id, turn_id)
+        reply = self._run.park_expire(session_id, turn_id, unnamed=is_unnamed_session(session_id))
         self._outbox.flush(session_id)
         match reply:
             case "EXPIRED":

@@ -59,7 +59,7 @@ HEADERS = {
     "mailbox_put": "458ccdb049",
     "metrics_flush": "6e99ce71c2",
     "opening_skip": "9d5035c61c",
-    "park_expire": "686b86890c",
+    "park_expire": "3c88ff56e8",
     "rate_leave": "abab0d60ad",
     "rate_settle": "fd4adea5a9",
     "rate_take": "2ea0559beb",
@@ -1218,7 +1218,9 @@ class Scripts(LoadedScripts):
         )
         return reply[0]
 
-    def park_expire(self, session_id: str, turn_id: str) -> ParkExpireCancel | Literal["EXPIRED", "NONE"]:
+    def park_expire(
+        self, session_id: str, turn_id: str, *, unnamed: bool
+    ) -> ParkExpireCancel | Literal["EXPIRED", "NONE"]:
         """Let everything end that a turn has waited for too long: approvals are refused, outside
         results time out, holds follow their policy."""
         session = self.keys.session(session_id)
@@ -1226,7 +1228,7 @@ class Scripts(LoadedScripts):
         reply = self.run(
             "park_expire",
             [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
-            [session_id, turn_id],
+            [session_id, turn_id, "1" if unnamed else "0"],
         )
         if reply[0] == "CANCEL":
             return ParkExpireCancel(reason=reply[1])

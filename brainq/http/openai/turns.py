@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from fastapi import Request
 
@@ -12,7 +13,7 @@ from brainq.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.brought import newest_that_fit
-from brainq.contracts.ids import DERIVED, check_id
+from brainq.contracts.ids import DERIVED, check_id, is_unnamed_session, unnamed_session
 from brainq.errors import InvalidInput, NotFound, ResultRefused, SubmitConflict
 from brainq.http.gateway import Asker, Gateway
 from brainq.http.left_calls import leave_calls, require_free
@@ -43,6 +44,8 @@ async def ask(
     session = session_id or _own_session(by, key)
     by.require(check_id("session", session))
     await require_free(here, by, session)
+    if is_unnamed_session(session):
+        _bound_waits(options, here.settings.http_client_tools_s)
     options["request_key"] = own_request_key(by.caller, session, key)
     if question.instructions:
         options["skill_context"] = question.instructions
@@ -117,6 +120,14 @@ async def _ask_known(
         return await here.client.submit(session, text, **brings)
 
 
+def _bound_waits(options: SubmitOptions, most_s: float) -> None:
+    """Many clients read the arguments of a call and never send a result. Nobody may come back to a session that its
+    client did not name, so that its turn is over when that time is."""
+    if "client_tools" in options:
+        tools = cast("Sequence[dict[str, Any]]", options["client_tools"])
+        options["client_tools"] = [{**tool, "timeout_s": most_s} for tool in tools]
+
+
 def _own_session(by: Asker, key: str) -> str:
     prefix = "" if by.caller.prefixes is None else by.caller.prefixes[0]
-    return f"{prefix}oa-{hashlib.sha256(f'{prefix} {key}'.encode()).hexdigest()[:24]}"
+    return unnamed_session(prefix, hashlib.sha256(f"{prefix} {key}".encode()).hexdigest())

@@ -1,9 +1,10 @@
 --[[
 Let everything end that a turn has waited for too long: approvals are refused, outside results time out, holds follow
-their policy. CANCEL: a hold's policy is to cancel the turn, and that is for the caller to do.
+their policy. CANCEL: a hold's policy is to cancel the turn, or a session that its client did not name has waited for
+that client, which may be gone: the model would go on for nobody. To cancel is for the caller to do.
 
 KEYS   turn budget trace history events guard
-ARGV   sid tid
+ARGV   sid tid unnamed:b
 REPLY  EXPIRED | CANCEL reason | NONE
 ]]
 -- @include lib/waves
@@ -14,7 +15,13 @@ local reason = cancelling_hold()
 if reason then return {'CANCEL', reason} end
 local due, denies, calls = false, hold_word(t.holds) == 'deny', {}
 for i = 1, t.absorbed ~= t.step and tonumber(t.n_calls or 0) or 0 do calls[i] = 'c' .. t.step .. '-' .. i - 1 end
-for i, c in ipairs(read_calls(calls, {'status', 'park', 'park_ends', 'tool', 'effect', 'started_at'})) do
+local known = read_calls(calls, {'status', 'park', 'park_ends', 'tool', 'effect', 'started_at'})
+for _, c in ipairs(unnamed == '1' and known or {}) do
+  if c.status == 'parked' and c.park == 'client' and tonumber(c.park_ends) <= now then
+    return {'CANCEL', 'the client gave no result in time'}
+  end
+end
+for i, c in ipairs(known) do
   if c.status == 'parked' and (tonumber(c.park_ends) <= now or (denies and c.park == 'hold')) then
     due = true
     if c.park == 'outside' or c.park == 'child' or c.park == 'client' then

@@ -30,6 +30,8 @@ def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
         match said:
             case "weather":
                 return ModelReply(text="Let me see. ", calls=calls(OSLO, BERN).calls)
+            case "ghost":
+                return calls(OSLO)
             case "mixed":
                 return calls(("look", {}), OSLO, ("save", {}), BERN)
             case "look":
@@ -57,6 +59,8 @@ def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
         return ModelReply(text="Let me look.", calls=calls(("look", {})).calls)
     if said == "form after a look":
         return says('{"name": "Ann"}')
+    if said == "ghost" and request.step == 2:
+        return calls(("save", {}))
     if said == "long":
         return says("Cut o", finish="length")
     return says(f"Seen {', '.join(results)}." if results else f"You said {said}.")

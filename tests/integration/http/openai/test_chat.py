@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import openai
 import pytest
 from openai import OpenAI
 from pydantic import BaseModel
 
+from brainq.contracts.turn import TurnResult
 from tests.integration.http.openai.conftest import PLACE, STORY, THOUGHT
+from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.usefixtures("pools")
+GONE = "the client gave no result in time"
 WEATHER: Any = {"type": "function", "function": {"name": "weather", "parameters": PLACE}}
 
 
@@ -185,6 +191,31 @@ def test_a_session_that_is_named_takes_what_is_new(client: OpenAI, pump: Pump) -
     request = pump.wiring.store.turns.request(turns[1].turn_id)
     assert request is not None
     assert (request.history, request.metadata) == ((), {"page": "7"})
+
+
+def test_calls_that_are_never_answered_end_their_turn(
+    gateways: Callable[..., GatewayThread], clients: Callable[..., OpenAI], pump: Pump
+) -> None:
+    client = clients(base_url=f"{gateways(client_tools_s=0.5).url}/v1")
+    # A client that wants the arguments alone: it reads them, and is gone.
+    asked = client.chat.completions.create(model="shop", messages=said("ghost"), tools=[WEATHER])
+    assert asked.choices[0].finish_reason == "tool_calls"
+    handle = pump.client.handle(asked.id.removeprefix("chatcmpl-"))
+
+    def result() -> TurnResult | None:
+        pump.sweep()
+        return pump.wiring.store.turns.result(handle.turn_id)
+
+    ended = wait_until(result, "the turn is over")
+    assert (ended.ending, ended.steps) == ("cancelled", 1), "the model was asked for nobody"
+    assert "save" not in [call.tool for call in handle.calls()]
+    (call,) = asked.choices[0].message.tool_calls or ()
+    late: Any = {"role": "tool", "tool_call_id": call.id, "content": "rain"}
+    with pytest.raises(openai.APIStatusError) as refusal:
+        client.chat.completions.create(
+            model="shop", messages=[*said("ghost"), asked.choices[0].message, late]
+        )
+    assert (refusal.value.code, refusal.value.message.partition(" - ")[2]) == ("turn_cancelled", GONE)
 
 
 @pytest.mark.full
