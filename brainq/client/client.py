@@ -26,13 +26,14 @@ from brainq.contracts.approval import Approval
 from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.file import File
 from brainq.contracts.fleet import Fleet
-from brainq.contracts.ids import check_id, new_turn_id
+from brainq.contracts.ids import check_id
 from brainq.contracts.limits import Limits
 from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.message import Message
 from brainq.contracts.options import ModelOptions, OptionsFields
 from brainq.contracts.schedule import Missed, OnRunning, Schedule
 from brainq.contracts.session_prefix import ALL, check_prefixes
+from brainq.contracts.status import TryEnd
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind
 from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import InvalidInput, TurnNotFound
@@ -453,14 +454,21 @@ class Client:
         theirs = None if sessions is None else check_prefixes("sessions", sessions)
         return self._wiring.store.deliveries.revive(delivery, theirs)
 
-    def request_key(self, said: str, *, is_retry: bool) -> str:
-        """A key to submit under, for fronts whose clients bring none but say that a request is a retry.
+    def begin_try(self, digest: str, number: int, *, is_refused: bool = False, older: str = "") -> str:
+        """A key to submit under, for fronts whose clients bring none but say which try a request is. What they tried
+        within a quarter of an hour is known.
 
-        said       who asks, and what: the same words are the same request
-        is_retry   gives the key that the request had before, if that was within a quarter of an hour
+        digest      of who asks, and what: the same is the same content
+        number      which try its client says it is, from 0
+        is_refused  it is refused, and may come again
+        older       the words that the previous release knew the content by
         """
-        digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
-        return self._wiring.state.request_keys.of(digest, new_turn_id(), is_retry=is_retry)
+        before = hashlib.sha256(older.encode("utf-8", "surrogatepass")).hexdigest() if older else ""
+        return self._wiring.state.request_keys.begin(digest, number, is_refused=is_refused, older=before)
+
+    def end_try(self, digest: str, key: str, number: int, how: TryEnd) -> None:
+        """Note how a try ended: `refused`, `cut`, `sent` whole, or `over` where its client does not come again."""
+        self._wiring.state.request_keys.end(digest, key, number, how)
 
     def ping(self) -> None:
         """Raise Unreachable where Redis does not answer, and SetupError where there is none."""

@@ -7,6 +7,7 @@ and the seeded model test checks that no script makes a move that is not listed 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 
 class TurnState(StrEnum):
@@ -187,3 +188,7 @@ TRACE_MOVES: dict[TraceStatus, frozenset[TraceStatus]] = {
     TraceStatus.CANCELLED: frozenset(),
     TraceStatus.UNKNOWN: frozenset(),
 }
+
+
+TryEnd = Literal["refused", "cut", "sent", "over"]
+"""How a client's try of a request ended: refused, cut before all was sent, sent whole, or told not to come again."""

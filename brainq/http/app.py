@@ -40,6 +40,7 @@ from brainq.http.mcp.front import McpFront
 from brainq.http.methods import HeadAsGet, allowed
 from brainq.http.openai import chat, models, responses
 from brainq.http.openai.errors import OpenAiErrors, refusals
+from brainq.http.openai.tries import RefusedTry, Tries
 from brainq.http.openapi import described
 from brainq.http.page import routes as page
 from brainq.http.problems import Refused, answer_of, documented
@@ -111,9 +112,11 @@ def make_app(gateway: Gateway) -> FastAPI:
         app.add_exception_handler(error, _told)
     settings = gateway.settings
     # The last one that is added is the first that a request meets.
+    bounds = {"most_bytes": settings.http_body_bytes, "within_s": settings.http_slow_s}
     app.add_middleware(HeadAsGet)
-    app.add_middleware(BodyLimit, most_bytes=settings.http_body_bytes, within_s=settings.http_slow_s)
-    app.add_middleware(Door, gateway=gateway)
+    app.add_middleware(Tries, gateway=gateway)
+    app.add_middleware(BodyLimit, **bounds)
+    app.add_middleware(Door, gateway=gateway, refused=BodyLimit(RefusedTry(gateway), **bounds))
     if origins := listed(settings.http_cors):
         app.add_middleware(
             CORSMiddleware,

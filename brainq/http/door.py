@@ -16,6 +16,7 @@ from brainq.contracts.ids import new_turn_id
 from brainq.errors import BrainqError
 from brainq.http.body_limit import last
 from brainq.http.gateway import Gateway
+from brainq.http.openai.tries import is_noted
 from brainq.http.problems import Refused, answer_of, bug
 from brainq.http.rate import Rate, counted_address
 from brainq.http.verbs import is_public
@@ -30,10 +31,14 @@ GUARDS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store
 
 
 class Door:
-    """Host, origin, who asks, how often. What it lets through has `caller` in its state."""
+    """Host, origin, who asks, how often. What it lets through has `caller` in its state.
 
-    def __init__(self, app: ASGIApp, gateway: Gateway) -> None:
+    refused   answers a request that is refused and is to be noted, in place of the app
+    """
+
+    def __init__(self, app: ASGIApp, gateway: Gateway, refused: ASGIApp) -> None:
         self._app = app
+        self._refused = refused
         self._gateway = gateway
         self._hosts = frozenset(host.lower() for host in listed(gateway.settings.http_hosts))
         self._origins = frozenset(listed(gateway.settings.http_cors))
@@ -47,7 +52,11 @@ class Door:
         try:
             await self._admit(scope, headers)
         except (Refused, BrainqError) as refusal:
-            await answer_of(refusal)(scope, receive, send)
+            if "caller" in scope.get("state", {}) and is_noted(scope, refusal):
+                scope["state"]["refusal"] = refusal
+                await self._refused(scope, receive, send)
+            else:
+                await answer_of(refusal)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -57,7 +66,9 @@ class Door:
         self._check_host(scope, headers.get("host", ""))
         self._check_origin(headers)
         address = (scope.get("client") or ("",))[0]
-        scope.setdefault("state", {})["caller"] = await self._caller(address, dict(headers.items()))
+        caller = await self._caller(address, dict(headers.items()))
+        scope.setdefault("state", {})["caller"] = caller
+        self._count(self._gateway.callers, caller.counted_as)
 
     async def _caller(self, address: str, headers: Mapping[str, str]) -> Caller:
         """Who asks. A stranger's request is counted for his address before anybody is asked who he is: an invented
@@ -75,7 +86,6 @@ class Door:
             )
         if not is_known:
             gateway.strangers.give_back(place)
-        self._count(gateway.callers, caller.counted_as)
         return caller
 
     def _count(self, rate: Rate, name: str) -> None:

@@ -43,7 +43,8 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     outside:TOKEN             string  "session turn call" that waits for this token         as long as it may wait
     tasks:EFFECT:BRAIN        zset    server's task as JSON -> until when it is watched     as long as calls may wait
     taking:DIGEST             string  a server's task that nobody watched is just taken     seconds
-    asked:DIGEST              string  the request key of a request that brought none        15 minutes
+    tries:DIGEST              hash    request key -> "number state at mark" of its last try 15 minutes after the last
+    asked:DIGEST              string  as the previous release knows such a request          15 minutes
     stops                     channel "session turn" of a turn that is to stop              -
     swept                     string  when a sweeper last took what is due                  1 day
     sweeping                  string  who compares SQL with Redis just now                  seconds
@@ -151,6 +152,9 @@ class Keys:
 
     def taking(self, digest: str) -> str:
         return f"{self.prefix}taking:{digest}"
+
+    def tries(self, digest: str) -> str:
+        return f"{self.prefix}tries:{digest}"
 
     def asked(self, digest: str) -> str:
         return f"{self.prefix}asked:{digest}"

@@ -4,19 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
+from brainq.contracts.ids import new_turn_id
+from brainq.contracts.status import TryEnd
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
+from brainq.state.typed_scripts import Scripts
 
 KEPT_S = 900
+MOST = 256
+"""How many requests of the same content are known at once."""
 
 
 class RedisRequestKeys:
-    def __init__(self, client: Client, keys: Keys) -> None:
+    """What clients tried: for each content its requests, each with its newest try and how that one ended."""
+
+    def __init__(self, client: Client, scripts: Scripts, keys: Keys) -> None:
         self._client: Any = client
+        self._run = scripts
         self._keys = keys
 
-    def of(self, digest: str, key: str, *, is_retry: bool) -> str:
-        """`key`, which is kept for KEPT_S; of a retry the one that was kept for what has the same digest, if any."""
-        name = self._keys.asked(digest)
-        self._client.set(name, key, ex=KEPT_S, nx=is_retry)
-        return (self._client.get(name) or key) if is_retry else key
+    def begin(self, digest: str, number: int, *, is_refused: bool = False, older: str = "") -> str:
+        """The key of the request that this try is of.
+
+        number       which try its client says it is, from 0
+        is_refused   it is refused, whatever it is
+        older        the digest by which the previous release knew the content
+        """
+        known = self._client.get(self._keys.asked(older)) if number and older else None
+        return self._run.request_try(
+            tries=self._keys.tries(digest),
+            key=new_turn_id(),
+            number=number,
+            state="refused" if is_refused else "open",
+            older=known or "",
+            keep_ms=KEPT_S * 1000,
+            most=MOST,
+        ).key
+
+    def end(self, digest: str, key: str, number: int, how: TryEnd) -> None:
+        """Note how a try ended. Of one that was tried again since nothing is noted."""
+        self._run.request_tried(tries=self._keys.tries(digest), key=key, number=number, state=how)

@@ -63,6 +63,8 @@ HEADERS = {
     "rate_leave": "abab0d60ad",
     "rate_settle": "fd4adea5a9",
     "rate_take": "2ea0559beb",
+    "request_tried": "161c27b482",
+    "request_try": "5c1618544b",
     "result_publish": "7ad37210d9",
     "room_keep": "16b84fba61",
     "session_pause": "2042b7e823",
@@ -278,6 +280,11 @@ class RateTakeLate:
     wait_ms: int
     what: Literal["requests", "tokens", "stop"]
     most: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTryKey:
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -1331,6 +1338,30 @@ class Scripts(LoadedScripts):
                 most=int(reply[3]),
             )
         return reply[0]
+
+    def request_tried(
+        self, *, tries: str, key: str, number: int, state: Literal["refused", "cut", "sent", "over"]
+    ) -> Literal["NOTED", "NONE"]:
+        """How a try ended: it was refused, cut before its client had all, or sent whole; `over`:
+        its client is told not to come again."""
+        reply = self.run("request_tried", [tries], [key, number, state])
+        return reply[0]
+
+    def request_try(
+        self,
+        *,
+        tries: str,
+        key: str,
+        number: int,
+        state: Literal["open", "refused"],
+        older: str,
+        keep_ms: int,
+        most: int,
+    ) -> RequestTryKey:
+        """Which request a try is of, where its client says only which try it is (`number`, from 0),
+        and its content alone tells it from others."""
+        reply = self.run("request_try", [tries], [key, number, state, older, keep_ms, most])
+        return RequestTryKey(key=reply[1])
 
     def result_publish(
         self, session_id: str, turn_id: str, *, body: str, data: str

@@ -164,7 +164,7 @@ def make_state(
         workers=RedisWorkers(client, keys),
         fleet=RedisFleet(client, keys),
         metrics=RedisMetrics(client, scripts, keys),
-        request_keys=RedisRequestKeys(client, keys),
+        request_keys=RedisRequestKeys(client, scripts, keys),
         rates=rates,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -19,6 +20,14 @@ _AGAIN_IN_VAIN = (409, 410, 500)
 
 PARAMS = {"client_tools": "tools", "user_message": "messages", "output_schema": "response_format"}
 """What a field of a turn is called on these wires; others have their own name."""
+
+
+def comes_again(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether an official client sends a request again that was answered so."""
+    said = {name.lower(): value for name, value in headers}.get(b"x-should-retry")
+    if said is not None:
+        return said == b"true"
+    return status in (408, 429) or (status >= 500 and status not in _AGAIN_IN_VAIN)
 
 
 class ErrorDetail(BaseModel):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -13,24 +12,24 @@ from brainq.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.brought import newest_that_fit
-from brainq.contracts.ids import DERIVED, check_id, is_unnamed_session, unnamed_session
+from brainq.contracts.ids import DERIVED, check_id, is_unnamed_session, new_turn_id, unnamed_session
 from brainq.errors import InvalidInput, NotFound, ResultRefused, SubmitConflict
 from brainq.http.gateway import Asker, Gateway
 from brainq.http.left_calls import leave_calls, require_free
 from brainq.http.openai.conversation import Question, Results
 from brainq.http.openai.following import Wanted, wanted_of
 from brainq.http.openai.parts import State, advance
+from brainq.http.openai.tries import begin_try, number_of
 from brainq.http.sent_files import with_bytes
 
 
 async def request_key(here: Gateway, request: Request, by: Asker, body: dict[str, Any]) -> str:
     """The key that the request brings. Official clients bring none and say which try a request is, and no more: then it
-    is known again by who asks, and what."""
+    is known again by who asks, and what. Others ask anew each time."""
     given = request.headers.get("idempotency-key")
     if given is None:
-        said = json.dumps([by.caller.counted_as, request.url.path, body], sort_keys=True)
-        is_retry = request.headers.get("x-stainless-retry-count", "0") != "0"
-        return await here.client.request_key(said, is_retry=is_retry)
+        number = number_of(request.scope)
+        return new_turn_id() if number is None else await begin_try(here, request, by, number, body)
     if given.startswith(DERIVED):
         raise InvalidInput("Idempotency-Key", f"it begins with {' or '.join(DERIVED)}; choose another")
     return check_id("Idempotency-Key", given)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ops.mutants.bugs import engine
+from ops.mutants.bugs import engine, retries
 
-BUGS = (*engine.BUGS,)
+BUGS = (*engine.BUGS, *retries.BUGS)

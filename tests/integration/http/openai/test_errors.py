@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, cast
 
 import httpx
@@ -144,7 +146,7 @@ def test_a_retry_of_the_client_is_the_same_turn_at_any_gateway(
 
     first = ask({"x-stainless-retry-count": "0"}).json()["id"]
     assert ask({"x-stainless-retry-count": "1"}, another).json()["id"] == first
-    assert ask({"x-stainless-retry-count": "1"}).json()["id"] == first
+    assert ask({"x-stainless-retry-count": "2"}).json()["id"] == first
     assert ask({"x-stainless-retry-count": "0"}).json()["id"] != first, "asked twice is two questions"
     named = ask({"Idempotency-Key": "k1"}).json()["id"]
     assert ask({"Idempotency-Key": "k1"}).json()["id"] == named
@@ -153,6 +155,78 @@ def test_a_retry_of_the_client_is_the_same_turn_at_any_gateway(
     assert (told.status_code, told.json()["error"]["code"]) == (409, "submit_conflict")
     assert told.headers["x-should-retry"] == "false"
     assert len(pump.wiring.store.turns.list(limit=50)) == 3
+
+
+def test_a_retry_of_what_was_refused_is_not_another_request_of_the_same_words(
+    gateways: Callable[..., GatewayThread], gateway: GatewayThread, key: str, pump: Pump, pools: None
+) -> None:
+    few = gateways(requests_s=0.1)  # one, and the next in ten seconds
+
+    def ask(at: GatewayThread, count: int, **more: str) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {key}", "x-stainless-retry-count": str(count), **more}
+        return at.http.post("/v1/responses", json={"model": "shop", "input": "hello"}, headers=headers)
+
+    first = ask(few, 0).json()["id"]
+    assert ask(few, 0).status_code == 429
+    assert ask(few, 1).status_code == 429
+    second = ask(gateway, 2).json()["id"]
+    assert second != first, "it is the one that was refused twice"
+    other = {"X-Session-ID": "acme:other"}
+    assert ask(gateway, 0, **other).json()["id"] not in (first, second)
+    assert ask(gateway, 1).json()["id"] == first, "no other is left that it could be"
+    assert len(pump.wiring.store.turns.list(limit=50)) == 3
+
+
+def test_a_retry_of_what_was_cut_is_not_one_that_is_still_open(
+    gateway: GatewayThread, key: str, pump: Pump, pools: None
+) -> None:
+    def ask(count: int) -> str:
+        body = {"model": "shop", "input": "refund"}  # it waits for a person
+        headers = {"Authorization": f"Bearer {key}", "x-stainless-retry-count": str(count)}
+        with httpx.Client(base_url=gateway.url, verify=False) as http, suppress(httpx.ReadTimeout):
+            told = http.post("/v1/responses", json=body, headers=headers, timeout=0.3 if count == 0 else 30)
+            return told.json()["id"]
+        return ""
+
+    def tries() -> list[str]:
+        state = pump.wiring.state
+        (name,) = state.redis.keys(state.keys.tries("*"))
+        return sorted(text.split()[1] for text in state.redis.hvals(name))
+
+    def turns() -> list[str]:
+        return [row.turn_id for row in pump.wiring.store.turns.list(limit=50)]
+
+    with ThreadPoolExecutor(2) as threads:
+        body = {"model": "shop", "input": "refund"}
+        headers = {"Authorization": f"Bearer {key}", "x-stainless-retry-count": "0"}
+        running = threads.submit(gateway.http.post, "/v1/responses", json=body, headers=headers, timeout=60)
+        (open_one,) = wait_until(turns, "one is open")
+        assert ask(0) == ""
+        assert wait_until(lambda: tries() == ["cut", "open"], "the other was cut")
+        (cut_one,) = set(turns()) - {open_one}
+        again = threads.submit(ask, 1)
+        wait_until(lambda: tries() == ["open", "open"], "it is asked for again")
+        for turn_id in (open_one, cut_one):
+            pump.client.approve(f"{turn_id}-c1-0")
+        assert again.result() == f"resp_{cut_one}"
+        assert running.result().json()["id"] == f"resp_{open_one}"
+    assert len(turns()) == 2
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("pools")
+def test_as_many_turns_as_requests_though_most_are_refused_first(
+    gateways: Callable[..., GatewayThread], key: str, pump: Pump
+) -> None:
+    with OpenAI(api_key=key, base_url=f"{gateways(requests_s=1).url}/v1", max_retries=8) as client:
+
+        def ask(_: int) -> str:
+            return client.responses.create(model="shop", input="hello").id
+
+        with ThreadPoolExecutor(14) as threads:
+            ids = list(threads.map(ask, range(14)))
+    assert len(set(ids)) == 14
+    assert len(pump.wiring.store.turns.list(limit=50)) == 14
 
 
 def test_the_calls_of_another_tenant_are_nobodys(
@@ -188,6 +262,22 @@ def test_a_session_that_waits_for_another_client_is_busy_for_who_may_not_cancel(
     wait_until(lambda: waits_for_client(handle), "it waits for its client")
     with pytest.raises(openai.ConflictError):
         client.responses.create(model="shop", input="hello", conversation="acme:busy")
+
+
+def test_results_need_the_verb_steer(clients: Callable[..., OpenAI], pump: Pump, pools: None) -> None:
+    client = clients(api_key=Tokens(pump.wiring.store).create("s", ["acme:"], ["read", "submit"]).text)
+    handle = pump.client.submit("acme:mine", "weather", client_tools=[{"name": "weather"}])
+    wait_until(lambda: waits_for_client(handle), "it waits for its client")
+    calls = [f"{handle.turn_id}-c1-{n}" for n in range(2)]
+    messages: Any = [{"role": "tool", "tool_call_id": call, "content": "rain"} for call in calls]
+    items: Any = [{"type": "function_call_output", "call_id": call, "output": "rain"} for call in calls]
+    for ask in (
+        lambda: client.chat.completions.create(model="shop", messages=messages),
+        lambda: client.responses.create(model="shop", input=items),
+    ):
+        with pytest.raises(openai.PermissionDeniedError, match="steer"):
+            ask()
+    assert waits_for_client(handle)
 
 
 def waits_for_client(handle: TurnHandle) -> bool:
