@@ -209,8 +209,9 @@ def test_calls_that_are_never_answered_end_their_turn(
     ended = wait_until(result, "the turn is over")
     assert (ended.ending, ended.steps) == ("cancelled", 1), "the model was asked for nobody"
     assert "save" not in [call.tool for call in handle.calls()]
-    (call,) = asked.choices[0].message.tool_calls or ()
-    late: Any = {"role": "tool", "tool_call_id": call.id, "content": "rain"}
+    calls: Any = asked.choices[0].message.tool_calls
+    late: Any = {"role": "tool", "tool_call_id": calls[0].id, "content": "rain"}
+    messages: Any = [*said("ghost"), asked.choices[0].message, late]
     with pytest.raises(openai.APIStatusError) as refusal:
         client.chat.completions.create(
             model="shop", messages=[*said("ghost"), asked.choices[0].message, late]
