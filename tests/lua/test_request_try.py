@@ -86,15 +86,6 @@ def test_a_retry_is_of_the_try_before_it_not_of_one_as_far_on(client: Client) ->
     assert client.begin(1) not in (far, near)
 
 
-def test_the_end_of_a_try_that_was_tried_again_since_is_not_the_next_ones(client: Client) -> None:
-    first = client.begin(0)
-    assert client.begin(1) == first
-    assert client.end(first, 0, "cut") == "NONE"
-    assert client.end(first, 1, "sent") == "NOTED"
-    assert client.end(first, 1, "cut") == "NONE"
-    assert client.end("k9", 0, "cut") == "NONE"
-
-
 def test_what_does_not_come_again_is_forgotten(client: Client) -> None:
     wrong = client.begin(0)
     client.end(wrong, 0, "over")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-TRY = ("tests/lua/test_request_try.py",)
+TRY = ("tests/lua/test_request_try.py", "tests/lua/test_request_tried.py")
 TRIES = ("tests/unit/http/openai/test_tries.py",)
 ERRORS = "tests/integration/http/openai/test_errors.py"
 

@@ -213,9 +213,7 @@ def test_calls_that_are_never_answered_end_their_turn(
     late: Any = {"role": "tool", "tool_call_id": calls[0].id, "content": "rain"}
     messages: Any = [*said("ghost"), asked.choices[0].message, late]
     with pytest.raises(openai.APIStatusError) as refusal:
-        client.chat.completions.create(
-            model="shop", messages=[*said("ghost"), asked.choices[0].message, late]
-        )
+        client.chat.completions.create(model="shop", messages=messages)
     assert (refusal.value.code, refusal.value.message.partition(" - ")[2]) == ("turn_cancelled", GONE)
 
 

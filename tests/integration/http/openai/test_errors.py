@@ -190,8 +190,9 @@ def test_a_retry_of_what_was_cut_is_not_one_that_is_still_open(
 
     def tries() -> list[str]:
         state = pump.wiring.state
-        (name,) = state.redis.keys(state.keys.tries("*"))
-        return sorted(text.split()[1] for text in state.redis.hvals(name))
+        redis: Any = state.redis
+        (name,) = redis.keys(state.keys.tries("*"))
+        return sorted(str(text.split()[1]) for text in redis.hvals(name))
 
     def turns() -> list[str]:
         return [row.turn_id for row in pump.wiring.store.turns.list(limit=50)]
