@@ -112,11 +112,12 @@ def make_app(gateway: Gateway) -> FastAPI:
         app.add_exception_handler(error, _told)
     settings = gateway.settings
     # The last one that is added is the first that a request meets.
-    bounds = {"most_bytes": settings.http_body_bytes, "within_s": settings.http_slow_s}
+    most_bytes, within_s = settings.http_body_bytes, settings.http_slow_s
+    refused = BodyLimit(RefusedTry(gateway), most_bytes, within_s)
     app.add_middleware(HeadAsGet)
     app.add_middleware(Tries, gateway=gateway)
-    app.add_middleware(BodyLimit, **bounds)
-    app.add_middleware(Door, gateway=gateway, refused=BodyLimit(RefusedTry(gateway), **bounds))
+    app.add_middleware(BodyLimit, most_bytes=most_bytes, within_s=within_s)
+    app.add_middleware(Door, gateway=gateway, refused=refused)
     if origins := listed(settings.http_cors):
         app.add_middleware(
             CORSMiddleware,

@@ -24,9 +24,9 @@ class Client:
         self.rig.pass_ms(10)
         options: dict[str, Any] = {"older": "", "keep_ms": KEEP_MS, "most": 5, **given}
         mark = f"k{self.drawn}"
-        return self.rig.run("request_try", tries=self.tries, key=mark, number=number, state=state, **options)[
-            1
-        ]
+        reply = self.rig.run("request_try", tries=self.tries, key=mark, number=number, state=state, **options)
+        assert reply[0] == "KEY"
+        return reply[1]
 
     def end(self, key: str, number: int, how: str) -> str:
         self.rig.pass_ms(10)

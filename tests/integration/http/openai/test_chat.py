@@ -207,6 +207,9 @@ def test_calls_that_are_never_answered_end_their_turn(
         return pump.wiring.store.turns.result(handle.turn_id)
 
     ended = wait_until(result, "the turn is over")
+    assert ended is not None
+    ended = wait_until(result, "the turn is over")
+    assert ended is not None
     assert (ended.ending, ended.steps) == ("cancelled", 1), "the model was asked for nobody"
     assert "save" not in [call.tool for call in handle.calls()]
     calls: Any = asked.choices[0].message.tool_calls
