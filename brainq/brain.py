@@ -40,7 +40,7 @@ from brainq.contracts.parts import Approvals, Children, Context, Memory, Selecti
 from brainq.contracts.prompt import PromptTemplate
 from brainq.contracts.reflection import ThinkLevel, ThinkWord
 from brainq.contracts.tool import Isolation
-from brainq.contracts.turn import TurnRequest
+from brainq.contracts.turn import MAX_TAGS, TurnRequest
 from brainq.errors import InvalidInput
 from brainq.providers.base import Provider
 from brainq.step_choice import ForStep
@@ -164,6 +164,11 @@ class Brain:
         added: dict[str, Any] = {}
         if self.prompt_id and request.prompt_id is None and request.system_prompt is None:
             added["prompt_id"] = self.prompt_id
+        template = self.prompts.get(request.prompt_id or added.get("prompt_id", ""))
+        if template is not None:
+            added["prompt_version"] = request.prompt_version or template.version
+            tags = dict.fromkeys((*request.prompt_tags, *template.tags))
+            added["prompt_tags"] = tuple(tags)[:MAX_TAGS]
         own = request.kind == "chat" and request.parent is None
         if self.output_schema is not None and request.output_schema is None and own:
             added["output_schema"] = self.output_schema

@@ -38,6 +38,7 @@ def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int]
         names.ADVANCE,
         {
             **_of_turn(claim.session_id, claim.turn_id),
+            **_of_prompt(view.request),
             names.AGENT: view.request.brain,
             names.STEP: view.step + 1,
             names.FENCE: claim.fence,
@@ -177,6 +178,8 @@ def record_turn(turn: EndedTurn, brain: str) -> None:
     began_ms = turn.ended_at_ms - turn.elapsed_ms
     attributes: Attributes = {
         **_of_turn(request.session_id, request.turn_id),
+        **_of_prompt(request),
+        names.PROMPT_HASH: turn.prompt_hash or None,
         names.OPERATION: names.INVOKE_AGENT,
         names.AGENT: brain,
         names.PROVIDER: request.provider,
@@ -210,4 +213,12 @@ def _of_turn(session_id: str, turn_id: str) -> dict[str, str | None]:
         names.CONVERSATION: session_id,
         names.TURN: turn_id,
         names.TENANT: tenant_of(session_id),
+    }
+
+
+def _of_prompt(request: TurnRequest) -> Attributes:
+    return {
+        names.PROMPT: request.prompt_id,
+        names.PROMPT_VERSION: request.prompt_version,
+        names.PROMPT_TAGS: request.prompt_tags or None,
     }

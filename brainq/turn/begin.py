@@ -29,6 +29,7 @@ from brainq.turn.context.template import render
 from brainq.turn.patience import Trying
 from brainq.turn.planning.step_choice import choice_of
 from brainq.turn.planning.step_options import check_tool_choice, step_options
+from brainq.turn.thinking import PREFIXES
 
 log = logger("brainq.turn")
 
@@ -124,7 +125,8 @@ class Beginner:
             turn=claim.turn_id,
             attachments=request.attachments,
         )
-        return TurnStart((*before, asked), render_hash(setting.system_prompt), setting.earlier)
+        rendered = render_hash(setting.system_prompt, PREFIXES[self._brain.thinking])
+        return TurnStart((*before, asked), rendered, setting.earlier)
 
     def _say_ready(self, turn_id: str) -> None:
         """No readiness flag was there to take: the turn is ready. Said once a minute a process."""

@@ -13,6 +13,7 @@ from brainq.errors import InvalidInput
 from brainq.store.repositories.turns import Turns
 from brainq.turn.begin import system_prompt_of
 from brainq.turn.context.preparer import render_hash
+from brainq.turn.thinking import PREFIXES
 
 TURNS_BEFORE = 10
 
@@ -35,7 +36,7 @@ class Before:
             text = request.system_prompt or system_prompt_of(brain, info)
         except InvalidInput:
             return ""
-        return text if render_hash(text) == turn.prompt_hash else ""
+        return text if render_hash(text, PREFIXES[brain.thinking]) == turn.prompt_hash else ""
 
     def history(self, turn: EndedTurn) -> tuple[Message, ...]:
         """What was said in the session's last turns before this one, oldest first, as far as SQL keeps it."""

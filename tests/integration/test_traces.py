@@ -16,6 +16,7 @@ from brainq.contracts.claim import CallClaim, CallRef, StepClaim
 from brainq.contracts.effect import Effect
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.parts import Memory
+from brainq.contracts.prompt import PromptTemplate
 from brainq.contracts.status import Ending
 from brainq.observe.submits import came_with
 from brainq.observe.trace_context import call_span_id, read_traceparent
@@ -140,6 +141,18 @@ def test_what_each_span_says(pumps: Pumps, recorder: Recorder) -> None:
     assert last.attributes["gen_ai.usage.output_tokens"] > 0
     assert all(span.attributes["brainq.queue.wait_ms"] >= 0 for span in mine.named("execute_tool"))
     assert [span.name for span in mine.named("brainq.finalize")][-1] != "brainq.finalize result"
+
+
+def test_a_turns_spans_name_its_prompt(pumps: Pumps, recorder: Recorder) -> None:
+    template = PromptTemplate(id="ask", text="Be of help.", version="7", tags=("sales",))
+    pump = pumps(Brain("told", ScriptedProvider([says("Hm.")]), prompts=[template]))
+    handle = pump.submit("s1", "Well?", prompt_id="ask")
+    pump.finish(handle)
+    mine = recorder.spans.of_turn(handle.turn_id)
+    for span in (mine.named("invoke_agent")[0], mine.named("brainq.advance")[0]):
+        assert [span.attributes[f"brainq.prompt.{name}"] for name in ("id", "version")] == ["ask", "7"]
+        assert span.attributes["brainq.prompt.tags"] == ("sales",)
+    assert len(mine.named("invoke_agent")[0].attributes["brainq.prompt.render_hash"]) == 16
 
 
 def test_what_goes_on_after_a_park_is_linked_to_it(pumps: Pumps, recorder: Recorder) -> None:

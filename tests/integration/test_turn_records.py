@@ -11,10 +11,12 @@ from brainq.contracts.callbacks import PostToolUse, TurnEnd, TurnInfo
 from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.memory import RetrievedMemory
 from brainq.contracts.parts import Memory
+from brainq.contracts.reflection import ThinkLevel
 from brainq.contracts.status import Ending
 from brainq.providers.scripted import calls, says
 from brainq.tools.pending import Pending
 from brainq.turn.context.preparer import render_hash
+from brainq.turn.thinking import PREFIXES
 from tests.support.people import Pumps, Watched
 
 
@@ -221,3 +223,18 @@ def test_a_brains_own_prompt_is_judged_and_judges_see_what_the_answer_was_given_
 def test_a_default_prompt_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidInput, match="'nope' is none of the brain's prompts; they are cook"):
         Brain("b", "openai:gpt-5", prompts=[PromptTemplate(id="cook", text="x")], prompt_id="nope")
+
+
+def test_the_version_and_the_tags_of_a_template_are_recorded(pumps: Pumps) -> None:
+    template = PromptTemplate(id="ask", text="Be of help.", version="7", tags=("sales", "eu"))
+    brain = Brain("told", Watched(says("Hm.")), prompts=[template], prompt_id="ask", thinking="high")
+    pump = pumps(brain)
+    handle = pump.submit("s1", "Well?", prompt_tags=("trial", "eu"))
+    pump.finish(handle)
+    found = pump.wiring.store.decisions.get(handle.turn_id)
+    assert (found.prompt_id, found.prompt_version, found.prompt_tags) == (
+        "ask",
+        "7",
+        ("trial", "eu", "sales"),
+    )
+    assert found.prompt_hash == render_hash("Be of help.", PREFIXES[ThinkLevel.HIGH])

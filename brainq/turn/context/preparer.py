@@ -32,7 +32,7 @@ MEMORY_SHARE = 0.10
 class TurnPreparation:
     """What one model call is asked with.
 
-    render_hash         sha256 of the system prompt as rendered for this turn, 16 hex digits
+    render_hash         sha256 of the system prompt as rendered for this turn, thinking prefix included, 16 hex digits
     estimate            tokens of the messages, estimated
     left_out            messages of older turns that did not fit
     full_estimate       of the whole request, tools included, with nothing left out: how full the context really is
@@ -50,8 +50,10 @@ class TurnPreparation:
     context_pack_json: str | None = None
 
 
-def render_hash(system_prompt: str) -> str:
-    return hashlib.sha256(system_prompt.encode("utf-8", "replace")).hexdigest()[:16]
+def render_hash(system_prompt: str, thinking_prefix: str = "") -> str:
+    """Of what does not change from step to step. A brain that does not think has the hash of its prompt alone."""
+    text = "\n\n".join(part for part in (system_prompt, thinking_prefix) if part)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 class TurnPreparer:
@@ -107,7 +109,7 @@ class TurnPreparer:
         fixed = added_size + tools_estimate
         return TurnPreparation(
             messages=(*head, *kept, *added, *own),
-            render_hash=render_hash(system_prompt),
+            render_hash=render_hash(system_prompt, thinking_prefix),
             estimate=added_size + own_size + kept_size,
             left_out=len(before) - len(kept),
             full_estimate=fixed + own_size + before_size,

@@ -82,10 +82,12 @@ def test_one_system_message_begins_the_request_and_no_other_follows() -> None:
     assert [message.role == "system" for message in prepared.messages] == [True] + [False] * 8
 
 
-def test_the_hash_is_of_the_system_prompt_alone() -> None:
+def test_the_hash_is_of_the_system_prompt_and_the_thinking_prefix_alone() -> None:
     one = prepare(OWN)
     assert one.render_hash == render_hash("Be good.") == prepare([*OLD, *OWN], memory_text="m").render_hash
     assert prepare(OWN, system_prompt="Be bad.").render_hash != one.render_hash
+    thinking = prepare(OWN, thinking_prefix="Think hard.").render_hash
+    assert thinking == render_hash("Be good.", "Think hard.") != one.render_hash
     assert len(render_hash("\ud800")) == 16
 
 
