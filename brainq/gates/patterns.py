@@ -103,12 +103,12 @@ def shown(pattern: str) -> str:
     return repr(pattern if len(pattern) <= 80 else pattern[:77] + "...")
 
 
-_kept: PatternCache[_Compiled] = PatternCache(_KEPT_BYTES, lambda compiled: compiled.held_bytes)
+KEPT: PatternCache[_Compiled] = PatternCache(_KEPT_BYTES, lambda compiled: compiled.held_bytes)
 
 
 def _compiled(pattern: str) -> _Compiled:
     """Raises UnusablePattern."""
-    return _kept.get(pattern, _compile)
+    return KEPT.get(pattern, _compile)
 
 
 def _compile(pattern: str) -> _Compiled:

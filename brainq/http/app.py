@@ -7,6 +7,7 @@ import importlib.util
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from inspect import signature
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
@@ -75,6 +76,12 @@ COMMON = documented(*STATUSES)
 OPENAI = (chat.router, responses.router, models.router)
 
 
+def _without_telemetry() -> dict[str, Any]:
+    """Newer versions of FastAPI record three spans a request, with its query, and write exceptions into logs."""
+    known = "telemetry" in signature(FastAPI).parameters
+    return {"telemetry": {"tracing": False, "metrics": False, "logs": False}} if known else {}
+
+
 def make_app(gateway: Gateway) -> FastAPI:
     """The routes behind the door. Closes the gateway's client when it ends, and begins no more long work."""
 
@@ -96,6 +103,7 @@ def make_app(gateway: Gateway) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
         responses=dict(COMMON),
+        **_without_telemetry(),
     )
     app.state.gateway = gateway
     app.state.mcp = McpFront(gateway)

@@ -24,6 +24,7 @@ from brainq.people.children import child_turn_id
 from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 from brainq.tools.context import RunContext
 from brainq.tools.pending import Pending
+from tests.integration.test_engine_deadline import time_passes
 from tests.support.parts import Extractor, Tone, brain_of, forget, pump_of, run_turn, runner_of
 from tests.support.people import Pumps, swept_until
 from tests.support.pump import Pump
@@ -273,6 +274,15 @@ def test_a_turn_that_fails_is_an_error_of_its_stop_reason(pumps: Pumps, recorder
     assert agent.attributes["error.type"] == agent.attributes["brainq.turn.stop_reason"] == "model_error"
     assert recorder.spans.one("chat").attributes["error.type"] == "refused"
     assert SECRET not in recorder.text()
+
+
+def test_a_turn_past_its_deadline_is_an_error_of_its_stop_reason(pumps: Pumps, recorder: Recorder) -> None:
+    pump = pumps(Everything().brain)
+    handle = pump.submit("s1", "hello", limits={"timeout_s": 20})
+    time_passes(pump, handle.turn_id, 30)
+    assert pump.finish(handle).ending is Ending.TIMED_OUT
+    agent = recorder.spans.one("invoke_agent")
+    assert (agent.is_error, agent.attributes["error.type"]) == (True, "deadline")
 
 
 def test_a_turn_that_never_became_active_has_its_span(pumps: Pumps, recorder: Recorder) -> None:

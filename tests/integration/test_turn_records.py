@@ -232,6 +232,7 @@ def test_the_version_and_the_tags_of_a_template_are_recorded(pumps: Pumps) -> No
     handle = pump.submit("s1", "Well?", prompt_tags=("trial", "eu"))
     pump.finish(handle)
     found = pump.wiring.store.decisions.get(handle.turn_id)
+    assert found is not None
     assert (found.prompt_id, found.prompt_version, found.prompt_tags) == (
         "ask",
         "7",

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from brainq.observe.tracing import install
 
 
@@ -109,3 +111,13 @@ def _seen(span: Any) -> SeenSpan:
         start_ns=span.start_time,
         end_ns=span.end_time,
     )
+
+
+@contextmanager
+def recording_everybody() -> Generator[Recorder]:
+    """As `recording`, also of what libraries record: the program's own provider is replaced within."""
+    from opentelemetry import trace
+
+    with recording() as recorder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trace, "_TRACER_PROVIDER", recorder.provider)
+        yield recorder

@@ -1,7 +1,12 @@
-"""All seeded bugs, a file an area. Those of the Lua scripts are in `tests/support/model/mutants.py` beside them."""
+"""All seeded bugs: a file an area, each with its BUGS. Bugs of Lua scripts: `tests/support/model/mutants.py`."""
 
 from __future__ import annotations
 
-from ops.mutants.bugs import engine, retries
+from importlib import import_module
+from pkgutil import iter_modules
 
-BUGS = (*engine.BUGS, *retries.BUGS)
+from ops.mutants.bug import Bug
+
+BUGS: tuple[Bug, ...] = tuple(
+    bug for area in iter_modules(__path__) for bug in import_module(f"{__name__}.{area.name}").BUGS
+)

@@ -17,6 +17,7 @@ from tests.support.counted import counted, read_by
 from tests.support.gateways import GatewayThread
 from tests.support.proxy import Proxy
 from tests.support.pump import Pump
+from tests.support.spans import recording_everybody
 from tests.support.wait import wait_until
 
 __all__ = ["counted"]
@@ -60,3 +61,12 @@ def test_while_redis_is_away_it_says_so_and_goes_on_when_it_is_back(pump: Pump, 
             assert up("sql") == 1
             proxy.come_back()
             wait_until(lambda: up("redis") == 1, "it is back")
+
+
+def test_a_scrape_leaves_no_spans(gateways: Callable[..., GatewayThread], pump: Pump) -> None:
+    prometheus = token(pump, "prometheus", "*", Verb.METRICS)
+    with recording_everybody() as recorder:
+        http = gateways().http
+        for path in ("/metrics", "/healthz", "/readyz"):
+            assert http.get(path, headers=prometheus).status_code == 200
+    assert recorder.spans.names == []

@@ -10,11 +10,13 @@ import time
 import pytest
 
 from brainq.errors import ProviderError
+from brainq.observe.model_spans import chat_span
 from brainq.providers.anthropic import AnthropicProvider
 from brainq.providers.openai_compat import OpenAIProvider
 from brainq.providers.vendor import VendorProvider
 from tests.integration.providers.conftest import QUICK
 from tests.integration.providers.wire_server import Exchange, WireServer
+from tests.support.spans import recording_everybody
 from tests.unit.providers.requests import request
 
 
@@ -301,3 +303,18 @@ def test_threads_share_one_client(wire: WireServer, openai: OpenAIProvider) -> N
         thread.join()
     assert texts == ["abc"] * 40
     assert wire.connections < 40, "connections are used again"
+
+
+def test_a_model_call_is_one_span(
+    wire: WireServer, openai: OpenAIProvider, anthropic: AnthropicProvider
+) -> None:
+    wire.answers = [
+        lambda exchange: openai_words(exchange, "Hi"),
+        lambda exchange: anthropic_words(exchange, "Hi"),
+    ]
+    with recording_everybody() as recorder:
+        for provider in (openai, anthropic):
+            asked = request()
+            with chat_span(provider, asked).span:
+                list(provider.generate_stream(asked))
+    assert recorder.spans.names == ["chat m"] * 2

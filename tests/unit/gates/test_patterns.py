@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brainq.gates import patterns
+from brainq.gates.pattern_cache import PatternCache
 from brainq.gates.patterns import (
     MAX_LOOKS,
     MAX_PATTERN_CHARS,
@@ -113,6 +115,20 @@ def test_what_the_parts_of_a_pattern_compile_to_is_bounded_together() -> None:
         is_found("^" + large * 2, "a" * 2_501)
     with pytest.raises(UnusablePattern, match=r"too large together; write them with shorter ranges"):
         check_pattern("^" + large * 8)
+
+
+def test_what_is_kept_of_a_pattern_counts_the_memory_of_each_of_its_engines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def held(compiled: Any) -> int:
+        return compiled.held_bytes
+
+    kept = PatternCache[Any](1_000_000_000, held)
+    monkeypatch.setattr(patterns, "KEPT", kept)
+    check_pattern("^a$")
+    once = kept.held_bytes
+    check_pattern(r"(?<!a)b(?<!c)d(?<!e)f")  # an engine a look, and one for what stands before each
+    assert kept.held_bytes - once > 4 * 1_000_000
 
 
 @pytest.mark.parametrize("found", [True, False])
