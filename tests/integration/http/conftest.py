@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from brainq import Approvals, Brain, Effect, Pending, RunContext, ScriptedProvider
+from brainq.access import Tokens, Verb
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.providers.scripted import calls, says
 from tests.support.gateways import GatewayThread
@@ -73,3 +74,13 @@ def gateways(pump: Pump) -> Iterator[Callable[..., GatewayThread]]:
 @pytest.fixture
 def gateway(gateways: Callable[..., GatewayThread]) -> GatewayThread:
     return gateways()
+
+
+@pytest.fixture
+def whole_gateway(
+    gateways: Callable[..., GatewayThread], pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> GatewayThread:
+    """With every wire. Everybody brings a token, and who was known stays so: no question to SQL."""
+    monkeypatch.setattr(Tokens.__init__, "__defaults__", (600.0,))
+    Tokens(pump.wiring.store).create("anybody", ["*"], tuple(Verb))
+    return gateways(requests_s=10_000, a2a="http://agents.example")

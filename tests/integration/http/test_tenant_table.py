@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Mount, Route
 
-from brainq.access import Tokens, Verb
+from brainq.access import Verb
 from brainq.contracts.file import File
 from brainq.contracts.webhook import NewDelivery
 from brainq.http.app import make_app
@@ -273,12 +273,8 @@ def open_paths(app: FastAPI) -> list[str]:
 
 
 @pytest.fixture
-def gateway(
-    gateways: Callable[..., GatewayThread], pump: Pump, monkeypatch: pytest.MonkeyPatch
-) -> GatewayThread:
-    monkeypatch.setattr(Tokens.__init__, "__defaults__", (600.0,))  # who asks is known: no question to SQL
-    token(pump, "anybody", "*")
-    return gateways(requests_s=10_000, a2a="http://agents.example")
+def gateway(whole_gateway: GatewayThread) -> GatewayThread:
+    return whole_gateway
 
 
 def test_every_route_stands_in_the_table(gateway: GatewayThread) -> None:
