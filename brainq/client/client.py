@@ -33,7 +33,6 @@ from brainq.contracts.message import Message
 from brainq.contracts.options import ModelOptions, OptionsFields
 from brainq.contracts.schedule import Missed, OnRunning, Schedule
 from brainq.contracts.session_prefix import ALL, check_prefixes
-from brainq.contracts.status import TryEnd
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind
 from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import InvalidInput, TurnNotFound
@@ -466,7 +465,7 @@ class Client:
         before = hashlib.sha256(older.encode("utf-8", "surrogatepass")).hexdigest() if older else ""
         return self._wiring.state.request_keys.begin(digest, number, is_refused=is_refused, older=before)
 
-    def end_try(self, digest: str, key: str, number: int, how: TryEnd) -> None:
+    def end_try(self, digest: str, key: str, number: int, how: Literal["refused", "cut", "sent", "over"]) -> None:
         """Note how a try ended: `refused`, `cut`, `sent` whole, or `over` where its client does not come again."""
         self._wiring.state.request_keys.end(digest, key, number, how)
 
