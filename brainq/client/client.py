@@ -465,7 +465,9 @@ class Client:
         before = hashlib.sha256(older.encode("utf-8", "surrogatepass")).hexdigest() if older else ""
         return self._wiring.state.request_keys.begin(digest, number, is_refused=is_refused, older=before)
 
-    def end_try(self, digest: str, key: str, number: int, how: Literal["refused", "cut", "sent", "over"]) -> None:
+    def end_try(
+        self, digest: str, key: str, number: int, how: Literal["refused", "cut", "sent", "over"]
+    ) -> None:
         """Note how a try ended: `refused`, `cut`, `sent` whole, or `over` where its client does not come again."""
         self._wiring.state.request_keys.end(digest, key, number, how)
 
