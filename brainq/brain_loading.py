@@ -13,12 +13,14 @@ from brainq.observe.place import where_raised
 from brainq.observe.raises import users_traceback
 
 DEFAULT_ATTR = "brain"
+DEFAULT_APP = "app:brain"
+"""The setting's default, of which nobody who meets an error knows."""
 
 
 def load_brains(reference: str) -> Brains:
     """The brain named `module:attr`, or all of a list, tuple or mapping of brains; `:attr` defaults to `:brain`.
 
-    The working directory is put on the import path, as Celery does. Raises BrainNotLoaded that names BRAINQ_APP
+    The working directory is put on the import path, as Celery does. Raises BrainNotLoaded that says who named it
     and what was tried, or the file and line where the module itself failed; that error is its cause.
     """
     module_name, _, attr = reference.strip().partition(":")
@@ -36,18 +38,36 @@ def load_brains(reference: str) -> Brains:
         if error.name != module_name.partition(".")[0] and error.name != module_name:
             raise _failed(reference, error) from error
         raise BrainNotLoaded(
-            f"BRAINQ_APP={reference!r}: there is no module {error.name!r}; {tried}"
+            f"{_named(reference)}: there is no module {error.name!r}; {tried}{_remedy(reference)}"
         ) from error
     except Exception as error:
         raise _failed(reference, error) from error
     for part in attr.split("."):
         if not hasattr(found, part):
-            raise BrainNotLoaded(f"BRAINQ_APP={reference!r}: the module has no {attr!r}; {tried}")
+            raise BrainNotLoaded(f"{_named(reference)}: the module has no {attr!r}; {tried}")
         found = getattr(found, part)
     try:
         return read_brains(found)
     except InvalidInput as wrong:
-        raise BrainNotLoaded(f"BRAINQ_APP={reference!r}: {wrong.problem}; {tried}") from wrong
+        raise BrainNotLoaded(f"{_named(reference)}: {wrong.problem}; {tried}") from wrong
+
+
+def _named(reference: str) -> str:
+    """Who said that it is this one."""
+    if os.environ.get("BRAINQ_APP"):
+        return f"BRAINQ_APP={reference!r}"
+    if reference == DEFAULT_APP:
+        return f"no brain was named, and the default, {reference!r}"
+    return f"app={reference!r} (BRAINQ_APP)"
+
+
+def _remedy(reference: str) -> str:
+    if os.environ.get("BRAINQ_APP") or reference != DEFAULT_APP:
+        return ""
+    return (
+        ". Run this where app.py is, set BRAINQ_APP=module:attr (in .env, too), or give the brain itself: "
+        "Client(brain=...)"
+    )
 
 
 def _failed(reference: str, error: Exception) -> BrainNotLoaded:
@@ -56,6 +76,6 @@ def _failed(reference: str, error: Exception) -> BrainNotLoaded:
     if isinstance(error, SyntaxError):
         said, where = f"{type(error).__name__}: {error.msg}", f"{error.filename}:{error.lineno}"
     return BrainNotLoaded(
-        f"BRAINQ_APP={reference!r} could not be imported: {where}: {said}",
+        f"{_named(reference)} could not be imported: {where}: {said}",
         users_traceback(error),
     )

@@ -1,7 +1,8 @@
-"""Mistyped names in the environment: a setting that nobody reads is said, not ignored."""
+"""The environment: what `.env` adds to it, and names in it that are nearly a setting's."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 
@@ -64,8 +65,16 @@ SETTINGS = (
     "CONCURRENCY__FINALIZER",
 )
 # Read elsewhere.
-OTHERS = ("TRACEBACK", "EFFECTS", "MODEL", "READY_FILE", "OWNER_FD", "NAMES_TOLD")
+OTHERS = ("TRACEBACK", "EFFECTS", "MODEL", "READY_FILE", "OWNER_FD", "HTTP_FD", "NAMES_TOLD")
 _CLOSE = 0.7
+
+
+def read_env_file() -> None:
+    """Take into the environment what `.env` in the working directory sets; what is set already wins."""
+    if os.path.exists(".env"):
+        from dotenv import load_dotenv
+
+        load_dotenv(".env", override=False)
 
 
 def mistyped(environment: Mapping[str, str]) -> list[tuple[str, str]]:

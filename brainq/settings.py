@@ -25,6 +25,7 @@ from pydantic_settings import SettingsConfigDict
 from brainq.contracts.file import MOST_FILE_BYTES, FileLimits
 from brainq.contracts.rate import read_rates
 from brainq.contracts.webhook import read_webhooks
+from brainq.environment import read_env_file
 from brainq.errors import SetupError
 from brainq.http_settings import HttpSettings
 from brainq.sentinel import sentinels_of
@@ -242,6 +243,15 @@ def load_settings(**given: Any) -> Settings:
     except ValidationError as error:
         problems = json.loads(error.json(include_url=False, include_input=False, include_context=False))
         raise SetupError("\n".join(_sentence(problem) for problem in problems)) from None
+
+
+def settings_here() -> Settings:
+    """As every command reads them: the environment, and `.env` in the working directory for what is not set there.
+
+    What `.env` sets stays set in this process: the brain's own code reads its keys there. Raises as `load_settings`.
+    """
+    read_env_file()
+    return load_settings()
 
 
 def _sentence(problem: dict[str, Any]) -> str:

@@ -23,10 +23,9 @@ from brainq.cli.starting import ready_to_start
 from brainq.cli.style import EFFECT_STYLES, counted, duration
 from brainq.devserver.fleet import POOLS, Fleet
 from brainq.devserver.instance import only_one
-from brainq.devserver.probe import free_port, require_free_port
+from brainq.devserver.probe import listener_at, require_free_port
 from brainq.devserver.resolve import resolve_redis
 from brainq.devserver.stopping import StopSignals
-from brainq.errors import SetupError
 from brainq.observe.raises import TRACEBACK
 from brainq.observe.urls import without_password
 from brainq.providers.resolve import described
@@ -98,10 +97,13 @@ def _run(
     follower = LogFollower(fleet, console)
     gateways: list[Program] = []
     others: list[Program] = [flower_program(logs, environment)] if flower else []
-    served = _http_port(settings) if http and has_http() else 0
-    if served:
+    served = 0
+    if http and has_http():
+        # Bound here and handed over: between a look and the gateway's own bind, somebody else could take the port.
+        listener = stack.enter_context(listener_at(LOOPBACK, settings.http_port))
+        served = int(listener.getsockname()[1])
         at = {"BRAINQ_HTTP_HOST": LOOPBACK, "BRAINQ_HTTP_PORT": str(served)}
-        gateways.append(gateway_program(logs, environment | at, GRACE_S))
+        gateways.append(gateway_program(logs, environment | at, GRACE_S, listener))
         others += gateways
     for other in others:
         stack.callback(other.stop)
@@ -170,15 +172,6 @@ def _tools(brain: Brain) -> Text:
     )
     said = Text(counted(len(brain.tools.specs), "tool"))
     return said.append(": ").append_text(tools) if effects else said
-
-
-def _http_port(settings: Settings) -> int:
-    """The port of the settings; another one where somebody else has that."""
-    try:
-        require_free_port(LOOPBACK, settings.http_port, "the gateway", "BRAINQ_HTTP_PORT")
-    except SetupError:
-        return free_port()
-    return settings.http_port
 
 
 def _http(wanted: bool, port: int) -> Text:

@@ -44,6 +44,7 @@ from brainq.cli import (
 from brainq.cli.codes import Exit
 from brainq.cli.faults import said_of
 from brainq.cli.options import App
+from brainq.environment import read_env_file
 from brainq.errors import BrainqError
 from brainq.observe.raises import TRACEBACK
 
@@ -149,7 +150,7 @@ def root(
 
 def main() -> None:
     """The entry point: runs a command; an error is one line in red and an exit code, never a traceback."""
-    _read_env_file()
+    read_env_file()
     _tell_mistyped()
     try:
         app()
@@ -165,14 +166,6 @@ def main() -> None:
         if os.environ.get(TRACEBACK):
             raise
         _leave(*said_of(error))
-
-
-def _read_env_file() -> None:
-    """Take what .env in the working directory sets; what is set already wins."""
-    if os.path.exists(".env"):
-        from dotenv import load_dotenv
-
-        load_dotenv(".env", override=False)
 
 
 def _tell_mistyped() -> None:

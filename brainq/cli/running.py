@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from brainq.cli.flower import PORT, flower_command
 from brainq.cli.logs import LogFollower
 from brainq.cli.serve import gateway_command
 from brainq.devserver.fleet import LOG_TAIL_LINES, START_S, Fleet, Worker
-from brainq.devserver.owner import OWNER_FD, READY_FILE
+from brainq.devserver.owner import LISTENER_FD, OWNER_FD, READY_FILE
 from brainq.devserver.stopping import StopSignals
 from brainq.devserver.supervisor import Child, Supervisor
 from brainq.errors import SetupError
@@ -56,6 +57,7 @@ class Program:
     """What runs beside the workers: Flower, the gateway. It ends with this process, also when that is killed.
 
     grace_s   how long it may take to end when it is told to; 0: it is killed, for it only looks
+    passes    open files that it is handed
     """
 
     def __init__(
@@ -66,12 +68,14 @@ class Program:
         environment: Mapping[str, str],
         *,
         grace_s: float = 0.0,
+        passes: Sequence[int] = (),
     ) -> None:
         self.name = name
         self.log_path = log_path
         self._command = command
         self._environment = environment
         self._grace_s = grace_s
+        self._passes = passes
         self._ready_path = log_path.with_suffix(".ready")
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe = -1
@@ -101,7 +105,7 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=(theirs,),
+                pass_fds=(theirs, *self._passes),
                 start_new_session=True,
             )
         os.close(theirs)
@@ -133,8 +137,20 @@ def flower_program(logs: Path, environment: Mapping[str, str]) -> Program:
     return Program("flower", flower_command(PORT), logs / "flower.log", environment)
 
 
-def gateway_program(logs: Path, environment: Mapping[str, str], grace_s: float) -> Program:
-    return Program("gateway", gateway_command(), logs / "gateway.log", environment, grace_s=grace_s)
+def gateway_program(
+    logs: Path, environment: Mapping[str, str], grace_s: float, listener: socket.socket | None = None
+) -> Program:
+    """With a `listener`, a bound socket, it listens on that, and again on it when it is started again."""
+    listens = () if listener is None else (listener.fileno(),)
+    given = {LISTENER_FD: str(listens[0])} if listens else {}
+    return Program(
+        "gateway",
+        gateway_command(),
+        logs / "gateway.log",
+        {**environment, **given},
+        grace_s=grace_s,
+        passes=listens,
+    )
 
 
 def start_all(fleet: Fleet, others: Sequence[Program], stop: StopSignals) -> bool:

@@ -21,7 +21,7 @@ from brainq.settings import Settings
 class AsyncClient:
     """Submits turns from an event loop, and follows any number of them. One a process is enough.
 
-    async with AsyncClient() as client:    # settings and brain from BRAINQ_...
+    async with AsyncClient() as client:    # settings and brain from BRAINQ_..., and .env
         handle = await client.submit("session-1", "What is on my list?")
         async for event in handle.events():
             print(event.seq, event.kind)

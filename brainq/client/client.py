@@ -38,7 +38,7 @@ from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.observe.submits import submitting
 from brainq.people.outside import Taken
-from brainq.settings import Settings, load_settings
+from brainq.settings import Settings, settings_here
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.output import OutputSchema
 from brainq.wiring import Wiring
@@ -48,7 +48,7 @@ from brainq.wiring import Wiring
 class Client:
     """Submits turns. Thread-safe; one a process is enough.
 
-    client = Client()                    # settings and brain from BRAINQ_...
+    client = Client()                    # settings and brain from BRAINQ_..., and .env in the working directory
     handle = client.submit("session-1", "What is on my list?")
     print(handle.result(timeout_s=60).text)
 
@@ -58,7 +58,7 @@ class Client:
     def __init__(
         self, settings: Settings | None = None, brain: GivenBrains | None = None, *, redis_url: str = ""
     ) -> None:
-        settings = settings or load_settings()
+        settings = settings or settings_here()
         brains = load_brains(settings.app) if brain is None else read_brains(brain)
         self._wiring = Wiring(settings, brains, redis_url=redis_url)
 

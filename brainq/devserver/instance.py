@@ -7,8 +7,17 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from brainq.devserver.lock import holder, take_lock, write_holder
+from brainq.devserver.lock import holder, is_locked, take_lock, write_holder
 from brainq.errors import AlreadyRuns
+
+
+def who_starts(data_dir: Path) -> str:
+    """The command, and its process, that runs or starts the pools of a data directory; "" where none does."""
+    for path in sorted((data_dir / "run").glob("*.lock")):
+        if is_locked(path):
+            found = holder(path)
+            return f"`{found.get('command', 'brainq')}` (process {found.get('pid', '?')})"
+    return ""
 
 
 @contextmanager

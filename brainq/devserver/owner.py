@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 from pathlib import Path
 
 OWNER_FD = "BRAINQ_OWNER_FD"
 READY_FILE = "BRAINQ_READY_FILE"
+LISTENER_FD = "BRAINQ_HTTP_FD"
 GRACE_S = 5.0
 
 
@@ -20,6 +22,16 @@ def follow_owner() -> None:
     given = os.environ.pop(OWNER_FD, "")
     if given.isdigit():
         threading.Thread(target=_watch, args=(int(given),), name="brainq-owner", daemon=True).start()
+
+
+def given_listener() -> socket.socket | None:
+    """The bound socket that the owner handed over, if it did."""
+    given = os.environ.pop(LISTENER_FD, "")
+    if not given.isdigit():
+        return None
+    listener = socket.socket(fileno=int(given))
+    listener.set_inheritable(False)
+    return listener
 
 
 def tell_ready() -> None:

@@ -33,6 +33,19 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def listener_at(address: str, port: int) -> socket.socket:
+    """A socket that listens there, or on any free port where that one is taken. Nobody can take the port any more."""
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((address, port))
+        bound.listen()  # one that is bound only, another may bind, too
+    except OSError:
+        bound.close()
+        return listener_at(address, 0)
+    return bound
+
+
 def require_free_port(address: str, port: int, what: str, option: str) -> None:
     """Raise SetupError when `what` could not listen there; `option` is how to choose another port."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET

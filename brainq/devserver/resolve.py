@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from brainq.devserver.embedded import EmbeddedServer, ServerInUseError, running_url, socket_in
+from brainq.devserver.instance import who_starts
 from brainq.errors import SetupError
 from brainq.settings import Settings
 
@@ -18,6 +19,10 @@ def known_redis(settings: Settings) -> str:
     if settings.redis_url is not None:
         return settings.redis_url.get_secret_value()
     url = running_url(settings.data_dir / "redis")
+    if not url and (starting := who_starts(settings.data_dir)):
+        raise SetupError(
+            f"{starting} is starting on {settings.data_dir.absolute()} and has no Redis yet; try again in a few seconds"
+        )
     if not url:
         raise SetupError(
             "no Redis: BRAINQ_REDIS_URL is not set (such as redis://127.0.0.1:6379/0), and no `brainq dev` runs on "

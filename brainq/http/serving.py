@@ -32,8 +32,16 @@ BACKLOG = 2048
 LONG_AT_ONCE = 4
 
 
-def serve(settings: Settings, brains: GivenBrains, ready: Callable[[Who], None]) -> None:
-    """Serve until SIGTERM or Ctrl+C. `ready` is called once it listens. `settings` name a Redis."""
+def serve(
+    settings: Settings,
+    brains: GivenBrains,
+    ready: Callable[[Who], None],
+    listener: socket.socket | None = None,
+) -> None:
+    """Serve until SIGTERM or Ctrl+C. `ready` is called once it listens. `settings` name a Redis.
+
+    listener   a bound socket to listen on, in place of one at the settings' address
+    """
     stop_traces = start_traces("gateway")
     try:
         with Store.open(settings.sql_url.get_secret_value()) as store:
@@ -41,7 +49,7 @@ def serve(settings: Settings, brains: GivenBrains, ready: Callable[[Who], None])
             gateway = make_gateway(settings, brains, who)
             stop_metrics = start_metrics("gateway", lambda: readings_of(gateway.client))
             try:
-                Server(gateway, lambda: ready(who)).run()
+                Server(gateway, lambda: ready(who)).run(None if listener is None else [listener])
             finally:
                 stop_metrics()
     finally:

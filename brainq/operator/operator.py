@@ -29,7 +29,7 @@ from brainq.errors import CallNotFound, InvalidInput, SetupError
 from brainq.finalize.retry import Retried
 from brainq.operator.facts import TurnFacts, collect_facts
 from brainq.operator.reach import reached, require_database
-from brainq.settings import Settings, load_settings
+from brainq.settings import Settings, settings_here
 from brainq.store.store import Store
 
 
@@ -46,7 +46,7 @@ class Operator:
     """
 
     def __init__(self, settings: Settings | None = None, brain: GivenBrains | None = None) -> None:
-        self.settings = settings or load_settings()
+        self.settings = settings or settings_here()
         self.why_away = ""
         """Why Redis cannot be asked; "" while it can."""
         self._client: Client | None = None

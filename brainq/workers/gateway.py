@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from brainq.brain_loading import load_brains
-from brainq.devserver.owner import follow_owner, tell_ready
+from brainq.devserver.owner import follow_owner, given_listener, tell_ready
 from brainq.devserver.resolve import known_redis
 from brainq.error_kinds import kind_of
 from brainq.errors import BrainqError
@@ -22,7 +22,8 @@ def main() -> None:
     configure_logs(settings.log_level, json_lines=settings.log_format == "json")
     url = known_redis(settings)
     settings = load_settings(redis_url=url)
-    serve(settings, load_brains(settings.app), lambda who: _ready(settings, who))
+    listener = given_listener()
+    serve(settings, load_brains(settings.app), lambda who: _ready(settings, who), listener)
 
 
 def _ready(settings: Settings, who: Who) -> None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from brainq.cli.main import app
 from brainq.cli.serve import gateway_command, require_http
-from brainq.devserver.probe import free_port
+from brainq.devserver.probe import free_port, listener_at
 from brainq.errors import SetupError
 from tests.support.brains import diary
 from tests.support.brains.obedient import script
@@ -85,14 +85,19 @@ def test_streams_outlive_the_gateway_that_is_killed(pump: Pump, tmp_path: Path) 
 def test_a_gateway_whose_owner_is_gone_ends_its_streams_with_a_word_and_itself_with_0(
     pump: Pump, tmp_path: Path
 ) -> None:
-    """It sends itself SIGTERM then, which is what anybody else stops it with."""
+    """It sends itself SIGTERM then, which is what anybody else stops it with. It listens on the socket it was handed:
+    the port was bound before the gateway began, so that nobody could take it in between."""
     handle = pump.submit("s1", script(final="x"))
     reader = EventReader()
     theirs, ours = os.pipe()
     ready = tmp_path / "gateway.ready"
     given = {**environment(pump), "BRAINQ_OWNER_FD": str(theirs), "BRAINQ_READY_FILE": str(ready)}
-    with GatewayProcess(tmp_path, given, inherited=[theirs]) as gateway:
+    listener = listener_at("127.0.0.1", 0)
+    given["BRAINQ_HTTP_FD"] = str(listener.fileno())
+    port = int(listener.getsockname()[1])
+    with GatewayProcess(tmp_path, given, inherited=[theirs, listener.fileno()], port=port) as gateway:
         os.close(theirs)
+        listener.close()
         assert gateway.said.startswith(f"brainq serves {gateway.url}; ")
         wait_until(ready.exists, "it says that it is ready")
         url = f"{gateway.url}/v1/turns/{handle.turn_id}/events"

@@ -14,9 +14,11 @@ import pytest
 from brainq.cli import codes
 from brainq.cli.codes import Exit
 from brainq.devserver.instance import only_one
+from brainq.devserver.resolve import known_redis
 from brainq.devserver.stopping import StopSignals
 from brainq.devserver.supervisor import Supervisor, how_ended, wait_before
-from brainq.errors import AlreadyRuns
+from brainq.errors import AlreadyRuns, SetupError
+from brainq.settings import load_settings
 
 
 @dataclass
@@ -34,6 +36,19 @@ class FakeChild:
 
     def die(self, code: int) -> None:
         self.is_running, self.is_ready, self.exit_code = False, False, code
+
+
+def test_who_starts_on_a_directory_is_named_until_it_is_over(tmp_path: Path) -> None:
+    settings = load_settings(redis_url=None, data_dir=tmp_path)
+    with pytest.raises(SetupError, match="no `brainq dev` runs on"):
+        known_redis(settings)
+    with (
+        only_one(tmp_path, ["coordinator"], "brainq dev"),
+        pytest.raises(SetupError, match=rf"`brainq dev` \(process {os.getpid()}\) is starting .*try again"),
+    ):
+        known_redis(settings)
+    with pytest.raises(SetupError, match="no `brainq dev` runs on"):
+        known_redis(settings)
 
 
 def test_what_dies_is_started_again_and_both_are_said() -> None:
