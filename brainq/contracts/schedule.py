@@ -46,7 +46,8 @@ class Schedule(Wire):
     when           `at` a time, `every 300 s`, or the five fields of a crontab
     next_at        None: it ran its last time; while it is paused when it would run
     last_turn_id   the turn of its newest run
-    note           why the newest due instant began no turn; "" where it did
+    note           why the newest due instant began no turn, or which earlier ones were missed, until there is something
+                   newer to say; "" where all began
     """
 
     name: str

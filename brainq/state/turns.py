@@ -169,11 +169,24 @@ class RedisTurns(TurnSteps):
         self._outbox.flush(claim.session_id)
         return reply
 
-    def blame(self, session_id: str, turn_id: str, process: str, how: str) -> Literal["BLAMED", "GONE"]:
-        """The process of this name worked on the turn alone, and died: `BLAMED`, or `GONE` when it held it no more."""
-        reply = self._run.turn_blame(session_id, turn_id, process=f"@{process}", how=how)
+    def blame(
+        self, session_id: str, turn_id: str, process: str, how: str, among: int = 1
+    ) -> Literal["BLAMED", "GONE"]:
+        """The process of this name worked on the turn in quarantine, and died with `among` turns in it: `BLAMED`, or
+        `GONE` when it held it no more."""
+        reply = self._run.turn_blame(session_id, turn_id, process=f"@{process}", how=how, among=among)
         self._outbox.flush(session_id)
         return "GONE" if reply == "GONE" else "BLAMED"
+
+    def died_among(self, session_id: str, turn_id: str) -> int:
+        """With how many turns in it the last process died that worked on the turn in quarantine; 0: none did."""
+        found = self._client.hget(self._keys.turn(session_id, turn_id), "died_among")
+        return int(cast("str | None", found) or 0)
+
+    def wait_in_quarantine(self, session_id: str, turn_id: str, fence: int) -> Literal["WAITS", "GONE"]:
+        """For the next lease the turn waits for a place in quarantine, and its deadline stands still. `GONE`: it need
+        not wait any more."""
+        return self._run.turn_quarantine(session_id, turn_id, fence=fence, after_ms=self._lease_ms)
 
     def owner(self, session_id: str, turn_id: str) -> str:
         """Who holds the turn; "" when nobody does."""

@@ -75,11 +75,12 @@ HEADERS = {
     "step_retry": "8a4283b19b",
     "turn_beat": "1050784ce4",
     "turn_begin": "3fd49bcee1",
-    "turn_blame": "2f6c6e4706",
+    "turn_blame": "a5dc14f816",
     "turn_cancel": "011479cf20",
     "turn_claim": "8a3f441eb4",
     "turn_end": "7256097ca6",
     "turn_open": "97f7c55730",
+    "turn_quarantine": "a7305b7ebe",
     "turn_release": "38a02c25dd",
     "turn_said": "88286312f8",
     "turn_submit": "59641fa617",
@@ -1585,11 +1586,12 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def turn_blame(
-        self, session_id: str, turn_id: str, *, process: str, how: str
+        self, session_id: str, turn_id: str, *, process: str, how: str, among: int
     ) -> TurnBlameBlamed | Literal["GONE"]:
-        """A process that worked on this turn and on nothing else has died: the turn did it."""
+        """A process in quarantine that worked on this turn has died, or stopped answering, with
+        `among` turns in it."""
         turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("turn_blame", [turn], [session_id, turn_id, process, how])
+        reply = self.run("turn_blame", [turn], [session_id, turn_id, process, how, among])
         if reply[0] == "BLAMED":
             return TurnBlameBlamed(died=int(reply[1]))
         return reply[0]
@@ -1759,6 +1761,15 @@ class Scripts(LoadedScripts):
             [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
             [session_id, turn_id, owner, fence, calls, opening_ms],
         )
+        return reply[0]
+
+    def turn_quarantine(
+        self, session_id: str, turn_id: str, *, fence: int, after_ms: int
+    ) -> Literal["WAITS", "GONE"]:
+        """A turn that may be what kills its workers waits for a place in quarantine, and nobody
+        owns it."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("turn_quarantine", [turn, f"{turn}:budget"], [session_id, turn_id, fence, after_ms])
         return reply[0]
 
     def turn_release(

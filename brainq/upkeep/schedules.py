@@ -6,7 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -24,6 +25,7 @@ AT_ONCE = 500
 LONGEST_S = 2.0  # for what is due; the rest is begun the next time
 MISSED_AFTER_MS = 60_000
 FULL_MS = 60_000
+MISSED = "missed: "  # how a note about instants of the past begins
 ASKED_AGAIN_MS = 600_000  # a schedule whose next instant cannot be told
 
 
@@ -66,6 +68,10 @@ def request_of(row: ScheduleRow, due_ms: int) -> TurnRequest:
     )
 
 
+def _utc(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _checked(session_id: str) -> str:
     if "{" in session_id:
         raise InvalidInput("session_id", f"{session_id!r}: the placeholders are {{date}} and {{time}}")
@@ -103,36 +109,57 @@ class ScheduleRunner:
             if self._looked_ms is None or now_ms - self._looked_ms > MISSED_AFTER_MS:
                 self._done_ms = None  # nobody looked meanwhile
             self._looked_ms = now_ms
+            is_due_again = False
             for row in in_turns(due):
                 if row.next_ms is not None:
-                    begun += self._one(row, row.next_ms, now_ms)
+                    has_begun, follows_now = self._one(row, row.next_ms, now_ms)
+                    begun += has_begun
+                    is_due_again |= follows_now
                 if time.monotonic() > until:
                     return begun
-            if len(due) < AT_ONCE:
+            if len(due) < AT_ONCE and not is_due_again:
                 self._done_ms = now_ms
                 return begun
 
-    def _one(self, row: ScheduleRow, due_ms: int, now_ms: int) -> bool:
+    def _one(self, row: ScheduleRow, due_ms: int, now_ms: int) -> tuple[bool, bool]:
+        """Whether the due instant began a turn, and whether the schedule's next one is due by now, too."""
         turn_id, note, following, is_full = "", "", now_ms + ASKED_AGAIN_MS, False
+        verdict: Literal["run", "missed", "running"] = "run"
         try:
-            match judge(row, due_ms, now_ms, self._last_runs(row), self._done_ms):
-                case "run":
-                    turn_id = self.submit(request_of(row, due_ms))
-                case "missed":
-                    note = "missed: nobody could begin it in its time"
-                case "running":
-                    note = f"left out: turn {row.last_turn_id} still ran"
+            verdict = judge(row, due_ms, now_ms, self._last_runs(row), self._done_ms)
+            if verdict == "run":
+                turn_id = self.submit(request_of(row, due_ms))
+            elif verdict == "running":
+                note = f"left out: turn {row.last_turn_id} still ran"
         except Exception as failure:
             note, is_full = self._refused(row, failure), isinstance(failure, QueueFull)
         try:
-            # From now on: of several missed instants the first is made up for.
-            following = self.next_ms(row.timing, row.zone, row.start_ms, max(due_ms, now_ms))
+            following, missed = self._following(row, due_ms, now_ms, is_missed=verdict == "missed")
+            note = note or missed
             if following is None and is_full:  # its only run waits until it may
                 following = now_ms + FULL_MS
         except Exception as failure:
             note = self._refused(row, failure)
-        self.rows.move(row.schedule_id, due_ms, following, turn_id=turn_id, note=note)
-        return bool(turn_id)
+        moved = self.rows.move(row.schedule_id, due_ms, following, turn_id=turn_id, note=note)
+        return bool(turn_id), moved and following is not None and following <= now_ms
+
+    def _following(
+        self, row: ScheduleRow, due_ms: int, now_ms: int, *, is_missed: bool
+    ) -> tuple[int | None, str]:
+        """The next instant that may begin a turn, and which were missed.
+
+        What came due within the last minute is in its time still. Of what is older only `due_ms` may have been made up
+        for. That some were missed is said until there is something newer to say.
+        """
+        after = partial(self.next_ms, row.timing, row.zone, row.start_ms)
+        following = after(max(due_ms, now_ms - MISSED_AFTER_MS))
+        first = due_ms if is_missed else after(due_ms)
+        if first == following or first is None:
+            return following, row.note if row.note.startswith(MISSED) else ""
+        last = "" if following is None else f" and before {_utc(following)}"
+        note = f"{MISSED}nobody could begin those due from {_utc(first)}{last} in their time"
+        log.warning("scheduled turns missed", schedule=row.name, why=note)
+        return following, note
 
     def _last_runs(self, row: ScheduleRow) -> bool:
         return bool(row.last_turn_id) and self.runs(row.last_turn_id)

@@ -1,16 +1,17 @@
-"""Turns and finalizer steps that may be what kills their workers: each goes on in a process where nothing else runs.
+"""Turns and finalizer steps that may be what kills their workers: they go on in processes where nothing else runs.
 
-A process that dies takes all its work with it, and none of it shows what did it. What lost its worker twice is
-therefore worked on by a child of a worker: when that child dies, it was this turn, or this step. The worker sees it,
-says so, and lives on with all its other work.
+A process that dies takes all its work with it, and none of it shows what did it. What lost its worker twice is a
+suspect, and worked on by a child of a worker, beside a few other suspects. When the child dies, those that were in it
+go on in smaller groups, and at last each by itself: when such a child dies, it was this turn. The worker sees it, says
+so, and lives on with all its other work. A finalizer step has a child for itself at once: it has no deadline to pass.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pydantic import SecretStr
@@ -24,13 +25,20 @@ from brainq.state.away import is_redis_away
 from brainq.state.turns import RedisTurns
 from brainq.tools.process_guard import ProcessGuard
 from brainq.wiring.alone_process import AloneProcess
+from brainq.wiring.quarantine import QuarantineProcesses, Shared, group_size
 
 log = logger("brainq.turn")
 
-AT_ONCE = (
-    4  # children a worker has; a turn that comes beside them is rung for again by the sweeper, a step waits
-)
-_KEPT = 1  # of them wait for the next one
+STOPPED = "stopped answering"
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The process of this name died, or stopped answering, with so many turns in it."""
+
+    process: str
+    how: str
+    among: int
 
 
 class AloneProcesses:
@@ -38,31 +46,41 @@ class AloneProcesses:
 
     def __init__(self, settings: Settings, redis_url: str, turns: RedisTurns) -> None:
         self._settings = {**_plain(settings), "redis_url": redis_url}
-        self._lease_s = settings.lease_s
+        self._lease_s, self._beat_s = settings.lease_s, settings.beat_s
         self._turns = turns
         self._guard = ProcessGuard()
-        self._places = threading.BoundedSemaphore(AT_ONCE)
+        self._most = settings.quarantine_processes
+        self._processes = QuarantineProcesses(self._start, self._most)
         self._lock = threading.Lock()
         self._busy: set[str] = set()
-        self._idle: list[AloneProcess] = []
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
-        """Have a child answer the doorbell; what it did, in a word. Raises SetupError when none can be started."""
-        if not self._places.acquire(blocking=False):
-            return "dropped: no process is free to work on it alone"
-        try:
+        """Have a child answer the doorbell; what it did, in a word. Waits for a place. Raises SetupError when none can
+        be started."""
+        while True:
             with self._lock:
                 if turn_id in self._busy:
                     return "dropped: a process works on it alone"
                 self._busy.add(turn_id)
             try:
-                with self._child() as child:
-                    return self._advance(child, session_id, turn_id, fence)
+                found = self._in_child(session_id, turn_id, fence)
             finally:
                 with self._lock:
                     self._busy.discard(turn_id)
-        finally:
-            self._places.release()
+            if isinstance(found, str):
+                return found
+            # Only now: this rings, and whoever answers may be here.
+            word = self._turns.blame(session_id, turn_id, found.process, found.how, found.among)
+            log.error(
+                "the process of a turn in quarantine died",
+                turn_id=turn_id,
+                how=found.how,
+                among=found.among,
+                word=word.lower(),
+            )
+            if word == "BLAMED":
+                return "died: blamed"
+            # Another's work killed it before it had taken up this turn, which nobody would ring for now.
 
     def run_step(self, claim: StepClaim, limit_s: float | None) -> None:
         """Have a child run a step that this worker has claimed.
@@ -70,62 +88,74 @@ class AloneProcesses:
         Raises FailedAlone for what the step raised, when the child died, and when `limit_s` has passed; SetupError
         when no child can be started.
         """
-        with self._places, self._child() as child:
-            log.info("step runs alone", turn_id=claim.turn_id, step=claim.step, pid=child.pid)
-            try:
-                child.ask({"step": asdict(replace(claim, seen=[]))})
-                said = child.answer(limit_s)
-            except (FrameLostError, OSError) as lost:
-                how = child.end_word()
-                child.kill()
-                raise FailedAlone("ProcessDied", f"its process, where nothing else ran, {how}") from lost
-            if said is None:
-                child.kill()
-                raise FailedAlone("TimeoutError", f"it did not return within {limit_s:g} s and was killed")
+        shared = self._processes.take(1, lambda: True, self._beat_s)
+        assert shared is not None
+        try:
+            said = self._step(shared, claim, limit_s)
+        finally:
+            self._processes.leave(shared)
         if "failed" in said:
             raise FailedAlone(said["failed"], said["text"])
 
     def close(self) -> None:
         """Kill the children."""
-        with self._lock:
-            while self._idle:
-                self._idle.pop().kill()
+        self._processes.close()
         self._guard.close()
 
-    @contextmanager
-    def _child(self) -> Generator[AloneProcess]:
-        """A process that is ready. It is kept for the next one if it lives, and enough are not kept already."""
-        with self._lock:
-            child = self._idle.pop() if self._idle else None
-        if child is None or not child.is_alive:
-            child = AloneProcess(self._settings, self._guard)
-        keep = False
-        try:
-            child.wait_ready()
-            yield child
-            with self._lock:
-                keep = child.is_alive and len(self._idle) < _KEPT
-                if keep:
-                    self._idle.append(child)
-        finally:
-            if not keep:
-                child.kill()
+    def _start(self, on_gone: Callable[[str], object]) -> AloneProcess:
+        return AloneProcess(self._settings, self._guard, on_gone)
 
-    def _advance(self, child: AloneProcess, session_id: str, turn_id: str, fence: int) -> str:
-        log.info("turn goes on alone", turn_id=turn_id, pid=child.pid)
+    def _step(self, shared: Shared, claim: StepClaim, limit_s: float | None) -> dict[str, Any]:
+        child = shared.child
+        child.wait_ready()
+        log.info("step runs alone", turn_id=claim.turn_id, step=claim.step, pid=child.pid)
         try:
-            child.ask({"turn": [session_id, turn_id, fence]})
-            while (said := child.answer(self._lease_s)) is None:
+            return child.ask({"step": asdict(replace(claim, seen=[]))}).result(limit_s)
+        except TimeoutError:
+            self._processes.retire(shared, STOPPED)
+            raise FailedAlone(
+                "TimeoutError", f"it did not return within {limit_s:g} s and was killed"
+            ) from None
+        except FrameLostError as lost:
+            raise FailedAlone("ProcessDied", f"its process, where nothing else ran, {shared.how}") from lost
+
+    def _in_child(self, session_id: str, turn_id: str, fence: int) -> str | Death:
+        size = group_size(self._turns.died_among(session_id, turn_id), self._most)
+
+        def goes_on() -> bool:
+            return self._waits(session_id, turn_id, fence)
+
+        shared = self._processes.take(size, goes_on, self._beat_s)
+        if shared is None:
+            return "dropped: nobody waits for it any more"
+        try:
+            shared.child.wait_ready()
+            return self._advance(shared, session_id, turn_id, fence)
+        finally:
+            self._processes.leave(shared)
+
+    def _advance(self, shared: Shared, session_id: str, turn_id: str, fence: int) -> str | Death:
+        child = shared.child
+        log.info("turn goes on in quarantine", turn_id=turn_id, pid=child.pid, most_together=shared.size)
+        try:
+            answer = child.ask({"turn": [session_id, turn_id, fence]})
+            while (said := _within(answer, self._lease_s)) is None:
                 if not self._may_hold(child, session_id, turn_id):
                     # It holds the turn no more, and does not come back: it hangs.
-                    child.kill()
-                    return "lost"
-        except (FrameLostError, OSError):
-            how = child.end_word()
-            child.kill()
-            log.error("the process of a turn that went on alone died", turn_id=turn_id, how=how)
-            return f"died: {self._turns.blame(session_id, turn_id, child.name, how).lower()}"
+                    self._processes.retire(shared, STOPPED)
+                    return Death(child.name, shared.how, shared.among) if shared.among > 1 else "lost"
+        except FrameLostError:
+            return Death(child.name, shared.how, shared.among)
         return str(said["did"])
+
+    def _waits(self, session_id: str, turn_id: str, fence: int) -> bool:
+        """Have the turn's time stand still while it waits for a place; False when it need not wait any more."""
+        try:
+            return self._turns.wait_in_quarantine(session_id, turn_id, fence) == "WAITS"
+        except Exception as failure:
+            if is_redis_away(failure):
+                return True
+            raise
 
     def _may_hold(self, child: AloneProcess, session_id: str, turn_id: str) -> bool:
         """While Redis is away nobody knows, and the child waits for it, too: it may have a reply to commit."""
@@ -135,6 +165,13 @@ class AloneProcesses:
             if is_redis_away(failure):
                 return True
             raise
+
+
+def _within(answer: Future[dict[str, Any]], timeout_s: float) -> dict[str, Any] | None:
+    try:
+        return answer.result(timeout_s)
+    except TimeoutError:
+        return None
 
 
 def _plain(settings: Settings) -> dict[str, Any]:

@@ -1,10 +1,12 @@
-"""The main of a process that works on one turn, or finalizer step, at a time. See `brainq.wiring.alone`."""
+"""The main of a process that works on suspects, turns or a finalizer step. See `brainq.wiring.alone`."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
+import threading
 from typing import Any
 
 from brainq.brain_loading import load_brains
@@ -26,7 +28,10 @@ log = logger("brainq.turn")
 
 
 def main(descriptor: int) -> None:
-    """Answer what comes through the socket, `{"turn": doorbell}` or `{"step": claim}`, until the worker hangs up."""
+    """Answer what comes through the socket, `{"turn": doorbell}` or `{"step": claim}`, until the worker hangs up.
+
+    Each has a thread of its own, and its answer carries the `id` that it came with.
+    """
     # A worker that stops warmly lets its turns finish; it ends this process, or the guard does.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -46,12 +51,17 @@ def main(descriptor: int) -> None:
         send_frame(sock, {"error": f"{type(error).__name__}: {error}"})
         return
     send_frame(sock, {"ready": os.getpid()})
+    sending = threading.Lock()
+
+    def answer(asked: dict[str, Any]) -> None:
+        said = _advance(coordinator, asked["turn"]) if "turn" in asked else _run(finalizer, asked["step"])
+        with sending, contextlib.suppress(OSError):  # that the worker hung up is noticed below
+            _flush(wiring)
+            send_frame(sock, {**said, "id": asked["id"]})
+
     try:
         while True:
-            asked = receive_frame(sock)
-            said = _advance(coordinator, asked["turn"]) if "turn" in asked else _run(finalizer, asked["step"])
-            _flush(wiring)
-            send_frame(sock, said)
+            threading.Thread(target=answer, args=[receive_frame(sock)], daemon=True).start()
     except (FrameLostError, OSError):
         stop_traces()
         stop_metrics()

@@ -21,6 +21,7 @@ from brainq import (
     StopReason,
     TurnHandle,
 )
+from brainq.client import turn_list
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.providers.scripted import calls, says
 from brainq.state.connection import Client as RedisClient
@@ -135,6 +136,19 @@ def test_pages_have_each_turn_once_while_turns_are_added(pump: Pump) -> None:
         pump.submit("new", "hello")
         seen += ids(page)
     assert seen == [handle.turn_id for handle in reversed(handles)]
+
+
+def test_what_only_redis_knows_is_found_beyond_the_first_rows_it_is_asked_about(
+    pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_list, "AT_ONCE", 2)
+    parked = [pump.submit(f"p{number}", "save") for number in range(2)]
+    pump.drain()
+    for number in range(5):
+        pump.submit(f"s{number}", "hello")
+    newest_first = [handle.turn_id for handle in reversed(parked)]
+    assert ids(pump.client.turns(state="parked", limit=2)) == newest_first
+    assert ids(pump.client.turns(state="parked", limit=1)) == newest_first[:1]
 
 
 def test_what_redis_does_not_know_yet_or_no_longer_is_accepted(pump: Pump) -> None:

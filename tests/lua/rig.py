@@ -29,6 +29,7 @@ return all
 RENEWS = frozenset(
     {
         "turn_beat",
+        "turn_quarantine",
         "call_beat",
         "finalize_beat",
         "lane_beat",
@@ -130,6 +131,7 @@ _USUAL: dict[str, Any] = {
     "serves": "read_only local_write network destructive",
     "channel": "stops",
     "queued_only": "0",
+    "among": 1,
     "problem": "",
     "notes": [],
     "max_children": 0,

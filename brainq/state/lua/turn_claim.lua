@@ -18,6 +18,7 @@ REPLY  GO fence:n now:n lost:b | DROP why:TurnState/gone/stale/held/grace/suspec
 -- @include lib/lost
 -- @include lib/has_brain
 -- @include lib/room
+-- @include lib/quarantine
 local t = read(turn, {'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at', 'cancel_at', 'lost_attempts',
   'isolated', 'thinking', 'thinking_step', 'estimate', 'estimate_usd', 'aux_open', 'step', 'aux_tokens', 'aux_usd', 'brain',
   'waits_for', 'resumes_at'})
@@ -47,10 +48,11 @@ redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now 
 if t.waits_for then
   redis.call('HDEL', turn, 'waits_for', 'resumes_at')
   -- As long as it has no reply its time begins with its place, however early or late that is.
-  if t.step == '0' and now < deadline then
+  if t.step == '0' and t.waits_for ~= QUARANTINE and now < deadline then
     redis.call('HSET', budget, 'deadline', now + tonumber(redis.call('HGET', budget, 'timeout_ms')))
-  elseif t.step ~= '0' and (tonumber(t.resumes_at or '') or 0) > now then
+  elseif (t.step ~= '0' or t.waits_for == QUARANTINE) and (tonumber(t.resumes_at or '') or 0) > now then
     redis.call('HINCRBY', budget, 'deadline', now - t.resumes_at) -- it waited for less than it was given
+    if t.waits_for == QUARANTINE then redis.call('HINCRBY', turn, 'quarantine_ms', now - t.resumes_at) end
   end
   join_room(sid, tid, t.brain)
 end

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+HEAD
 from importlib import import_module
 from pkgutil import iter_modules
 
-from ops.mutants.bug import Bug
+from ops.mutants.bugs import engine, kept, quarantine
 
-BUGS: tuple[Bug, ...] = tuple(
-    bug for area in iter_modules(__path__) for bug in import_module(f"{__name__}.{area.name}").BUGS
+BUGS = (
+    *engine.BUGS,
+    *kept.BUGS,
+    *quarantine.BUGS,
 )

@@ -70,7 +70,7 @@ def test_a_turn_that_kills_in_its_system_prompt_is_quarantined_and_its_neighbour
     assert (end.ending, end.stop_reason) == (Ending.FAILED, StopReason.LOST)
     assert end.error is not None
     assert "killed by signal 9, 2 times" in end.error
-    assert len(notes("kill", turn=poison.turn_id)) <= 4
+    assert len(notes("kill", turn=poison.turn_id)) <= 5, "two workers, its group, and twice by itself"
     assert died == ["coordinator"] * len(died)
     assert 1 <= len(died) <= 2
 

@@ -201,6 +201,24 @@ def test_flags_that_were_released_before_a_turn_took_them_go_with_their_time(sto
     assert [brake.id for brake in store.brakes.of("s1", "none")] == ["stands"]
 
 
+def test_a_released_flag_stays_as_long_as_the_turn_that_took_it(store: Store) -> None:
+    for name in ("stays", "goes"):
+        store.brakes.flag("s1", HoldSpec(id=f"flag-{name}"))
+        store.turns.accept(request(f"turn-{name}"))
+        assert store.brakes.taken("s1", f"flag-{name}", f"turn-{name}")
+        assert store.brakes.over("s1", f"flag-{name}")
+    end_turn(store, "turn-goes")
+    live_turn(store)
+    age(store, "turn-goes")
+    with store.engine.connect() as connection:
+        connection.execute(text(f"UPDATE brakes SET over_at = '{LONG_AGO}'"))
+
+    planned = prune(store, 30 * DAY_S, dry_run=True)
+    assert prune(store, 30 * DAY_S) == planned
+    assert planned["brakes"] == 1
+    assert store.brakes.those_released("s1", ["flag-stays", "flag-goes"]) == {"flag-stays"}
+
+
 def test_a_schedule_goes_when_its_last_run_was_long_ago(store: Store) -> None:
     now_ms = int(time.time() * 1000)
     for name, ran_days_ago, is_over in (("old", 31, True), ("new", 29, True), ("goes-on", 31, False)):

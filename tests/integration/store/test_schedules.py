@@ -36,3 +36,14 @@ def test_those_that_come_at_once_are_counted_one_after_another(store: Store) -> 
         kept = list(threads.map(put, range(16)))
     assert sum(kept) == 3
     assert len(store.schedules.list(["acme:"], 20)) == 3
+
+
+def test_one_that_was_set_anew_keeps_its_new_run_when_a_sweeper_moves_the_old_one(store: Store) -> None:
+    rows = store.schedules
+    assert rows.put(schedule("acme:1", 5_000))
+    assert rows.put(schedule("acme:1", 9_000))
+    assert not rows.move("id-acme:1", 5_000, 6_000, turn_id="turn-1", note="begun")
+    kept = rows.get("acme:1")
+    assert kept is not None
+    assert (kept.next_ms, kept.last_due_ms, kept.last_turn_id, kept.note) == (9_000, None, "", "")
+    assert rows.move("id-acme:1", 9_000, 10_000)

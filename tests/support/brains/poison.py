@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 
 from brainq import Brain, Effect, RunContext, ScriptedProvider
 from brainq.contracts.callbacks import TurnInfo
@@ -19,13 +20,22 @@ def system_prompt(info: TurnInfo) -> str:
     diary.note("prompt", turn=info.turn_id)
     diary.pass_gate(orders.get("gate", ""))
     if orders.get("kill"):
-        diary.note("kill", turn=info.turn_id)
-        os.kill(os.getpid(), signal.SIGKILL)
+        kill(info.turn_id)
     return "Do as you are told."
+
+
+def kill(turn_id: str) -> None:
+    diary.note("kill", turn=turn_id)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def obey(request: ModelRequest) -> ModelReply:
     orders = json.loads(next(message.content for message in request.messages if message.role == "user"))
+    if "model_s" in orders:  # a model that takes its time; of the poison's the reply kills
+        diary.note("asked", turn=request.turn_id)
+        time.sleep(orders["model_s"])
+    if orders.get("reply_kills"):
+        kill(request.turn_id)
     if request.step == 1 and "read" in orders:
         return calls(("look", orders["read"]))
     told = [message.content for message in request.messages if message.role == "tool"]

@@ -101,7 +101,7 @@ def test_a_runner_killed_between_submit_and_move_leaves_one_turn() -> None:
         world.runner().run()
     assert len(world.turns) == 1
     world.dies = False
-    world.now_ms += 10 * HOUR_MS  # nobody came for long
+    world.now_ms += 10 * HOUR_MS + 90_000  # nobody came for long
     world.runner().run()
     assert list(world.turns) == [f"schedule:id1:{DUE_MS}"]
     assert world.row.next_ms == DUE_MS + 11 * HOUR_MS
@@ -117,14 +117,49 @@ def test_two_runners_at_once_begin_one_turn() -> None:
     assert world.row.next_ms == DUE_MS + HOUR_MS
 
 
-def test_of_missed_instants_the_first_is_made_up_for_or_none() -> None:
-    late = World(row(), now_ms=DUE_MS + 5 * HOUR_MS)
+def test_of_missed_instants_the_first_is_made_up_for_or_none_and_the_others_are_named() -> None:
+    late = World(row(), now_ms=DUE_MS + 5 * HOUR_MS + 90_000)
     assert late.runner().run() == 1
     assert list(late.turns) == [f"schedule:id1:{DUE_MS}"]
     assert late.row.next_ms == DUE_MS + 6 * HOUR_MS
-    none = World(row(missed="skip"), now_ms=DUE_MS + 5 * HOUR_MS)
+    until = "and before 2031-01-09 13:00:00 UTC in their time"
+    said = f"missed: nobody could begin those due from 2031-01-09 {{}} UTC {until}"
+    assert late.row.note == said.format("08:00:00")
+    none = World(row(missed="skip"), now_ms=DUE_MS + 5 * HOUR_MS + 90_000)
     assert none.runner().run() == 0
-    assert (none.turns, none.row.note[:6]) == ({}, "missed")
+    assert (none.turns, none.row.note) == ({}, said.format("07:00:00"))
+
+
+def test_what_was_missed_stays_said_until_there_is_something_newer_to_say() -> None:
+    world = World(row(), now_ms=DUE_MS + 5 * HOUR_MS + 90_000)
+    runner = world.runner()
+    runner.run()
+    said = world.row.note
+    world.now_ms = DUE_MS + 6 * HOUR_MS + 2_000
+    assert runner.run() == 1
+    assert (world.row.note, said[:7]) == (said, "missed:")
+    world.running.add(world.row.last_turn_id)
+    world.now_ms += HOUR_MS
+    assert runner.run() == 0
+    assert world.row.note.startswith("left out")
+    world.running.clear()
+    world.now_ms += HOUR_MS
+    assert runner.run() == 1
+    assert world.row.note == ""
+
+
+def test_each_instant_of_the_last_minute_begins_its_turn_though_nobody_looked_meanwhile() -> None:
+    """A coordinator died at the tick, and another looks a little later."""
+    every_ms = 10_000
+    for missed in ("once", "skip"):
+        world = World(row(timing="every 10", missed=missed, on_running="queue"), now_ms=DUE_MS + 35_000)
+        runner = world.runner()
+        runner.next_ms = lambda timing, zone, start, after: (
+            start + ((after - start) // every_ms + 1) * every_ms
+        )
+        assert runner.run() == 4
+        assert list(world.turns) == [f"schedule:id1:{DUE_MS + n * every_ms}" for n in range(4)]
+        assert (world.row.next_ms, world.row.note) == (DUE_MS + 4 * every_ms, "")
 
 
 def test_one_whose_last_turn_still_runs_is_left_out_or_queued() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,13 +16,15 @@ from brainq.contracts.claim import StepClaim
 from brainq.errors import SetupError
 from brainq.finalize.alone import FailedAlone
 from brainq.settings import Settings
+from brainq.tools.process_guard import ProcessGuard
 from brainq.wiring import alone as alone_module
 from brainq.wiring import alone_process as process_module
 from brainq.wiring.alone import AloneProcesses
+from tests.support.wait import wait_until
 
 
 class FakeChild:
-    """Answers what it is given; None: not yet; an exception is raised."""
+    """Answers what it is given; None: not yet. Of an exception it dies."""
 
     name = "h-1"
     pid = 1
@@ -27,30 +33,44 @@ class FakeChild:
         self.answers = list(answers)
         self.asked: list[dict[str, Any]] = []
         self.is_alive = True
+        self.on_gone: Callable[[str], object] = print
 
     def wait_ready(self) -> None: ...
 
-    def ask(self, what: dict[str, Any]) -> None:
+    def ask(self, what: dict[str, Any]) -> FakeAnswer:
         self.asked.append(what)
-
-    def answer(self, timeout_s: float | None) -> dict[str, Any] | None:
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def end_word(self) -> str:
-        return "was killed by signal 11"
+        return FakeAnswer(self)
 
     def kill(self) -> None:
         self.is_alive = False
 
 
-class FakeTurns:
-    """Says who owns the turn, in order; what is an exception is raised."""
+@dataclass
+class FakeAnswer:
+    child: FakeChild
 
-    def __init__(self, *owners: str | Exception) -> None:
+    def result(self, timeout_s: float | None) -> dict[str, Any]:
+        answer = self.child.answers.pop(0)
+        if answer is None:
+            raise TimeoutError
+        if isinstance(answer, Exception):
+            self.child.on_gone("was killed by signal 11")
+            raise answer
+        return answer
+
+
+class FakeTurns:
+    """Says who owns the turn, in order; what is an exception is raised.
+
+    among   with how many the last process died
+    blames  what each blame is answered
+    """
+
+    def __init__(self, *owners: str | Exception, among: int = 0, blames: Sequence[str] = ()) -> None:
         self.owners = list(owners)
+        self.among = among
+        self.blames = list(blames)
+        self.blamed: list[tuple[str, str, int]] = []
 
     def owner(self, session_id: str, turn_id: str) -> str:
         owner = self.owners.pop(0)
@@ -58,33 +78,74 @@ class FakeTurns:
             raise owner
         return owner
 
+    def died_among(self, session_id: str, turn_id: str) -> int:
+        return self.among
+
+    def blame(self, session_id: str, turn_id: str, process: str, how: str, among: int) -> str:
+        self.blamed.append((process, how, among))
+        return self.blames.pop(0)
+
 
 def processes(monkeypatch: pytest.MonkeyPatch, turns: FakeTurns, *children: FakeChild) -> AloneProcesses:
     started = iter(children)
 
-    def start(*_: object) -> FakeChild:
-        return next(started)
+    def start(_settings: object, _guard: object, on_gone: Callable[[str], object]) -> FakeChild:
+        child = next(started)
+        child.on_gone = on_gone
+        return child
 
     monkeypatch.setattr(alone_module, "AloneProcess", start)
     return AloneProcesses(Settings(redis_url=None), "redis://none", turns)  # pyright: ignore[reportArgumentType]
 
 
-def advance(monkeypatch: pytest.MonkeyPatch, child: FakeChild, turns: FakeTurns) -> str:
-    return processes(monkeypatch, turns, child).advance("s1", "turn-1", 1)
+def advance(monkeypatch: pytest.MonkeyPatch, turns: FakeTurns, *children: FakeChild) -> str:
+    return processes(monkeypatch, turns, *children).advance("s1", "turn-1", 1)
 
 
 def test_a_child_is_waited_for_while_redis_cannot_say_who_owns_its_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     child = FakeChild(None, None, {"did": "committed calls"})
-    assert advance(monkeypatch, child, FakeTurns(redis.ConnectionError(), "1@h-1")) == "committed calls"
+    assert advance(monkeypatch, FakeTurns(redis.ConnectionError(), "1@h-1"), child) == "committed calls"
     assert child.is_alive
 
 
 def test_a_child_that_hangs_and_holds_its_turn_no_more_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     child = FakeChild(None)
-    assert advance(monkeypatch, child, FakeTurns("2@h-2")) == "lost"
+    assert advance(monkeypatch, FakeTurns("2@h-2"), child) == "lost"
     assert not child.is_alive
+
+
+def test_a_child_that_dies_is_told_of_with_those_who_were_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = FakeTurns(blames=["BLAMED"])
+    child = FakeChild(FrameLostError("gone"))
+    assert advance(monkeypatch, turns, child) == "died: blamed"
+    assert turns.blamed == [("h-1", "was killed by signal 11", 1)]
+    assert not child.is_alive
+
+
+def test_a_turn_whose_child_died_of_another_before_it_was_taken_up_goes_on_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody would ring for it: as for Redis nobody has had it."""
+    turns = FakeTurns(blames=["GONE"])
+    dies, lives = FakeChild(FrameLostError("gone")), FakeChild({"did": "committed calls"})
+    assert advance(monkeypatch, turns, dies, lives) == "committed calls"
+    assert [asked["turn"] for asked in lives.asked] == [["s1", "turn-1", 1]]
+
+
+def test_a_turn_that_is_worked_on_is_not_worked_on_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = FakeChild()
+    alone = processes(monkeypatch, FakeTurns(), child)
+    second: list[str] = []
+
+    def ready() -> None:
+        second.append(alone.advance("s1", "turn-1", 1))
+        child.answers.append({"did": "waits"})
+
+    child.wait_ready = ready
+    assert alone.advance("s1", "turn-1", 1) == "waits"
+    assert second == ["dropped: a process works on it alone"]
 
 
 STEP = StepClaim("s1", "turn-1", "own", "w1", 4, 3, lost=2)
@@ -119,6 +180,88 @@ def test_a_child_that_dies_or_hangs_in_a_step_fails_that_step_and_is_not_used_ag
     assert not first.is_alive
     alone.run_step(STEP, 60.0)
     assert second.asked
+
+
+OBEDIENT = """
+import json, os, sys
+sys.path[:] = json.loads(sys.argv[2])
+import socket
+from brainq.calls.frames import receive_frame, send_frame
+sock = socket.socket(fileno=int(sys.argv[1]))
+receive_frame(sock)
+send_frame(sock, {"ready": os.getpid()})
+while True:
+    asked = receive_frame(sock)
+    if asked["turn"][1] == "poison":
+        os._exit(13)
+    send_frame(sock, {"did": str(os.getpid()), "id": asked["id"]})
+"""
+
+
+class Guard(ProcessGuard):
+    """Says which groups it would kill; it kills none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.groups: set[int] = set()
+
+    def add(self, group: int) -> None:
+        self.groups.add(group)
+
+    def forget(self, group: int) -> None:
+        self.groups.discard(group)
+
+
+@pytest.fixture
+def guard(monkeypatch: pytest.MonkeyPatch) -> Guard:
+    guard = Guard()
+    monkeypatch.setattr(process_module, "_BOOT", OBEDIENT)
+    monkeypatch.setattr(alone_module, "ProcessGuard", lambda: guard)
+    return guard
+
+
+def worker(turns: FakeTurns) -> AloneProcesses:
+    return AloneProcesses(Settings(redis_url=None), "redis://none", turns)  # pyright: ignore[reportArgumentType]
+
+
+def test_of_an_idle_child_that_died_nothing_is_left(guard: Guard) -> None:
+    """Neither a process that nobody reaps, nor its socket, nor its group, whose number may be a stranger's later."""
+    before = set(os.listdir("/dev/fd"))
+    alone = worker(FakeTurns())
+    try:
+        pid = int(alone.advance("s1", "turn-1", 1))
+        assert guard.groups == {pid}
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not guard.groups, "its group is forgotten")
+        wait_until(lambda: set(os.listdir("/dev/fd")) == before, "its socket is closed")
+        with pytest.raises(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+        assert int(alone.advance("s1", "turn-1", 1)) != pid
+    finally:
+        alone.close()
+    assert not guard.groups
+
+
+def test_a_child_is_killed_by_its_number_before_that_can_be_another_s(
+    guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[int] = []
+
+    def killpg(group: int, number: int) -> None:
+        assert os.waitid(os.P_PID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None, "it is reaped"
+        killed.append(group)
+
+    monkeypatch.setattr(process_module.os, "killpg", killpg)
+    turns = FakeTurns(blames=["BLAMED"])
+    alone = worker(turns)
+    try:
+        assert alone.advance("s1", "poison", 1) == "died: blamed"
+    finally:
+        alone.close()
+    ((_, how, among),) = turns.blamed
+    assert (how, among) == ("exited with status 13", 1)
+    assert len(killed) == 1
+    assert not guard.groups
 
 
 @pytest.fixture

@@ -1,0 +1,45 @@
+"""Bugs of what SQL keeps: schedules, lists and retention."""
+
+from __future__ import annotations
+
+from ops.mutants.bug import Bug
+
+SCHEDULES = ("tests/unit/upkeep/test_schedules.py",)
+
+BUGS = (
+    Bug(
+        "a schedule that was set anew gets the old next run",
+        "brainq/store/repositories/schedules.py",
+        '        _S.next_ms == bindparam("was_ms", type_=BigInteger()),\n',
+        "",
+        ("tests/integration/store/test_schedules.py",),
+    ),
+    Bug(
+        "what only Redis knows is looked for among the first rows alone",
+        "brainq/client/turn_list.py",
+        "if len(rows) < at_once:",
+        "if rows:",
+        ("tests/integration/test_lists.py",),
+    ),
+    Bug(
+        "released flags of turns that stay are pruned",
+        "brainq/store/prune.py",
+        "and_(brakes.c.turn_id.is_(None), brakes.c.over_at < _CUT)",
+        "and_(brakes.c.over_at < _CUT)",
+        ("tests/integration/store/test_prune.py",),
+    ),
+    Bug(
+        "a schedule goes on from now, and its instants of the last minute are lost",
+        "brainq/upkeep/schedules.py",
+        "after(max(due_ms, now_ms - MISSED_AFTER_MS))",
+        "after(max(due_ms, now_ms))",
+        SCHEDULES,
+    ),
+    Bug(
+        "nobody says which instants were missed",
+        "brainq/upkeep/schedules.py",
+        "note = note or missed",
+        'note = note or ""',
+        SCHEDULES,
+    ),
+)

@@ -1,0 +1,85 @@
+"""Bugs of the quarantine: suspects, and the processes they share."""
+
+from __future__ import annotations
+
+from ops.mutants.bug import Bug
+
+POOL = ("tests/unit/wiring/test_quarantine.py",)
+WORKER = ("tests/unit/wiring/test_alone.py",)
+BLAME = ("tests/lua/test_turn_blame.py",)
+WAIT = ("tests/lua/test_turn_quarantine.py",)
+MANY = ("tests/integration/test_quarantine.py",)
+
+BUGS = (
+    Bug(
+        "a group that died goes on in a group of the same size",
+        "brainq/wiring/quarantine.py",
+        "return -(-died_among // max(2, processes)) if died_among else MOST_TOGETHER",
+        "return died_among or MOST_TOGETHER",
+        (*POOL, *MANY),
+    ),
+    Bug(
+        "suspects fill one process before another is started",
+        "brainq/wiring/quarantine.py",
+        "for most in (SPREAD, size):",
+        "for most in (size, SPREAD):",
+        POOL,
+    ),
+    Bug(
+        "whoever asks last for a place in quarantine has it first",
+        "brainq/wiring/quarantine.py",
+        "if self._queue[0] is ticket and",
+        "if self._queue[-1] is ticket and",
+        POOL,
+    ),
+    Bug(
+        "a suspect comes into a process that has died",
+        "brainq/wiring/quarantine.py",
+        "return not self.is_retired and self.size == size",
+        "return self.size == size",
+        POOL,
+    ),
+    Bug(
+        "a child that died while it was idle keeps its group's number",
+        "brainq/wiring/quarantine.py",
+        "if shared.is_retired or not shared.child.is_alive or keep == 0:\n                self._shared.remove(shared)\n"
+        "                useless.append(shared)",
+        "if shared.is_retired or not shared.child.is_alive or keep == 0:\n                self._shared.remove(shared)",
+        (*POOL, *WORKER),
+    ),
+    Bug(
+        "a dead child is reaped before its group is killed",
+        "brainq/wiring/alone_process.py",
+        "os.WEXITED | os.WNOHANG | os.WNOWAIT",
+        "os.WEXITED | os.WNOHANG",
+        WORKER,
+    ),
+    Bug(
+        "a turn that was not taken up when another killed its process waits for the sweeper",
+        "brainq/wiring/alone.py",
+        'if word == "BLAMED":',
+        "if word:",
+        (*WORKER, *MANY),
+    ),
+    Bug(
+        "neighbours are blamed for the death of a shared process",
+        "brainq/state/lua/turn_blame.lua",
+        "local alone = among <= 1",
+        "local alone = true",
+        (*BLAME, *MANY),
+    ),
+    Bug(
+        "a turn's time passes while it waits for a place in quarantine",
+        "brainq/state/lua/turn_quarantine.lua",
+        "redis.call('HINCRBY', budget, 'deadline', more)",
+        "redis.call('HINCRBY', budget, 'deadline', 0)",
+        WAIT,
+    ),
+    Bug(
+        "a turn that waits in quarantine has its whole time again",
+        "brainq/state/lua/turn_claim.lua",
+        "if t.step == '0' and t.waits_for ~= QUARANTINE and now < deadline then",
+        "if t.step == '0' and now < deadline then",
+        WAIT,
+    ),
+)
