@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-HEAD
 from importlib import import_module
 from pkgutil import iter_modules
 
-from ops.mutants.bugs import engine, kept, quarantine
+from ops.mutants.bug import Bug
 
-BUGS = (
-    *engine.BUGS,
-    *kept.BUGS,
-    *quarantine.BUGS,
+BUGS: tuple[Bug, ...] = tuple(
+    bug for area in iter_modules(__path__) for bug in import_module(f"{__name__}.{area.name}").BUGS
 )

@@ -41,7 +41,9 @@ def submit(world: World, session: str, **orders: Any) -> TurnHandle:
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("kills", [{"kill": True}, {"model_s": MODEL_S / 2, "reply_kills": True}])
+@pytest.mark.parametrize(
+    "kills", [{"kill": True}, {"model_s": MODEL_S / 2, "reply_kills": True}], ids=["at once", "amid a reply"]
+)
 def test_sixty_turns_beside_one_that_kills_end_in_their_time(world: World, kills: dict[str, Any]) -> None:
     with supervised(world) as died:
         innocents = [submit(world, f"calm{n}", gate="together", model_s=MODEL_S) for n in range(INNOCENTS)]
@@ -51,16 +53,10 @@ def test_sixty_turns_beside_one_that_kills_end_in_their_time(world: World, kills
         open_gate("together")
         results = [handle.result(timeout_s=400) for handle in innocents]
         end = poison.result(timeout_s=400)
-    said = {
-        "timed_out": sum(result.ending is Ending.TIMED_OUT for result in results),
-        "elapsed_s": sorted(round(result.elapsed_ms / 1000) for result in results),
-        "extra": sum(1 for note in notes("asked") if note["turn"] != poison.turn_id) - INNOCENTS,
-        "died": len(died),
-        "poison": [end.ending.value, end.error, end.elapsed_ms],
-    }
-    print(kills, json.dumps(said))
     assert [(result.ending, result.text) for result in results] == [(Ending.COMPLETED, "well")] * INNOCENTS
     assert (end.ending, end.stop_reason) == (Ending.FAILED, StopReason.LOST)
     assert end.error is not None
     assert "killed by signal 9, 2 times" in end.error
     assert died == ["coordinator"] * 2
+    asked = [len(notes("asked", turn=handle.turn_id)) for handle in innocents]
+    assert sum(asked) <= 4 * INNOCENTS, "two workers died, and a process that a few of them shared"
