@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from brainq.contracts.child_turn import ChildTurn
     from brainq.contracts.client_tool import ClientTool
-    from brainq.contracts.decision import RuntimeDecisionRecord
+    from brainq.contracts.decision import DecisionStore, RuntimeDecisionRecord
     from brainq.contracts.effect import Effect
     from brainq.contracts.event import EventKind, TurnEvent
     from brainq.contracts.file import File
@@ -162,7 +162,7 @@ _NAMES = {
     ),
     "brainq.contracts.child_turn": "ChildTurn",
     "brainq.contracts.client_tool": "ClientTool",
-    "brainq.contracts.decision": "RuntimeDecisionRecord",
+    "brainq.contracts.decision": "DecisionStore RuntimeDecisionRecord",
     "brainq.contracts.effect": "Effect",
     "brainq.contracts.event": "EventKind TurnEvent",
     "brainq.contracts.file": "File",
@@ -276,6 +276,7 @@ __all__ = [
     "ContentNotKept",
     "Context",
     "DeadlineToken",
+    "DecisionStore",
     "DeliveryRow",
     "Deny",
     "Effect",

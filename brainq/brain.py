@@ -19,6 +19,7 @@ from brainq.brain_fields import (
     checked_part,
     checked_prompt,
     checked_prompt_id,
+    checked_store,
     read_callbacks,
 )
 from brainq.contracts.callbacks import (
@@ -31,6 +32,7 @@ from brainq.contracts.callbacks import (
     TurnInfo,
     UsageInfo,
 )
+from brainq.contracts.decision import DecisionStore
 from brainq.contracts.effect import Effect
 from brainq.contracts.ids import check_id
 from brainq.contracts.judgement import Judge
@@ -87,6 +89,7 @@ class Brain:
     prompt_id        the template of `prompts` for turns that name none and bring no system prompt of their own
     output_schema    what answers have to fit where a submit names none: a JSON schema, or a pydantic model class.
                      Not for child turns, reviews and compactions
+    decisions        a `DecisionStore` that keeps the decision records in place of SQL
     final_steps      finalizer steps of your own (`FinalStep`), run before the turn-end callback
     description      what it is for, in a line or two: others are told this, such as on the card of an A2A agent
     max_live_turns   how many of its turns may be live at once in the whole fleet, parked ones aside; the others wait,
@@ -123,6 +126,7 @@ class Brain:
         children: Children = DEFAULT_CHILDREN,
         prompt_id: str | None = None,
         output_schema: OutputSchema | None = None,
+        decisions: DecisionStore | None = None,
         final_steps: Iterable[Any] = (),
         description: str = "",
         max_live_turns: int | None = None,
@@ -155,6 +159,7 @@ class Brain:
         self.children = checked_part("children", children, Children)
         self.prompt_id = checked_prompt_id(prompt_id, self.prompts)
         self.output_schema = None if output_schema is None else checked_schema("output_schema", output_schema)
+        self.decisions = None if decisions is None else checked_store(decisions)
         self.final_steps = tuple(final_steps)
         self.description = description
         self.max_live_turns = checked_cap("max_live_turns", max_live_turns)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from pydantic import ValidationError
 
 from brainq.contracts.callbacks import CALLBACK_NAMES, Callbacks, TurnInfo
+from brainq.contracts.decision import DecisionStore
 from brainq.contracts.first_wrong import first_wrong
 from brainq.contracts.options import NO_OPTIONS, ModelOptions
 from brainq.contracts.reflection import ThinkLevel
@@ -26,6 +27,14 @@ SystemPrompt = str | Callable[[TurnInfo], str] | Callable[[TurnInfo], Awaitable[
 def checked_part(field: str, given: object, kind: type[V]) -> V:
     if not isinstance(given, kind):
         raise InvalidInput(field, f"must be {kind.__name__}(...), got {type(given).__name__}")
+    return given
+
+
+def checked_store(given: DecisionStore) -> DecisionStore:
+    if not all(callable(getattr(given, name, None)) for name in ("write", "get")):
+        raise InvalidInput(
+            "decisions", f"a {type(given).__name__} is not a store: it needs `write` and `get`"
+        )
     return given
 
 

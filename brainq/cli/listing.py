@@ -43,6 +43,12 @@ def list_turns(
     text: Annotated[
         str, typer.Option("--text", help="Only those whose id, or session, holds it, or of this request key.")
     ] = "",
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            "--strategy", help="direct_answer, tool_assisted, retrieval_augmented or web_augmented."
+        ),
+    ] = None,
     limit: Limit = 20,
     before: Before = None,
     as_json: AsJson = False,
@@ -77,6 +83,7 @@ def list_turns(
         "min_cost_usd": min_cost,
         "since": began,
         "text": text,
+        "strategy": strategy,
     }
     checked_filter(**asked)  # before anything is opened
     with observer() as seen:

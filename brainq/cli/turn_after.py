@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from rich.console import Group
 from rich.text import Text
 
-from brainq.cli.style import STATUS_STYLES, ago, duration, short, styled
+from brainq.cli.style import STATUS_STYLES, ago, clean, duration, short, styled
 from brainq.cli.table import Column, PageTable, fact, key, words
+from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.rows import JudgementRow, MemoryRow, ObservationRow, StepRow
 from brainq.contracts.usage import Spend
 
@@ -74,6 +75,24 @@ def cost_section(spends: Sequence[Spend]) -> PageTable:
     if len(spends) > 1:
         total = Text(str(Cost.of(spend.cost_usd for spend in spends)), "bold")
         table.add(Text("total", "bold"), "", "", *_tokens(spends, writes_cache), total)
+    return table
+
+
+def decision_section(record: RuntimeDecisionRecord) -> PageTable:
+    """How the turn came to its answer."""
+    table = PageTable(key("what"), words("value", 1), header=False)
+    table.add("strategy", record.strategy)
+    table.add("key", record.key)
+    if record.tools:
+        table.add("tools", clean(", ".join(record.tools), lines=False))
+    if record.context_hash:
+        table.add("context", record.context_hash)
+    if record.prompt_hash:
+        table.add("prompt", record.prompt_hash)
+    named = " ".join(filter(None, (record.prompt_id, record.prompt_version, *record.prompt_tags)))
+    if named:
+        table.add("template", clean(named, lines=False))
+    table.add("turn", f"number {record.turn_number} of its session")
     return table
 
 

@@ -12,6 +12,7 @@ from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, ago, clean, duration,
 from brainq.cli.table import PageTable, fact, key, words
 from brainq.cli.turn_after import (
     cost_section,
+    decision_section,
     judgement_section,
     remembered_section,
     step_section,
@@ -59,6 +60,8 @@ def print_page(console: Console, facts: TurnFacts) -> None:
         print_section(console, "intents of writes, from SQL", _intents(facts))
     if facts.steps:
         print_section(console, "finalizer, from SQL", step_section(facts.row.turn_id, facts.steps))
+    if facts.decision:
+        print_section(console, "decision", decision_section(facts.decision))
     if facts.judgements:
         print_section(console, "judgements", judgement_section(facts.row.turn_id, facts.judgements))
     if facts.memories or facts.observations:

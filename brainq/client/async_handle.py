@@ -57,8 +57,8 @@ class AsyncTurnHandle:
     """A TurnHandle on an event loop. Make it with `await client.submit(...)` or `await client.handle(turn_id)`.
 
     The verbs are TurnHandle's, awaited: `result`, `events`, `events_so_far`, `snapshot`, `explain`, `transcript`,
-    `calls`, `file`, `give_result`, `give_error`, `cancel`, `steer`, `receipt`, `hold`, `holds`, `release`, `approvals`.
-    `result` and `events` take no thread, however many wait.
+    `decision`, `calls`, `file`, `give_result`, `give_error`, `cancel`, `steer`, `receipt`, `hold`, `holds`, `release`,
+    `approvals`. `result` and `events` take no thread, however many wait.
     """
 
     def __init__(self, client: Client, threads: Threads, handle: TurnHandle) -> None:
@@ -125,6 +125,7 @@ class AsyncTurnHandle:
     explain = looked_up(TurnHandle.explain)
     timeline = looked_up(TurnHandle.timeline)
     transcript = looked_up(TurnHandle.transcript)
+    decision = looked_up(TurnHandle.decision)
     calls = looked_up(TurnHandle.calls)
     give_result = awaited(TurnHandle.give_result)
     give_error = awaited(TurnHandle.give_error)

@@ -280,6 +280,7 @@ class Client:
         since: datetime | None = None,
         until: datetime | None = None,
         text: str = "",
+        strategy: str | None = None,
         before: str | None = None,
     ) -> tuple[ListedTurn, ...]:
         """Turns of all sessions, the newest first.
@@ -295,6 +296,8 @@ class Client:
         min_cost_usd   only those that cost so many dollars or more, so far
         since, until   only those that were accepted at `since` or later, before `until`; with a time zone
         text           only those whose id, or whose session's, holds it, or whose request key it is
+        strategy       how they came to their answers, by the decision records that SQL keeps: direct_answer,
+                       tool_assisted, retrieval_augmented, web_augmented
         before         the id of the last turn of the page at hand: gives the page after it
 
         Pages follow each other without a gap or a repeat while turns are added. What a turn that has not ended does
@@ -312,6 +315,7 @@ class Client:
             since=since,
             until=until,
             text=text,
+            strategy=strategy,
         )
         return turn_list_of(self._wiring).turns(asked, limit, before)
 

@@ -19,6 +19,7 @@ from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.client.timelines import timeline_of
 from brainq.contracts.approval import Approval
 from brainq.contracts.claim import CallRef
+from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.file import File
 from brainq.contracts.file_fields import checked_files
@@ -179,6 +180,16 @@ class TurnHandle:
                 f"turn {self.turn_id!r} has no file {sha256!r}, or no more; see its transcript"
             )
         return found
+
+    def decision(self) -> RuntimeDecisionRecord | None:
+        """How the turn came to its answer: strategy, tools, hashes of context and prompt, tokens, times; a moment after
+        the result is out. None before, and for a turn that was refused.
+
+        From the brain's own store (`Brain(decisions=...)`) where it has one and this process has the brain, else from
+        SQL. Raises TurnNotFound.
+        """
+        self._row()
+        return self._wiring.decisions.get(self.turn_id)
 
     def calls(self, limit: int = checks.MAX_LISTED, after: str | None = None) -> tuple[TurnCall, ...]:
         """Every call of the turn in the model's order, with its arguments, its result and how it stands.

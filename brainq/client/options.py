@@ -62,3 +62,4 @@ class TurnFilters(TypedDict, total=False):
     since: datetime | None
     until: datetime | None
     text: str
+    strategy: str | None

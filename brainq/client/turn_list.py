@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from brainq.client import checks
+from brainq.contracts.decision import STRATEGIES, Strategy
 from brainq.contracts.ids import MAX_ID_LENGTH, check_id, check_turn_id
 from brainq.contracts.listing import STATES, ListedSession, ListedTurn, TurnFilter
 from brainq.contracts.session_prefix import check_prefixes
@@ -125,6 +126,7 @@ def checked_filter(
     since: datetime | None = None,
     until: datetime | None = None,
     text: str = "",
+    strategy: str | None = None,
 ) -> TurnFilter:
     """Raises InvalidInput for what is none of a field's values."""
     if state is not None and state not in STATES:
@@ -144,7 +146,17 @@ def checked_filter(
         since=_instant("since", since),
         until=_instant("until", until),
         text=checks.said("text", text, MAX_ID_LENGTH),
+        strategy=_strategy(strategy),
     )
+
+
+def _strategy(given: str | None) -> Strategy | None:
+    if given is None:
+        return None
+    for strategy in STRATEGIES:
+        if strategy == given:
+            return strategy
+    raise InvalidInput("strategy", f"{given!r} is none of {', '.join(STRATEGIES)}")
 
 
 def _instant(field: str, given: datetime | None) -> datetime | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from brainq.contracts.base import Wire
+from brainq.contracts.decision import Strategy
 from brainq.contracts.status import Awaits, Ending, StopReason
 from brainq.contracts.turn import TurnKind
 
@@ -84,6 +85,7 @@ class TurnFilter:
     since: datetime | None = None
     until: datetime | None = None
     text: str = ""
+    strategy: Strategy | None = None
 
     @property
     def has_live(self) -> bool:
@@ -92,6 +94,7 @@ class TurnFilter:
             self.state in (None, "accepted", *LIVE_STATES)
             and self.ending is None
             and self.stop_reason is None
+            and self.strategy is None
         )
 
     @property

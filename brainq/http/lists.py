@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 
+from brainq.contracts.decision import Strategy
 from brainq.contracts.fleet import Fleet
 from brainq.contracts.ids import MAX_ID_LENGTH
 from brainq.contracts.listing import STATES
@@ -43,6 +44,9 @@ async def turns(
         str,
         Query(max_length=MAX_ID_LENGTH, description="In the turn's id or its session's, or the request key."),
     ] = "",
+    strategy: Annotated[
+        Strategy | None, Query(description="How it came to its answer, by its decision record in SQL.")
+    ] = None,
     limit: Limit = LISTED,
     before: Before = None,
 ) -> TurnPage:
@@ -60,6 +64,7 @@ async def turns(
         since=since,
         until=until,
         text=text,
+        strategy=strategy,
         before=before,
     )
     return TurnPage(turns=found, next=found[-1].turn_id if len(found) == limit else None)

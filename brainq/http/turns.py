@@ -12,7 +12,7 @@ from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.turn import TurnResult
 from brainq.errors import TurnRejected, Unreachable
 from brainq.http.bodies.submit import SubmitBody, Submitted
-from brainq.http.bodies.turns import Calls, Explained, Transcript, TurnSeen
+from brainq.http.bodies.turns import Calls, Decided, Explained, Transcript, TurnSeen
 from brainq.http.event_stream import begin, stream
 from brainq.http.file_answer import file_answer
 from brainq.http.gateway import CALL_ID, Asker, By, Gateway, Here, Turn
@@ -128,6 +128,12 @@ async def result(handle: Turn, here: Here, by: By, request: Request, prefer: Pre
 async def timeline(handle: Turn) -> TurnTimeline:
     """The turn as bars over time. While its events are there it is gone on with by those above its `seq`."""
     return await handle.timeline()
+
+
+@router.get("/v1/turns/{turn_id}/decision")
+async def decision(handle: Turn) -> Decided:
+    """The turn's decision record: strategy, tools, hashes of context and prompt. Null until it is written."""
+    return Decided(turn_id=handle.turn_id, session_id=handle.session_id, decision=await handle.decision())
 
 
 @router.get("/v1/turns/{turn_id}/transcript", responses=documented(410))

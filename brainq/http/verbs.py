@@ -35,6 +35,7 @@ VERBS: dict[str, Verb] = {
     "GET /v1/turns/{turn_id}/explain": Verb.READ,
     "GET /v1/turns/{turn_id}/result": Verb.READ,
     "GET /v1/turns/{turn_id}/timeline": Verb.READ,
+    "GET /v1/turns/{turn_id}/decision": Verb.READ,
     "GET /v1/turns/{turn_id}/transcript": Verb.READ,
     "GET /v1/turns/{turn_id}/files/{sha256}": Verb.READ,
     "GET /v1/turns/{turn_id}/calls": Verb.READ,

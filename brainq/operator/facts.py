@@ -12,6 +12,7 @@ from brainq.client.handle import TurnHandle
 from brainq.client.history import History
 from brainq.client.inner import wiring_of
 from brainq.contracts.approval import Approval
+from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.history import TurnCall
 from brainq.contracts.hold import StandingHold
@@ -33,6 +34,7 @@ class TurnFacts:
     spends                    from SQL, which has them from the finalizer's `log` step on; those after the result last
     memories, observations    those first seen in this turn
     inputs                    what was sent into it, and what became of each
+    decision                  the decision record, once it is written
     retries                   of the model, as far as Redis still has the turn's events
     messages, calls           as `TurnHandle.transcript` and `calls` give them; `no_messages` says why there are none
     """
@@ -55,6 +57,7 @@ class TurnFacts:
     no_messages: str
     retries: list[TurnEvent]
     next: str
+    decision: RuntimeDecisionRecord | None = None
 
     @property
     def state(self) -> str:
@@ -87,6 +90,7 @@ class TurnFacts:
             "calls": [call.model_dump(mode="json") for call in self.calls],
             "used": self.used,
             "spends": [spend.model_dump(mode="json") for spend in self.spends],
+            "decision": self.decision.model_dump(mode="json") if self.decision else None,
             "judgements": [asdict(judgement) for judgement in self.judgements],
             "memories": [asdict(memory) for memory in self.memories],
             "observations": [asdict(observation) for observation in self.observations],
@@ -135,6 +139,7 @@ def collect_facts(
         no_messages=no_messages,
         retries=_retries(handle),
         next=_next(row, snapshot, settings, client, why_away),
+        decision=store.decisions.get(turn_id) if handle is None else handle.decision(),
     )
 
 

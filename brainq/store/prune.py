@@ -101,14 +101,15 @@ _WORKED_AT = (
     )
 )
 _OWES = exists().where(inputs.c.turn_id == _T.turn_id, inputs.c.state == "accepted")
-# The chain's last row of its own is the decision: until it is written, or given up, steps are to come.
+# The chain's last row of its own is the decision: until it is written, here or elsewhere, or given up, steps are to
+# come.
 _UNFINISHED = and_(
     _T.state != "rejected",
     ~exists().where(decisions.c.turn_id == _T.turn_id),
     ~exists().where(
         finalizer_steps.c.turn_id == _T.turn_id,
         finalizer_steps.c.step == "decision",
-        finalizer_steps.c.state == "dead",
+        finalizer_steps.c.state.in_(("dead", "done")),
     ),
     (_T.ended_at > _STALE)
     | exists().where(finalizer_steps.c.turn_id == _T.turn_id, finalizer_steps.c.updated_at > _STALE),

@@ -27,6 +27,7 @@ from brainq.providers.pricing import cost_usd
 from brainq.providers.resolve import resolve_model
 from brainq.store.records import SqlRecords
 from brainq.wiring.before import Before
+from brainq.wiring.decisions import DecisionReader
 from brainq.wiring.parts import Parts
 from brainq.wiring.webhooks import webhooks_of
 
@@ -86,7 +87,7 @@ def make_recall(parts: Parts) -> Recall:
         store.turns,
         store.transcripts.of,
         store.traces.of,
-        store.decisions.get,
+        DecisionReader(parts.turn_brains, store.decisions).get,
         Before(parts.brains, store.turns),
     )
 

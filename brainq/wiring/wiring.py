@@ -25,6 +25,7 @@ from brainq.observe.urls import without_password
 from brainq.settings import Settings
 from brainq.state.connection import AWAY
 from brainq.store.store import Store
+from brainq.wiring.decisions import DecisionReader
 from brainq.wiring.parts import Parts
 from brainq.wiring.people import People, make_people
 from brainq.wiring.state import State, make_state
@@ -98,6 +99,10 @@ class Wiring:
     @cached_property
     def store(self) -> Store:
         return Store.open(self.settings.sql_url.get_secret_value())
+
+    @cached_property
+    def decisions(self) -> DecisionReader:
+        return DecisionReader(self.turn_brains, self.store.decisions)
 
     @cached_property
     def turn_brains(self) -> TurnBrains:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from brainq.client.options import Cancelled
+from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.history import TurnCall
 from brainq.contracts.listing import ListedTurn
 from brainq.contracts.message import Message
@@ -33,6 +34,14 @@ class Explained(Answer):
     turn_id: str
     session_id: str
     next: str
+
+
+class Decided(Answer):
+    """How a turn came to its answer; null until its finalizer has written it."""
+
+    turn_id: str
+    session_id: str
+    decision: RuntimeDecisionRecord | None
 
 
 class Transcript(Answer):

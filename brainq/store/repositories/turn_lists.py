@@ -26,6 +26,7 @@ from sqlalchemy import (
     union,
 )
 
+from brainq.contracts.decision import Strategy
 from brainq.contracts.listing import TurnFilter
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Ending, StopReason
@@ -33,7 +34,7 @@ from brainq.store.database import Database, Record
 from brainq.store.repositories.numbering import POSITION
 from brainq.store.repositories.turns import turn_row
 from brainq.store.statements import within
-from brainq.store.tables import finalizer_steps, turns
+from brainq.store.tables import decisions, finalizer_steps, turns
 
 _T = turns.c
 _S = finalizer_steps.c
@@ -52,6 +53,12 @@ _LISTED = select(
 )
 _STEPS = select(_T.steps).where(_T.turn_id == bindparam("turn"))
 _SESSION_LISTED = _LISTED.add_columns(func.coalesce(_T.turn_number, POSITION).label("turns"))
+
+
+def _decided(strategy: Strategy) -> ColumnElement[bool]:
+    """Whether the turn came to its answer so; looked up a turn, newest first."""
+    found = select(literal(1)).where(decisions.c.turn_id == _T.turn_id, decisions.c.strategy == strategy)
+    return found.correlate(turns).exists()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,12 @@ class TurnLists:
         chosen = select(_T.row).where(*self._known(asked, before))
         if asked.brain is not None:
             chosen = chosen.where(_apart(_T.brain) == asked.brain)
-        by_figures = asked.failing or asked.stop_reason is not None or asked.min_cost_usd is not None
+        by_figures = (
+            asked.failing
+            or asked.stop_reason is not None
+            or asked.min_cost_usd is not None
+            or asked.strategy is not None
+        )
         if asked.state == "rejected" or (asked.ending is None and asked.state is None and not by_figures):
             states = ["rejected"]
         else:
@@ -118,6 +130,8 @@ class TurnLists:
             chosen = chosen.where(_apart(_T.stop_reason) == asked.stop_reason.value)
         if asked.min_cost_usd is not None:
             chosen = chosen.where(_T.cost_usd + literal_column("0") >= asked.min_cost_usd)
+        if asked.strategy is not None:
+            chosen = chosen.where(_decided(asked.strategy))
         if asked.failing:
             given_up = select(_T.row).select_from(finalizer_steps.join(turns, _S.turn_id == _T.turn_id))
             by_calls = chosen.where(_T.failed_calls > literal_column("0"))

@@ -42,6 +42,10 @@ def test_lists_are_of_ones_own_sessions_page_by_page(gateway: GatewayThread, pum
     more = listed(gateway, acme, "sessions", limit=2, before=sessions["next"])
     assert ([seen["session_id"] for seen in more["sessions"]], more["next"]) == (["acme:2"], None)
     assert listed(gateway, evil, "sessions", prefix="acme")["sessions"] == []
+    assert [turn["turn_id"] for turn in listed(gateway, acme, strategy="direct_answer")["turns"]] == mine
+    assert listed(gateway, acme, strategy="web_augmented") == {"turns": [], "next": None}
+    record = gateway.http.get(f"/v1/turns/{mine[0]}/decision", headers=acme).json()["decision"]
+    assert (record["turn_id"], record["strategy"]) == (mine[0], "direct_answer")
 
 
 def test_the_place_of_anothers_turn_is_as_one_of_nobodys(gateway: GatewayThread, pump: Pump) -> None:
@@ -59,6 +63,7 @@ def test_the_place_of_anothers_turn_is_as_one_of_nobodys(gateway: GatewayThread,
 @pytest.mark.parametrize(
     "query",
     [
+        "strategy=guessed",
         "state=failed",
         "ending=queued",
         "stop_reason=tired",

@@ -132,6 +132,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/turns/{turn_id}": IT,
     "GET /v1/turns/{turn_id}/explain": IT,
     "GET /v1/turns/{turn_id}/timeline": IT,
+    "GET /v1/turns/{turn_id}/decision": IT,
     "GET /v1/turns/{turn_id}/result": IT,
     "GET /v1/turns/{turn_id}/transcript": IT,
     "GET /v1/turns/{turn_id}/files/{sha256}": IT,

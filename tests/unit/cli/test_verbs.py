@@ -70,6 +70,7 @@ VERBS: dict[str, str] = {
     "TurnHandle.approvals": "show",
     "TurnHandle.timeline": "show",
     "Session.submit": "submit",
+    "TurnHandle.decision": "show",
     "Session.live": "session",
     "Session.history": "history",
     "Session.waiting": "session",

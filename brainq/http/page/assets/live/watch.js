@@ -62,6 +62,7 @@ export function watchTurn(turnId, changed) {
     },
     { least: 1_000 },
   );
+  const decided = lazily(async (signal) => (await ask("GET", `${at}/decision`, { signal })).decision);
   const lazy = { messages, calls, approvals, holds };
   /** @type {() => void} */
   let unfollow = () => {};
@@ -76,6 +77,7 @@ export function watchTurn(turnId, changed) {
     seen,
     result,
     past,
+    decided,
     ...lazy,
     /** How it stands, by whoever knows the newest. @returns {string} */
     get state() {
@@ -94,7 +96,7 @@ export function watchTurn(turnId, changed) {
     },
     stop() {
       unfollow();
-      for (const one of [seen, result, past, ...Object.values(lazy)]) one.stop();
+      for (const one of [seen, result, past, decided, ...Object.values(lazy)]) one.stop();
     },
   };
 
@@ -129,6 +131,7 @@ export function watchTurn(turnId, changed) {
     seen.refresh();
     result.refresh();
     past.refresh();
+    decided.refresh();
   }
 
   /**

@@ -81,6 +81,25 @@ export function finalizerSteps(steps, actions) {
   );
 }
 
+/** How the turn came to its answer. @param {any} record */
+export function decision(record) {
+  if (!record) return null;
+  /** @type {[string, string][]} */
+  const facts = [
+    ["Strategy", record.strategy.replaceAll("_", " ")],
+    ["Tools", record.tools.join(", ")],
+    ["Prompt", [record.prompt_id, record.prompt_version, ...record.prompt_tags].filter(Boolean).join(" ")],
+    ["Prompt hash", record.prompt_hash],
+    ["Context hash", record.context_hash],
+  ];
+  return h(
+    "section",
+    { class: "panel", key: "decision" },
+    h("h2", null, "Decision"),
+    h("dl", null, facts.filter(([, value]) => value).flatMap(([name, value]) => [h("dt", { key: name }, name), h("dd", { key: `${name}-value` }, value)])),
+  );
+}
+
 /** @param {any} result */
 export function warnings(result) {
   const told = [...(result?.error ? [`${wordOf(result.ending)}: ${result.error}`] : []), ...(result?.warnings ?? [])];

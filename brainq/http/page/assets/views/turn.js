@@ -10,7 +10,7 @@ import { finalStepsOf, pastRows } from "../live/past.js";
 import { rowsOf } from "../live/rows.js";
 import { watchTurn } from "../live/watch.js";
 import { action } from "../parts/action.js";
-import { costs, finalizerSteps, warnings } from "../parts/after.js";
+import { costs, decision, finalizerSteps, warnings } from "../parts/after.js";
 import { approvalCards } from "../parts/approval_card.js";
 import { badge, figure, idOf, loading, refusal } from "../parts/bits.js";
 import { composer } from "../parts/composer.js";
@@ -127,7 +127,7 @@ export function turnView(place, update) {
                 send: steer,
               }),
         ),
-        h("div", { class: "aside" }, changes(result, events), costs(result, events.steps), finalizerSteps(finalSteps, actions), citations(result)),
+        h("div", { class: "aside" }, changes(result, events), costs(result, events.steps), finalizerSteps(finalSteps, actions), decision(turn.decided.value), citations(result)),
       ),
     ];
   }
