@@ -41,7 +41,6 @@ VERBS: dict[str, str] = {
     "Client.state": NONE + "`show` has it, for people and as JSON",
     "Client.deliveries": "webhook",
     "Client.send_again": "webhook",
-    "Client.request_key": NONE + "`submit --request-key` names one",
     "Client.schedule": "schedule",
     "Client.schedules": "schedule",
     "Client.find_schedule": "schedule",
