@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from brainq.contracts.effect import Effect
 from brainq.settings import Settings
@@ -58,6 +59,8 @@ TASK_QUEUES = {
 }
 
 POISON_LIST = "brainq.poison"
+UNSERVED_HEADER = "brainq-unserved"
+"""Of a foreign submit: the header by which it asks for what is not served."""
 """The Redis list (under the key prefix) that keeps items no worker could accept."""
 
 _TOOL_QUEUES = {
@@ -87,13 +90,36 @@ LATER_PRIORITY = 6
 """Celery's Redis transport keeps messages of this priority in a list of their own, read after priority 0."""
 
 _PRIORITY_SEPARATOR = "\x06\x16"
+_OURS = (0, LATER_PRIORITY)
+_ALL_OF_CELERY = tuple(range(10))
+
+
+def priorities_of(queue: str) -> tuple[int, ...]:
+    """The priorities whose lists the workers of a queue read, in this order.
+
+    We use two. Foreign producers send to one queue, and which lists their messages reach follows from their own
+    settings: all that Celery knows are read there.
+    """
+    return _ALL_OF_CELERY if queue == TURNS_QUEUE else _OURS
+
+
+def list_of(queue: str, priority: int) -> str:
+    """The list of a queue's messages of this priority, without the key prefix, as kombu names it."""
+    return f"{queue}{_PRIORITY_SEPARATOR}{priority}" if priority else queue
+
+
+def read_order(queues: Sequence[str]) -> list[str]:
+    """The lists that a worker of these queues reads, first to last: a list of a higher priority goes before any queue's
+    next one, and the queues keep their order within a priority."""
+    lists = [(priority, queue) for queue in queues for priority in priorities_of(queue)]
+    return [list_of(queue, priority) for priority, queue in sorted(lists, key=itemgetter(0))]
 
 
 def later_key(settings: Settings, queue: str) -> str:
     """The Redis list of this queue's messages that wait behind its others."""
-    return f"{queue_key(settings, queue)}{_PRIORITY_SEPARATOR}{LATER_PRIORITY}"
+    return settings.prefix + list_of(queue, LATER_PRIORITY)
 
 
-def queue_keys(settings: Settings, queue: str) -> tuple[str, str]:
-    """Both lists of a queue, in the order workers read them."""
-    return queue_key(settings, queue), later_key(settings, queue)
+def queue_keys(settings: Settings, queue: str) -> tuple[str, ...]:
+    """All lists of a queue, in the order workers read them."""
+    return tuple(settings.prefix + list_of(queue, priority) for priority in priorities_of(queue))

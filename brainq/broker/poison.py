@@ -25,7 +25,14 @@ from kombu.transport import redis as kombu_redis
 from kombu.utils.encoding import bytes_to_str
 
 from brainq.broker.credit import Credit
-from brainq.broker.names import CALL_RUN, POISON_LIST, SHOWN_NAME
+from brainq.broker.names import (
+    CALL_RUN,
+    POISON_LIST,
+    SHOWN_NAME,
+    TURN_SUBMIT,
+    UNSERVED_HEADER,
+    read_order,
+)
 from brainq.broker.polling import Polling
 
 logger = logging.getLogger(__name__)
@@ -73,9 +80,14 @@ def admit(item: bytes | str, queue: str) -> dict[str, Any]:
             raise PoisonError(f"headers.{name} is not a text; send Celery message protocol 2")
         if len(value) > MAX_NAME or not value.isprintable():
             raise PoisonError(f"headers.{name} is too long or not printable")
-    if headers.get("eta") is not None:
-        # It would wait in this worker's memory and be lost with it.
+    # A message that waits for its time would wait in this worker's memory and be lost with it. A foreign submit becomes
+    # a row that says so; nobody else sends one.
+    is_early = headers.pop("eta", None) is not None
+    if is_early and headers["task"] != TURN_SUBMIT:
         raise PoisonError("eta and countdown are not served")
+    headers.pop(UNSERVED_HEADER, None)
+    if is_early:
+        headers[UNSERVED_HEADER] = "eta"
     if message.get("content-type") != "application/json":
         raise PoisonError("content-type is not application/json")
     if headers.get("compression"):
@@ -173,11 +185,7 @@ class _Checked:
         timeout = self.brpop_timeout if timeout is None else timeout
         packed = self._packed.get((*queues, timeout))
         if packed is None:
-            keys = [
-                self.global_keyprefix + self._q_for_pri(queue, step)
-                for step in self.priority_steps
-                for queue in queues
-            ]
+            keys = [self.global_keyprefix + name for name in read_order(queues)]
             packed = self._packed[*queues, timeout] = connection.pack_command("BRPOP", *keys, timeout or 0)
         connection.send_packed_command(packed)
 

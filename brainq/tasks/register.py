@@ -48,7 +48,7 @@ def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     @app.task(name=names.TURN_SUBMIT, Request=HiddenRequest, bind=True, reads_request=True, **_OPTIONS)
     def submit(task: Any, *args: Any, **fields: Any) -> None:
         came_with(task.request.get("traceparent"))
-        show(submit_foreign(wiring(), args, fields))
+        show(submit_foreign(wiring(), args, fields, task.request.get(names.UNSERVED_HEADER)))
 
     def sweep(stopping: threading.Event, worker: Any) -> None:
         wiring().sweeper.run(stopping, TaskEvents(worker))
@@ -97,8 +97,18 @@ def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     return lambda: (wiring().finalizer, wiring().judge_runner)
 
 
-def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]) -> str:
+_EARLY = (
+    "eta and countdown are not served: the message would wait in a worker's memory, and be lost with it; send it when "
+    "it is due, or make a schedule (client.schedule, brainq schedule)"
+)
+
+
+def submit_foreign(
+    wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any], unserved: str | None = None
+) -> str:
     """Accept what a foreign producer sent; what is wrong with it becomes a `rejected` row that says why.
+
+    unserved   the header of the message that asks for what is not served: eta
 
     The fields come as keywords, or as one JSON object in the first argument. With `redact_logs` the row has the
     names of the fields, and no values.
@@ -107,6 +117,8 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
         fields = dict(args[0])
         args = ()
     try:
+        if unserved:
+            raise InvalidInput(unserved, _EARLY)
         request, files = read_foreign(args, fields, wiring.settings.file_limits)
         with submitting(request) as request:
             return wiring.people.intake.take(request, files).turn_id

@@ -9,8 +9,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from celery import Celery
 
 from brainq.broker.app import make_app
 from brainq.broker.names import COORDINATOR_QUEUES
@@ -36,17 +38,21 @@ print(redis.Redis.from_url(url).execute_command(*command, sys.stdin.read()))
 Sent = Callable[[str], None]
 
 
+def taken_by_a_worker(pump: Pump, is_taken: Callable[[], bool]) -> None:
+    app = make_app(pump.settings, COORDINATOR_QUEUES)
+    coordinator_tasks(app, lambda: pump.wiring)
+    app.finalize()
+    with running(app):
+        wait_until(is_taken, "a worker takes what was sent")
+
+
 @pytest.fixture
 def reaches(pumps: Callable[..., Pump], redis_url: str) -> Sent:
     """Waits until a worker has accepted the turn of this id."""
 
     def wait_for(turn_id: str) -> None:
         pump = pumps(lease_s=10, beat_s=1)
-        app = make_app(pump.settings, COORDINATOR_QUEUES)
-        coordinator_tasks(app, lambda: pump.wiring)
-        app.finalize()
-        with running(app):
-            wait_until(lambda: pump.wiring.store.turns.get(turn_id), f"{turn_id} is accepted")
+        taken_by_a_worker(pump, lambda: pump.wiring.store.turns.get(turn_id) is not None)
         row = pump.wiring.store.turns.get(turn_id)
         assert row is not None
         assert (row.session_id, row.reject_reason) == ("monday", None)
@@ -140,3 +146,52 @@ def test_http(
 
 def test_the_page_has_no_other_producers() -> None:
     assert [language for language, _ in BLOCKS] == ["python", "python", "js", "sh", "js", "go"]
+
+
+STEPS = {"stock": None, "of its own": [0, 2, 5, 8]}
+
+
+def producer(redis_url: str, prefix: str, steps: list[int] | None = None) -> Celery:
+    app = Celery(broker=redis_url, set_as_current=False)
+    options: dict[str, object] = {"global_keyprefix": prefix}
+    app.conf.broker_transport_options = options | ({"priority_steps": steps} if steps else {})
+    return app
+
+
+@pytest.mark.parametrize("steps", STEPS.values(), ids=list(STEPS))
+def test_a_submit_of_any_priority_is_accepted(
+    pumps: Callable[..., Pump], redis_url: str, steps: list[int] | None
+) -> None:
+    pump = pumps(lease_s=10, beat_s=1)
+    theirs = producer(redis_url, pump.settings.prefix, steps)
+    theirs.conf.task_default_priority = 4
+    chosen = [*range(10), None]
+    for priority in chosen:
+        fields = {"turn_id": f"order-{priority}", "session_id": f"s-{priority}", "user_message": "Restock"}
+        options: dict[str, Any] = {} if priority is None else {"priority": priority}
+        theirs.send_task(
+            "brainq.turn.submit", queue="brainq.turns", ignore_result=True, kwargs=fields, **options
+        )
+    (waiting,) = [queue for queue in pump.client.fleet().queues if queue.name == "brainq.turns"]
+    assert waiting.depth == len(chosen)
+    taken_by_a_worker(pump, lambda: all(pump.wiring.store.turns.get(f"order-{each}") for each in chosen))
+    rows = [pump.wiring.store.turns.get(f"order-{priority}") for priority in chosen]
+    assert [row and row.reject_reason for row in rows] == [None] * len(chosen)
+    theirs.close()
+
+
+def test_a_submit_for_later_is_a_rejected_row_that_names_the_remedy(
+    pumps: Callable[..., Pump], redis_url: str
+) -> None:
+    pump = pumps(lease_s=10, beat_s=1)
+    theirs = producer(redis_url, pump.settings.prefix)
+    fields = {"turn_id": "order-90", "session_id": "monday", "user_message": "Restock"}
+    theirs.send_task(
+        "brainq.turn.submit", queue="brainq.turns", ignore_result=True, kwargs=fields, countdown=1
+    )
+    taken_by_a_worker(pump, lambda: pump.wiring.store.turns.get("order-90") is not None)
+    row = pump.wiring.store.turns.get("order-90")
+    assert row is not None
+    assert row.state == "rejected"
+    assert "brainq schedule" in (row.reject_reason or "")
+    theirs.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, cast
 
 from brainq.broker import names
@@ -61,8 +62,9 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
             for key in names.queue_keys(settings, queue):
                 pipe.llen(key)
         pipe.llen(names.queue_key(settings, names.POISON_LIST))
-        *lists, poisoned = cast("list[int]", pipe.execute())
-        lengths = [now + later for now, later in zip(lists[::2], lists[1::2], strict=True)]
+        *found, poisoned = cast("list[int]", pipe.execute())
+        left = iter(found)
+        lengths = [sum(islice(left, len(names.priorities_of(queue)))) for queue in names.ALL_QUEUES]
     finally:
         client.close()
     said = ", ".join(

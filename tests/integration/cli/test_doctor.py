@@ -51,12 +51,16 @@ def test_an_evicting_redis_fails(brainq: Brainq, redis_server: RedisServer) -> N
 
 def test_quarantined_items_and_long_queues_are_seen(brainq: Brainq, redis_server: RedisServer) -> None:
     redis_server.command("LPUSH", "bq:brainq.poison", "{}")
-    redis_server.command("LPUSH", "bq:brainq.turns", *(["x"] * 1000))
+    redis_server.command("LPUSH", "bq:brainq.turns", *(["x"] * 990))
+    redis_server.command("LPUSH", "bq:brainq.turns\x06\x169", *(["x"] * 10))
+    redis_server.command("LPUSH", "bq:brainq.finalize", "x")
     _, found = levels(brainq)
     assert found["quarantine"][0] == "warn"
     assert "LRANGE bq:brainq.poison" in found["quarantine"][1]
     assert found["queues"][0] == "warn"
     assert "brainq worker coordinator" in found["queues"][1]
+    assert "turns 1000, " in found["queues"][1]
+    assert "finalize 1, " in found["queues"][1]
 
 
 def test_looks_that_nobody_makes_are_seen(brainq: Brainq, redis_server: RedisServer) -> None:
