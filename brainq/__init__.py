@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
     from brainq.client.handle import TurnHandle
     from brainq.client.hold import Flag, Hold
-    from brainq.client.options import Cancelled, SubmitOptions, TurnFilters
+    from brainq.client.options import Cancelled, SubmitOptions, TurnFilters, WaitFor
     from brainq.client.session import Session, WaitingTurn
     from brainq.contracts.approval import Approval
     from brainq.contracts.attachment import Attachment
@@ -117,7 +117,9 @@ if TYPE_CHECKING:
         SubmitConflict,
         TokenRefused,
         ToolSchemaError,
+        TurnFailed,
         TurnNotFound,
+        TurnParked,
         TurnRejected,
         Unreachable,
     )
@@ -153,7 +155,7 @@ _NAMES = {
     "brainq.client.client": "Client",
     "brainq.client.handle": "TurnHandle",
     "brainq.client.hold": "Flag Hold",
-    "brainq.client.options": "Cancelled SubmitOptions TurnFilters",
+    "brainq.client.options": "Cancelled SubmitOptions TurnFilters WaitFor",
     "brainq.client.session": "Session WaitingTurn",
     "brainq.contracts.approval": "Approval",
     "brainq.contracts.attachment": "Attachment",
@@ -202,7 +204,7 @@ _NAMES = {
         "BrainqError CallNotFound ContentNotKept InputNotFound InvalidInput MailboxFull "
         "NoParsedOutput NotFound ProviderError QueueFull ResultRefused ResultTimeout "
         "ScheduleNotFound SchedulesFull SessionBusy SetupError StaleTurn SubmitConflict "
-        "TokenRefused ToolSchemaError TurnNotFound TurnRejected Unreachable"
+        "TokenRefused ToolSchemaError TurnFailed TurnNotFound TurnParked TurnRejected Unreachable"
     ),
     "brainq.finalize.retry": "Retried",
     "brainq.finalize.step": "FinalStep StepContext",
@@ -383,12 +385,14 @@ __all__ = [
     "TurnEnd",
     "TurnEvent",
     "TurnFacts",
+    "TurnFailed",
     "TurnFilters",
     "TurnHandle",
     "TurnInfo",
     "TurnInput",
     "TurnKind",
     "TurnNotFound",
+    "TurnParked",
     "TurnRejected",
     "TurnRequest",
     "TurnResult",
@@ -399,6 +403,7 @@ __all__ = [
     "Unreachable",
     "UsageInfo",
     "Verb",
+    "WaitFor",
     "WaitingTurn",
     "WithFiles",
     "__version__",

@@ -27,6 +27,8 @@ from brainq.errors import (
     SubmitConflict,
     TokenRefused,
     ToolSchemaError,
+    TurnFailed,
+    TurnParked,
     TurnRejected,
     Unreachable,
 )
@@ -71,6 +73,8 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     NotFound: ErrorKind("not-found", "There is nothing of this id", Exit.NOT_FOUND, 404),
     ContentNotKept: ErrorKind("content-not-kept", "The content is not kept", Exit.FAILED, 410),
     TurnRejected: ErrorKind("turn-rejected", "The turn was refused", Exit.FAILED, 409),
+    TurnFailed: ErrorKind("turn-failed", "The turn has no whole answer", Exit.FAILED, 409),
+    TurnParked: ErrorKind("turn-parked", "The turn waits for somebody", Exit.REFUSED, 409),
     NoParsedOutput: ErrorKind("no-parsed-output", "No answer fits the schema", Exit.FAILED, 409),
     ResultTimeout: ErrorKind("no-result-yet", "There is no result yet", Exit.WAITED_OUT, 504, 1),
     SessionBusy: ErrorKind("session-busy", "The session has a live turn", Exit.REFUSED, 409),

@@ -11,6 +11,8 @@ BrainqError
 │  └─ ScheduleNotFound    no schedule has this name
 ├─ ContentNotKept        a turn's messages were kept out of SQL (redact_logs)
 ├─ TurnRejected          a foreign submit was refused; carries the reason kept in SQL
+├─ TurnFailed            `result.raise_for_ending()`: the turn has no whole answer; says how it ended
+├─ TurnParked            `client.run(...)`: the turn waits for a person, or for the caller's own tools
 ├─ NoParsedOutput        `result.parsed_as(...)`: the turn has no answer that fits an output schema
 ├─ ResultTimeout         `handle.result(timeout_s=...)` ran out; the turn itself goes on
 ├─ SessionBusy           on_busy="reject": the session has a live turn; names it
@@ -84,6 +86,39 @@ class ContentNotKept(BrainqError, LookupError):
 
 class TurnRejected(BrainqError):
     """The turn was refused at acceptance; `str(error)` is the reason kept in its SQL row."""
+
+
+class TurnFailed(BrainqError):
+    """`result.raise_for_ending()`: the turn gave no whole answer of the model's own.
+
+    `ending` and `stop_reason` say how it ended, as words.
+    """
+
+    def __init__(self, turn_id: str, ending: str, stop_reason: str, said: str = "") -> None:
+        super().__init__(
+            f"turn {turn_id!r} ended as {ending} ({stop_reason})" + (f": {said}" if said else "")
+        )
+        self.turn_id = turn_id
+        self.ending = ending
+        self.stop_reason = stop_reason
+
+
+class TurnParked(BrainqError):
+    """`client.run(...)`: the turn waits for a person, or for the result of a client tool. It goes on when it has that.
+
+    awaits      `people` or `client`
+    approvals   the ids of the calls that wait for a decision
+    """
+
+    def __init__(self, turn_id: str, session_id: str, awaits: str, approvals: tuple[str, ...] = ()) -> None:
+        what = f"approvals: {', '.join(approvals)}" if approvals else "see client.handle(...).explain()"
+        super().__init__(
+            f"turn {turn_id!r} waits for {awaits} ({what}); decide, then client.handle({turn_id!r}).result()"
+        )
+        self.turn_id = turn_id
+        self.session_id = session_id
+        self.awaits = awaits
+        self.approvals = approvals
 
 
 class NoParsedOutput(BrainqError):

@@ -70,14 +70,12 @@ def hold(
     reason: Annotated[
         str, typer.Option("--reason", help="For people; `brainq show` and events tell it.")
     ] = "",
-    timeout_s: Annotated[
-        float, typer.Option("--timeout-s", help="How long it may stand at most, seconds.")
+    expires_in_s: Annotated[
+        float, typer.Option("--expires-in-s", help="How long it may stand at most, seconds.")
     ] = 3_600,
-    on_timeout: Annotated[
+    on_expiry: Annotated[
         str,
-        typer.Option(
-            "--on-timeout", help="Then: deny the calls that wait, release them, or cancel the turn."
-        ),
+        typer.Option("--on-expiry", help="Then: deny the calls that wait, release them, or cancel the turn."),
     ] = "deny",
     as_json: AsJson = False,
     app: App = "",
@@ -90,7 +88,7 @@ def hold(
     \b
     Examples:
       brainq hold 01k7x2 --reason "looking at its plan"
-      brainq hold 01k7x2 --timeout-s 600 --on-timeout cancel
+      brainq hold 01k7x2 --expires-in-s 600 --on-expiry cancel
     """
     from typing import cast
 
@@ -99,7 +97,9 @@ def hold(
     from brainq.contracts.hold import HoldPolicy
 
     with producer() as client:
-        placed = client.find(turn).hold(reason, timeout_s, cast("HoldPolicy", on_timeout))
+        placed = client.find(turn).hold(
+            reason, expires_in_s=expires_in_s, on_expiry=cast("HoldPolicy", on_expiry)
+        )
     if as_json:
         print_json({"turn_id": placed.turn_id, "session_id": placed.session_id, "hold": placed.id})
         return

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from brainq.brains import GivenBrains
+from brainq.client import moves
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.async_session import AsyncSession
 from brainq.client.async_state import AsyncTurnRuntimeState
@@ -15,6 +16,7 @@ from brainq.client.client import Client
 from brainq.client.inner import wiring_of
 from brainq.client.options import SubmitOptions
 from brainq.client.threads import Threads
+from brainq.contracts.turn import TurnResult
 from brainq.settings import Settings
 
 
@@ -26,7 +28,7 @@ class AsyncClient:
         async for event in handle.events():
             print(event.seq, event.kind)
 
-    It takes what Client takes, and has its verbs, awaited: `submit`, `handle`, `find`, `turns`, `sessions`,
+    It takes what Client takes, and has its verbs, awaited: `submit`, `run`, `handle`, `find`, `turns`, `sessions`,
     `fleet`, `metrics`, `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`, `cancel`,
     `schedule`, `schedules`, `find_schedule`, `pause_schedule`, `resume_schedule`, `remove_schedule`, `ping`,
     `close`. `session`, `state` and `brains` ask nothing, and are not awaited.
@@ -54,6 +56,21 @@ class AsyncClient:
         """See `Client.submit` for the options."""
         sync = await self._threads.act(self._sync.submit, session_id, user_message, **options)
         return AsyncTurnHandle(self._sync, self._threads, sync)
+
+    async def run(
+        self,
+        session_id: str,
+        user_message: str,
+        *,
+        timeout_s: float | None = None,
+        **options: Unpack[SubmitOptions],
+    ) -> TurnResult:
+        """See `Client.run`."""
+        handle = await self.submit(session_id, user_message, **options)
+        if await handle.wait(moves.SOMEBODYS_TURN, timeout_s) == "parked":
+            seen, asked = await handle.snapshot(), await handle.approvals()
+            raise moves.parked(handle.turn_id, handle.session_id, seen, asked)
+        return await handle.result()
 
     async def handle(self, turn_id: str) -> AsyncTurnHandle:
         """See `Client.handle`."""

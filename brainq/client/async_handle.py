@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Collection, Generator
 from contextlib import contextmanager
 from math import isinf
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
+from brainq.client import moves
 from brainq.client.awaited import awaited, looked_up
 from brainq.client.client import Client
 from brainq.client.ended import has_ended, kept_result
-from brainq.client.handle import TurnHandle
+from brainq.client.handle import ENDED_OR_PARKED, TurnHandle
 from brainq.client.hold import Hold
 from brainq.client.inner import wiring_of
+from brainq.client.moves import POLL_S
+from brainq.client.options import WaitFor
 from brainq.client.patience import Patience
 from brainq.client.reach import told_as_ours
 from brainq.client.threads import Threads
@@ -56,9 +59,9 @@ class AsyncHold:
 class AsyncTurnHandle:
     """A TurnHandle on an event loop. Make it with `await client.submit(...)` or `await client.handle(turn_id)`.
 
-    The verbs are TurnHandle's, awaited: `result`, `events`, `events_so_far`, `snapshot`, `explain`, `transcript`,
-    `decision`, `calls`, `file`, `give_result`, `give_error`, `cancel`, `steer`, `receipt`, `hold`, `holds`, `release`,
-    `approvals`. `result` and `events` take no thread, however many wait.
+    The verbs are TurnHandle's, awaited: `result`, `wait`, `events`, `events_so_far`, `snapshot`, `explain`,
+    `transcript`, `decision`, `calls`, `file`, `give_result`, `give_error`, `cancel`, `steer`, `receipt`, `hold`,
+    `holds`, `release`, `approvals`. `result` and `events` take no thread, however many wait.
     """
 
     def __init__(self, client: Client, threads: Threads, handle: TurnHandle) -> None:
@@ -90,6 +93,25 @@ class AsyncTurnHandle:
                     found, _ = await self._known_result(self._reader.patience_s)
                     if found is not None:
                         return found
+
+    async def wait(
+        self, until: WaitFor | Collection[WaitFor] = ENDED_OR_PARKED, timeout_s: float | None = None
+    ) -> Literal["ended", "parked"]:
+        """See `TurnHandle.wait`."""
+        waits = moves.waits_for(until)
+        clock = asyncio.get_running_loop().time
+        patience = Patience(self.turn_id, timeout_s, None, clock())
+        quiet = False
+        with self._following(0) as follower:
+            while True:
+                if not quiet and (await self._known_result())[0] is not None:
+                    return "ended"
+                if not quiet and waits and moves.is_parked(await self.snapshot(), waits):
+                    return "parked"
+                said = await self._next(follower, min(POLL_S, patience.left_s(clock())))
+                quiet = not isinstance(said, Quiet) and moves.tells_nothing(said)
+                if said is Quiet.SILENT:
+                    patience.check(clock())
 
     async def events(
         self, after: int = 0, timeout_s: float | None = None, *, idle_s: float | None = None
@@ -135,11 +157,12 @@ class AsyncTurnHandle:
     receipt = looked_up(TurnHandle.receipt)
 
     async def hold(
-        self, reason: str = "", timeout_s: float = DEFAULT_HOLD_S, on_timeout: HoldPolicy = "deny"
+        self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny"
     ) -> AsyncHold:
         """See `TurnHandle.hold`."""
         return AsyncHold(
-            self._threads, await self._threads.act(self._sync.hold, reason, timeout_s, on_timeout)
+            self._threads,
+            await self._threads.act(self._sync.hold, reason, expires_in_s=expires_in_s, on_expiry=on_expiry),
         )
 
     holds = looked_up(TurnHandle.holds)

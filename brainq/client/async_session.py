@@ -64,11 +64,14 @@ class AsyncSession:
     why_paused = looked_up(Session.why_paused)
 
     async def readiness(
-        self, reason: str = "", timeout_s: float = DEFAULT_HOLD_S, on_timeout: HoldPolicy = "deny"
+        self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny"
     ) -> AsyncFlag:
         """See `Session.readiness`."""
         return AsyncFlag(
-            self._threads, await self._threads.act(self._sync.readiness, reason, timeout_s, on_timeout)
+            self._threads,
+            await self._threads.act(
+                self._sync.readiness, reason, expires_in_s=expires_in_s, on_expiry=on_expiry
+            ),
         )
 
     def flag(self, flag_id: str) -> AsyncFlag:

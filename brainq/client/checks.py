@@ -59,22 +59,24 @@ def turn_input(
     )
 
 
-def hold(kind: str, reason: object, timeout_s: object, on_timeout: object) -> HoldSpec:
+def hold(kind: str, reason: object, expires_in_s: object, on_expiry: object) -> HoldSpec:
     """A hold with a new id that begins with `kind`."""
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
-        raise InvalidInput("timeout_s", f"{timeout_s!r} must be a number of seconds, such as 3600")
-    if not (math.isfinite(timeout_s) and 0 < timeout_s <= MAX_HOLD_S):
-        raise InvalidInput("timeout_s", f"{timeout_s!r} must be above 0 and at most {MAX_HOLD_S:.0f} seconds")
+    if isinstance(expires_in_s, bool) or not isinstance(expires_in_s, int | float):
+        raise InvalidInput("expires_in_s", f"{expires_in_s!r} must be a number of seconds, such as 3600")
+    if not (math.isfinite(expires_in_s) and 0 < expires_in_s <= MAX_HOLD_S):
+        raise InvalidInput(
+            "expires_in_s", f"{expires_in_s!r} must be above 0 and at most {MAX_HOLD_S:.0f} seconds"
+        )
     policies: tuple[HoldPolicy, ...] = get_args(HoldPolicy)
     for policy in policies:
-        if on_timeout == policy:
+        if on_expiry == policy:
             return HoldSpec(
                 id=f"{kind}-{new_turn_id()}",
                 reason=said("reason", reason, MAX_REASON_CHARS),
-                timeout_s=float(timeout_s),
+                timeout_s=float(expires_in_s),
                 on_timeout=policy,
             )
-    raise InvalidInput("on_timeout", f"{on_timeout!r} is none of {', '.join(policies)}")
+    raise InvalidInput("on_expiry", f"{on_expiry!r} is none of {', '.join(policies)}")
 
 
 def said(field: str, text: object, most: int) -> str:

@@ -33,7 +33,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.options import ModelOptions, OptionsFields
 from brainq.contracts.schedule import Missed, OnRunning, Schedule
 from brainq.contracts.session_prefix import ALL, check_prefixes
-from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind
+from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind, TurnResult
 from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.observe.submits import submitting
@@ -172,6 +172,27 @@ class Client:
         return TurnHandle(
             self, submitted.session_id, submitted.turn_id, created=submitted.created, joined=submitted.receipt
         )
+
+    def run(
+        self,
+        session_id: str,
+        user_message: str,
+        *,
+        timeout_s: float | None = None,
+        **options: Unpack[SubmitOptions],
+    ) -> TurnResult:
+        """Submit a turn and wait for its result: `client.run("s1", "Hello").raise_for_ending().text`.
+
+        timeout_s   seconds in all; None: as long as the turn takes, which its own limit bounds
+        options     as `submit` takes them
+
+        Raises as `submit`, ResultTimeout, and TurnParked where the turn waits for a person, or for a client tool:
+        whoever is not told of that would wait as long.
+        """
+        handle = self.submit(session_id, user_message, **options)
+        if handle.wait(moves.SOMEBODYS_TURN, timeout_s) == "parked":
+            raise moves.parked(handle.turn_id, handle.session_id, handle.snapshot(), handle.approvals())
+        return handle.result()
 
     def schedule(
         self,

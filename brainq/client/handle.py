@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from brainq.client import checks, moves
 from brainq.client.ended import kept_result
@@ -13,7 +13,7 @@ from brainq.client.history import history_of
 from brainq.client.hold import Hold
 from brainq.client.inner import wiring_of
 from brainq.client.moves import POLL_S
-from brainq.client.options import Cancelled
+from brainq.client.options import Cancelled, WaitFor
 from brainq.client.patience import Patience
 from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.client.timelines import timeline_of
@@ -38,6 +38,8 @@ from brainq.tools.errors import OutcomeUnknown, ToolError
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
+
+ENDED_OR_PARKED: frozenset[WaitFor] = frozenset(("ended", "parked"))
 
 
 @says_what_is_away
@@ -82,6 +84,31 @@ class TurnHandle:
             batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
             if batch:
                 after = batch[-1].seq
+
+    def wait(
+        self, until: WaitFor | Collection[WaitFor] = ENDED_OR_PARKED, timeout_s: float | None = None
+    ) -> Literal["ended", "parked"]:
+        """Wait until the turn has ended, or is parked: everything open in it waits for somebody.
+
+        until       `ended`, `parked`, or for whom it is parked: `people` (an approval), `client` (tools of yours),
+                    `outside`. A turn that has ended is told as such whatever is waited for
+        timeout_s   seconds in all
+
+        Raises ResultTimeout, and else as `result`.
+        """
+        waits = moves.waits_for(until)
+        patience = Patience(self.turn_id, timeout_s, None, time.monotonic())
+        after, quiet = 0, False
+        while True:
+            if not quiet and self._known_result() is not None:
+                return "ended"
+            if not quiet and waits and moves.is_parked(self.snapshot(), waits):
+                return "parked"
+            patience.check(time.monotonic())
+            wait_s = min(POLL_S, patience.left_s(time.monotonic()))
+            batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
+            quiet = moves.tells_nothing(batch)
+            after = batch[-1].seq if batch else after
 
     def events(
         self, after: int = 0, timeout_s: float | None = None, *, idle_s: float | None = None
@@ -275,17 +302,17 @@ class TurnHandle:
         )
 
     def hold(
-        self, reason: str = "", timeout_s: float = DEFAULT_HOLD_S, on_timeout: HoldPolicy = "deny"
+        self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny"
     ) -> Hold:
         """Keep calls that change something from starting until the hold is released; reads go on.
 
-        reason       for people; events show it
-        timeout_s    seconds it may stand at most
-        on_timeout   then: `deny` the calls that wait, `release` them, or `cancel` the turn
+        reason         for people; events show it
+        expires_in_s   seconds it may stand at most
+        on_expiry      then: `deny` the calls that wait, `release` them, or `cancel` the turn
 
         It does not use up the turn's time. Raises InvalidInput, also when the turn has ended.
         """
-        spec = checks.hold("hold", reason, timeout_s, on_timeout)
+        spec = checks.hold("hold", reason, expires_in_s, on_expiry)
         brakes = self._wiring.people.brakes
         word = brakes.hold(self.session_id, self.turn_id, spec)
         if word == "GONE" and moves.queue_again(self._wiring, self.session_id, self.turn_id):

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 from brainq.client.ended import has_ended
-from brainq.client.options import Cancelled
-from brainq.contracts.event import TurnEvent
-from brainq.errors import SessionBusy
+from brainq.client.options import Cancelled, WaitFor
+from brainq.contracts.approval import Approval
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.snapshot import TurnSnapshot
+from brainq.contracts.status import Awaits, TurnState
+from brainq.errors import InvalidInput, SessionBusy, TurnParked
 from brainq.wiring import Wiring
 
 POLL_S = 2.0
+PARKED_FOR = frozenset({Awaits.PEOPLE.value, Awaits.OUTSIDE.value, Awaits.CLIENT.value})
+SOMEBODYS_TURN: frozenset[WaitFor] = frozenset(("ended", "people", "client"))
+"""The end, or that nobody but the caller, or a person it may tell, can let the turn go on."""
+WAITS = PARKED_FOR | {"ended", "parked"}
+_OF_WORK = frozenset({EventKind.TEXT_DELTA, EventKind.REASONING_DELTA, EventKind.CALL_PROGRESS})
 _CANCELLED: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "requested"}
 
 
@@ -42,6 +51,32 @@ def queue_again(wiring: Wiring, session_id: str, turn_id: str) -> bool:
     except SessionBusy:  # it is refused, which is an end
         return False
     return True
+
+
+def waits_for(until: object) -> frozenset[str]:
+    """`until` of `TurnHandle.wait`, checked: of whom a parked turn may wait that is waited for."""
+    given: list[object] = [until] if isinstance(until, str) else list(cast("Iterable[object]", until))
+    unknown = [word for word in given if word not in WAITS]
+    if unknown or not given:
+        raise InvalidInput("until", f"{until!r} must be some of {', '.join(sorted(WAITS))}")
+    return PARKED_FOR if "parked" in given else frozenset(str(word) for word in given) & PARKED_FOR
+
+
+def is_parked(snapshot: TurnSnapshot | None, waits: frozenset[str]) -> bool:
+    return snapshot is not None and snapshot.state is TurnState.PARKED and snapshot.awaits.value in waits
+
+
+def parked(
+    turn_id: str, session_id: str, snapshot: TurnSnapshot | None, approvals: Sequence[Approval]
+) -> TurnParked:
+    awaits = Awaits.PEOPLE if snapshot is None else snapshot.awaits
+    pending = tuple(approval.id for approval in approvals if approval.state == "pending")
+    return TurnParked(turn_id, session_id, awaits.value, pending)
+
+
+def tells_nothing(batch: Sequence[TurnEvent]) -> bool:
+    """Whether these events are of what a turn does while it is not parked, so that nobody need look."""
+    return bool(batch) and all(event.kind in _OF_WORK for event in batch)
 
 
 def next_events(

@@ -18,6 +18,11 @@ Cancelled = Literal["cancelled", "requested", "ended"]
 """What a cancel did: the turn had not begun, it was asked to stop, or there was nothing to cancel."""
 
 
+WaitFor = Literal["ended", "parked", "people", "outside", "client"]
+"""What `TurnHandle.wait` waits for: the end; any park; or one that waits for people, for an outside result, or for the
+client's own tools."""
+
+
 class SubmitOptions(TypedDict, total=False):
     """The keyword arguments of `Client.submit`, which explains them."""
 

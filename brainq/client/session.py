@@ -116,15 +116,15 @@ class Session:
         return self._wiring.state.sessions.why_paused(self.session_id)
 
     def readiness(
-        self, reason: str = "", timeout_s: float = DEFAULT_HOLD_S, on_timeout: HoldPolicy = "deny"
+        self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny"
     ) -> Flag:
         """Add a readiness flag: the next chat turn is held until it is released.
 
-        reason       for people
-        timeout_s    seconds from when a turn takes it
-        on_timeout   then: `deny` the calls that wait, `release` them, or `cancel` the turn
+        reason         for people
+        expires_in_s   seconds from when a turn takes it
+        on_expiry      then: `deny` the calls that wait, `release` them, or `cancel` the turn
         """
-        spec = checks.hold("flag", reason, timeout_s, on_timeout)
+        spec = checks.hold("flag", reason, expires_in_s, on_expiry)
         if self._wiring.people.brakes.add_flag(self.session_id, spec) == "FULL":
             raise InvalidInput(
                 "session_id",

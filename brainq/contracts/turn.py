@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
+from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar, cast
 
 from pydantic import BaseModel, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
@@ -17,7 +17,7 @@ from brainq.contracts.options import TurnOptions
 from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Spend
-from brainq.errors import InvalidInput, NoParsedOutput
+from brainq.errors import InvalidInput, NoParsedOutput, TurnFailed
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -259,6 +259,18 @@ class TurnResult(Wire):
     parked_ms: int = 0
     parsed: JsonValue = None
     brain: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """True for a whole answer of the model's own (`answered`). False for every other stop reason: a limit, a cut, a
+        filter, an output schema that nothing fitted, a failure."""
+        return self.stop_reason is StopReason.ANSWERED
+
+    def raise_for_ending(self) -> Self:
+        """This result, where it is `ok`; else raise TurnFailed, which says how the turn ended."""
+        if not self.ok:
+            raise TurnFailed(self.turn_id, self.ending.value, self.stop_reason.value, self.error or "")
+        return self
 
     def parsed_as(self, model: type[M]) -> M:
         """The answer as `model`: usually the class that was given as `output_schema`.

@@ -108,7 +108,7 @@ async def drop(own: Own, turn_id: TurnId) -> Changed:
 async def flag(own: Own, body: HoldBody | None = None) -> Placed:
     """Add a readiness flag: the next turn that has none is held until it is released."""
     wanted = body or HoldBody()
-    placed = await own.readiness(wanted.reason, wanted.timeout_s, wanted.on_timeout)
+    placed = await own.readiness(wanted.reason, expires_in_s=wanted.expires_in_s, on_expiry=wanted.on_expiry)
     return Placed(id=placed.id, session_id=placed.session_id)
 
 

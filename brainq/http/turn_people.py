@@ -85,7 +85,7 @@ async def holds(handle: Turn) -> Holds:
 async def hold(handle: Turn, body: HoldBody | None = None) -> Placed:
     """Keep calls that change something from starting until the hold is released."""
     wanted = body or HoldBody()
-    placed = await handle.hold(wanted.reason, wanted.timeout_s, wanted.on_timeout)
+    placed = await handle.hold(wanted.reason, expires_in_s=wanted.expires_in_s, on_expiry=wanted.on_expiry)
     return Placed(id=placed.id, session_id=placed.session_id, turn_id=placed.turn_id)
 
 

@@ -40,7 +40,7 @@ def test_a_hold_outlives_redis_data(pumps: Pumps, when: str) -> None:
     ran: list[str] = []
     pump = pumps(brain_of(Writes(), ran))
     handle = pump.submit("s1", "Go.")
-    hold = handle.hold("looking", timeout_s=600.0)
+    hold = handle.hold("looking", expires_in_s=600.0)
     if when != "before it began":
         pump.drain()
     lose_redis(pump)
@@ -115,7 +115,7 @@ def test_a_hold_whose_time_ran_out_while_redis_was_gone_follows_its_policy(
     ran: list[str] = []
     pump = pumps(brain_of(Writes(), ran))
     handle = pump.submit("s1", "Go.")
-    handle.hold(timeout_s=0.001, on_timeout=on_timeout)
+    handle.hold(expires_in_s=0.001, on_expiry=on_timeout)
     lose_redis(pump)
     result = pump.finish(handle)
     assert (ran, result.ending is Ending.CANCELLED) == ([], on_timeout == "cancel")

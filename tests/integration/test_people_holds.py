@@ -46,7 +46,7 @@ def test_a_held_write_waits_and_its_turn_uses_up_no_time(pumps: Pumps) -> None:
     model = Watched(WRITE, says("done"))
     pump = pumps(brain_of(model, ran))
     handle = pump.submit("s1", "Go.", limits={"timeout_s": 20})
-    hold = handle.hold("looking at the plan", on_timeout="cancel")
+    hold = handle.hold("looking at the plan", on_expiry="cancel")
     pump.drain()
     assert (ran, statuses(pump, handle)) == (["look a"], {"c1-0": "completed", "c1-1": "parked"})
     assert awaits(handle) == "parked people"
@@ -205,7 +205,7 @@ def test_a_hold_meets_the_next_attempt_of_a_call_whose_worker_died(pumps: Pumps,
 def test_a_hold_that_denies_a_call_on_its_way_to_a_worker(pumps: Pumps) -> None:
     ran: list[str] = []
     pump, first, second, bell = lane_line(pumps, ran)
-    first.hold(timeout_s=0.05)
+    first.hold(expires_in_s=0.05)
     wait_until(lambda: first.holds()[0].ends_in_ms <= 0, "its time is up")
     assert pump.answer(bell) == "dropped: held"
     assert statuses(pump, first) == {"c1-0": "denied"}
@@ -220,7 +220,7 @@ def test_a_hold_that_outlives_its_timeout(pumps: Pumps, on_timeout: HoldPolicy) 
     model = Watched(WRITE, says("done"))
     pump = pumps(brain_of(model, ran))
     handle = pump.submit("s1", "Go.")
-    handle.hold("no answer", on_timeout=on_timeout)
+    handle.hold("no answer", on_expiry=on_timeout)
     pump.drain()
     assert awaits(handle) == "parked people"
     time_is_up(pump, handle)
@@ -242,7 +242,7 @@ def test_a_cancelling_hold_cancels_a_turn_whose_reads_still_run(pumps: Pumps) ->
     model = Watched(calls(("look", {"name": "a"})), says("done"))
     pump = pumps(brain_of(model))
     handle = pump.submit("s1", "Go.")
-    handle.hold(timeout_s=0.05, on_timeout="cancel")
+    handle.hold(expires_in_s=0.05, on_expiry="cancel")
     pump.drain("brainq.turns")
     bell = take_call(pump)
     swept_until(pump, lambda: turn_field(pump, handle, "cancel"), "it was cancelled")

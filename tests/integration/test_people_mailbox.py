@@ -305,7 +305,7 @@ def test_p3_what_is_done_to_a_lost_turn_does_not_begin_its_writes_again(pumps: P
     if verb == "steer":
         handle.steer("more", client_message_id="m1")
     else:
-        handle.hold("look", timeout_s=60)
+        handle.hold("look", expires_in_s=60)
     result = pump.finish(handle)
     assert (result.ending, result.stop_reason) == (Ending.FAILED, StopReason.LOST)
     assert ran == ["write b"]

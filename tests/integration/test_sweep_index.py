@@ -38,7 +38,7 @@ def ends_by_what_is_due(pump: Pump, handle: TurnHandle) -> None:
 def parked(pump: Pump) -> tuple[TurnHandle, Any]:
     """A turn that waits for a hold to be released, and was looked at since."""
     handle = pump.submit("s1", "Go.")
-    hold = handle.hold(timeout_s=86_400)
+    hold = handle.hold(expires_in_s=86_400)
     pump.drain()
     assert turn_field(pump, handle, "state") == "parked"
     pump.sweep()
@@ -77,7 +77,7 @@ def test_a_look_asked_for_while_the_turn_was_looked_at_is_not_put_off(
 
     def meanwhile(_: Any, turns: Any) -> Any:
         found = look(turns)
-        placed.append(handle.hold(timeout_s=30))
+        placed.append(handle.hold(expires_in_s=30))
         return found
 
     monkeypatch.setattr(type(index), "look", meanwhile)
@@ -104,7 +104,7 @@ def test_a_turn_that_lost_its_place_in_the_index_is_looked_at_again(pumps: Pumps
 def test_a_hold_is_looked_at_when_it_ends(pumps: Pumps) -> None:
     pump = pumps(brain_of(Watched(WRITE, says("done"))))
     handle, _ = parked(pump)
-    handle.hold(timeout_s=0.2, on_timeout="cancel")
+    handle.hold(expires_in_s=0.2, on_expiry="cancel")
     ends_by_what_is_due(pump, handle)
     assert handle.result(timeout_s=1).ending == "cancelled"
 

@@ -37,8 +37,8 @@ class HoldBody(Body):
     """What a hold, or a readiness flag, is for, how long it may stand, and what becomes of it then."""
 
     reason: str = Field(default="", max_length=MAX_REASON_CHARS)
-    timeout_s: float = Field(default=DEFAULT_HOLD_S, gt=0, le=MAX_HOLD_S, allow_inf_nan=False)
-    on_timeout: HoldPolicy = "deny"
+    expires_in_s: float = Field(default=DEFAULT_HOLD_S, gt=0, le=MAX_HOLD_S, allow_inf_nan=False)
+    on_expiry: HoldPolicy = "deny"
 
 
 class Holds(Answer):

@@ -210,7 +210,7 @@ def test_a_held_turn_changes_nothing_until_it_is_released(brainq: Brainq, pump: 
 
 @pytest.mark.parametrize(
     "options",
-    [("--timeout-s", "0"), ("--timeout-s", "nan"), ("--on-timeout", "odd"), ("--reason", "x" * 501)],
+    [("--expires-in-s", "0"), ("--expires-in-s", "nan"), ("--on-expiry", "odd"), ("--reason", "x" * 501)],
 )
 def test_a_hold_that_makes_no_sense_is_refused(brainq: Brainq, pump: Pump, options: tuple[str, ...]) -> None:
     assert brainq("hold", pump.submit("s1", "hello").turn_id, *options).code == Exit.USAGE

@@ -202,7 +202,7 @@ def test_a_receipt_nobody_sent_is_not_found(pump: Pump) -> None:
 def test_a_hold_is_let_go_by_whoever_has_its_id(pump: Pump, client: Client) -> None:
     handle = pump.submit("s1", "order")
     with handle.hold("looking") as first:
-        second = handle.hold(on_timeout="release", timeout_s=5)
+        second = handle.hold(on_expiry="release", expires_in_s=5)
         pump.drain()
         assert {hold.id for hold in handle.holds()} == {first.id, second.id}
         assert client.handle(handle.turn_id).release(second.id) is True

@@ -48,7 +48,7 @@ def test_a_cancelled_turn_ends_and_cancelling_again_changes_nothing(
 def test_holds_are_placed_listed_and_released(gateway: GatewayThread, pump: Pump) -> None:
     turn_id = submit(gateway, "order")
     url = f"/v1/turns/{turn_id}/holds"
-    placed = gateway.http.post(url, json={"reason": "let me look", "timeout_s": 60})
+    placed = gateway.http.post(url, json={"reason": "let me look", "expires_in_s": 60})
     assert placed.status_code == 201
     hold_id = placed.json()["id"]
     (standing,) = gateway.http.get(url).json()["holds"]
@@ -59,8 +59,8 @@ def test_holds_are_placed_listed_and_released(gateway: GatewayThread, pump: Pump
     assert gateway.http.delete(f"{url}/{hold_id}").json() == {"released": False}
     assert gateway.http.get(url).json() == {"holds": []}
     for wrong in (0, -1, 1e12, "60", True):
-        told = gateway.http.post(url, json={"timeout_s": wrong})
-        assert problem(told, 422, "invalid-input")["field"] == "timeout_s"
+        told = gateway.http.post(url, json={"expires_in_s": wrong})
+        assert problem(told, 422, "invalid-input")["field"] == "expires_in_s"
     gateway.http.post(f"/v1/turns/{turn_id}/cancel")
     pump.finish(pump.client.handle(turn_id))
     problem(gateway.http.post(url), 422, "invalid-input")

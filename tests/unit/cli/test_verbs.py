@@ -22,6 +22,7 @@ from brainq.client.session import Session
 NONE = "none: "
 VERBS: dict[str, str] = {
     "Client.submit": "submit",
+    "Client.run": "submit",
     "Client.handle": NONE + "commands take a turn's id",
     "Client.find": NONE + "commands find the turn that an argument means by it",
     "Client.session": "session",
@@ -41,6 +42,9 @@ VERBS: dict[str, str] = {
     "Client.state": NONE + "`show` has it, for people and as JSON",
     "Client.deliveries": "webhook",
     "Client.send_again": "webhook",
+    "Client.begin_try": NONE
+    + "for fronts whose clients say by their retries what is one request; `submit --request-key` names it",
+    "Client.end_try": NONE + "as begin_try",
     "Client.schedule": "schedule",
     "Client.schedules": "schedule",
     "Client.find_schedule": "schedule",
@@ -50,6 +54,7 @@ VERBS: dict[str, str] = {
     "Client.ping": "doctor",
     "Client.close": NONE + "a command ends",
     "TurnHandle.result": "submit",
+    "TurnHandle.wait": NONE + "`submit` follows a turn to its end, and `approvals` has what it waits for",
     "TurnHandle.events": "tail",
     "TurnHandle.request": "show",
     "TurnHandle.snapshot": "show",

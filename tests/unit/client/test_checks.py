@@ -41,13 +41,13 @@ def test_input_is_sent_as_it_is_and_gets_an_id_of_its_own() -> None:
     assert checks.turn_input("", "m1", False).readiness is False
 
 
-@pytest.mark.parametrize("timeout_s", [0, -1, float("nan"), float("inf"), 1e12, True, "60", None])
-def test_a_hold_stands_for_a_finite_time(timeout_s: Any) -> None:
-    with pytest.raises(InvalidInput, match="timeout_s"):
-        checks.hold("hold", "", timeout_s, "deny")
+@pytest.mark.parametrize("expires_in_s", [0, -1, float("nan"), float("inf"), 1e12, True, "60", None])
+def test_a_hold_stands_for_a_finite_time(expires_in_s: Any) -> None:
+    with pytest.raises(InvalidInput, match="expires_in_s"):
+        checks.hold("hold", "", expires_in_s, "deny")
 
 
-@pytest.mark.parametrize(("reason", "policy", "field"), [("", "odd", "on_timeout"), (None, "deny", "reason")])
+@pytest.mark.parametrize(("reason", "policy", "field"), [("", "odd", "on_expiry"), (None, "deny", "reason")])
 def test_a_hold_says_why_and_what_follows(reason: Any, policy: Any, field: str) -> None:
     with pytest.raises(InvalidInput, match=field):
         checks.hold("hold", reason, 60, policy)
