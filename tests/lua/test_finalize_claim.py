@@ -59,3 +59,25 @@ def test_a_worker_that_has_the_brain_takes_its_steps_at_once(rig: Rig) -> None:
     rig.closing()
     rig.client.hset(rig.names(TID)["turn"], "brain", "lab")
     assert rig.run("finalize_claim", step="log", brains="shop lab")[:7:6] == ["GO", "lab"]
+
+
+def test_a_result_that_goes_out_meanwhile_moves_no_bell(rig: Rig) -> None:
+    """The sweeper sent the result while the bell stood in a long queue: its claim says nothing of the other list."""
+    rig.closing()
+    rig.run("result_publish")
+    rung_ms = rig.now_ms
+    rig.pass_ms(1000)
+    assert rig.run("finalize_claim", step="log")[:3] == ["GO", 1, 1]
+    marks = rig.client.hmget(rig.keys.prefix + "bells", "finalize", "finalize_later")
+    assert marks == [str(rung_ms), None]
+
+
+def test_a_bell_of_a_build_that_does_not_say_its_list_is_where_the_result_tells(rig: Rig) -> None:
+    rig.closing()
+    rig.run("result_publish")
+    rung_ms = rig.now_ms + 1000
+    rig.client.hset(rig.names(TID)["turn"], "fin_rung", rung_ms)  # rung again by that build
+    rig.pass_ms(2000)
+    assert rig.run("finalize_claim", step="log")[:3] == ["GO", 1, 1]
+    marks = rig.client.hmget(rig.keys.prefix + "bells", "finalize", "finalize_later")
+    assert marks == [None, str(rung_ms)]

@@ -136,6 +136,18 @@ def test_a_finalizer_step_is_rung_when_its_owner_is_gone_or_its_wait_is_over(rig
     assert rig.bells("brainq.finalize") == [["s1", "t01", "log"]]
 
 
+def test_a_bell_that_waits_is_not_lost_because_the_result_went_out(rig: Rig) -> None:
+    """Its list is the one that it was put into, which is long, and not the one that the next step would be put into."""
+    rig.closing()
+    rig.put_in_line("brainq.finalize")
+    rig.run("result_publish")
+    for _ in range(3):
+        rig.pass_ms(20_000)
+        actions(rig)
+    assert rig.client.llen(rig.keys.prefix + "brainq.finalize") == 2
+    assert rig.bells("later") == []
+
+
 def test_a_turn_that_waits_is_looked_at_seldom(rig: Rig) -> None:
     rig.active()
     rig.run("turn_submit", tid="t02")

@@ -10,18 +10,18 @@ REPLY  GO fence:n tries:n revision:n sent:b lost:n brain waited_ms:n ahead past 
 ]]
 -- @include lib/now
 -- @include lib/fields
--- @include lib/ring
+-- @include lib/final_bell
 -- @include lib/has_brain
 local t = read(turn, {'fin_step', 'fin_owner', 'fin_lease', 'fin_fence', 'fin_tries', 'fin_rung', 'fin_retry_at', 'revision',
   'result_at', 'fin_lost', 'brain', 'closing_at', 'fin_ahead', 'fin_ahead_of', 'fin_ahead_lost', 'fin_past', 'fin_error',
-  'fin_failing_since'})
+  'fin_failing_since', 'fin_bell'})
 if not t.fin_step then return {'DROP', 'gone'} end
 if t.fin_step ~= step then return {'DROP', 'stale'} end
 if t.fin_owner ~= '' and tonumber(t.fin_lease or 0) > now then return {'DROP', 'held'} end
 local ahead = t.fin_ahead_of == step and t.fin_ahead or ''
 if ahead == '' and tonumber(t.fin_retry_at or 0) > now then return {'DROP', 'later'} end
 if not has_brain(brains, t.brain) and now < tonumber(t.closing_at or 0) + left_ms then return {'DROP', 'no_brain'} end
-mark_claimed(t.result_at and 'finalize_later' or 'finalize', t.fin_rung)
+mark_claimed(list_of_bell(t), t.fin_rung)
 local lost_of = ahead == '' and 'fin_lost' or 'fin_ahead_lost'
 local fence, tries, lost = t.fin_fence + 1, t.fin_tries + (ahead == '' and 1 or 0), tonumber(t[lost_of] or 0)
 redis.call('HSET', turn, 'fin_fence', fence, 'fin_tries', tries, 'fin_owner', owner, 'fin_lease', now + lease_ms,

@@ -38,9 +38,11 @@ class Bells:
         self._queues = [key for queue in ALL_QUEUES for key in queue_keys(settings, queue)]
         self._pop, self._pop_all = client.many([("SCRIPT", "LOAD", _POP), ("SCRIPT", "LOAD", _POP_ALL)])
 
-    def pop(self, rng: Random, how: str = "pop") -> str:
-        """The oldest bell of some queue, or "". `how="copy"` leaves it there."""
+    def pop(self, rng: Random, how: str = "pop", *, without: str = "") -> str:
+        """The oldest bell of some queue but that, or "". `how="copy"` leaves it there."""
         queues = rng.sample(self._queues, len(self._queues))
+        if without:
+            queues = [key for key in queues if without not in key]
         return cast(str, self._client.many([("EVALSHA", self._pop, len(queues), *queues, how)])[0])
 
     def pop_all(self) -> list[str]:

@@ -40,16 +40,19 @@ class Faults:
     def _copy_bell(self) -> None:
         if bell := self._at.bells.pop(self._rng, "copy"):
             self._old_bells.append(bell)
+            self._at.rules.bells.are_copied = True
             self._at.answer(bell)
 
     def _lose_bell(self) -> None:
         if bell := self._at.bells.pop(self._rng):
             task, args = self._at.bells.read(bell)
+            self._at.rules.bells.taken(args)
             self._do("a bell is lost", f"{task} {args}")
             self._old_bells.append(bell)
 
     def _repeat_bell(self) -> None:
         if self._old_bells:
+            self._at.rules.bells.are_copied = True
             self._at.answer(self._rng.choice(self._old_bells))
 
     def _kill(self) -> None:
@@ -97,6 +100,16 @@ class Faults:
     def _cancel(self) -> None:
         if known := self._at.some_turn("queued", "active", "parked", "closing"):
             self._at.cancel(known)
+
+    def deliver(self) -> None:
+        """A sweeper sends a result that the finalizer has not come to."""
+        if known := self._at.some_turn("closing"):
+            process = self._rng.choice(self._at.processes)
+            self._at.spawn(
+                f"deliver {known.turn_id}",
+                process,
+                lambda: process.finalizer.deliver(known.session_id, known.turn_id),
+            )
 
     def _key(self, known: Known) -> str:
         return self._at.keys.turn(known.session_id, known.turn_id)

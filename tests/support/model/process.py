@@ -87,7 +87,7 @@ class State:
         self.finals = RedisFinals(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600, brains=(CAPPED,))
         self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
         self.budgets = RedisBudgets(scripts, keys)
-        self.index = RedisIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=15)
+        self.index = RedisIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=5)
         # A cap is lifted by the next sweeper that does not tell it.
         self.room = RedisRoom(scripts, outbox, cap_stands_ms=0)
         self.mailbox = RedisMailbox(scripts, keys)

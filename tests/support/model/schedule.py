@@ -8,6 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from brainq.broker.names import FINALIZE_QUEUE
 from brainq.contracts.claim import CallRef
 from brainq.contracts.limits import Limits
 from brainq.contracts.status import TurnState
@@ -38,6 +39,8 @@ CROWD = ("a:1", "b:1", "a:2", "b:2")  # and as many turns, in a fleet that has l
 ROOMS = ((125, 100), (1, 1), (2, 1), (2, 2))  # the fleet's, and a tenant's share of it: by the seed
 CAPS = (0, 0, 1)  # how many turns of the brain may be live, or no cap: by the seed, too
 CHANGED = (0, 0, 1, 1, 2)  # where it has one, what sweepers tell by turns, in every second seed
+BACKLOG = 14  # of sixteen seeds: the finalizer pool is behind, and sweepers send results
+POOL_IS_AWAY = 0.9  # how often, then, nobody looks at its queue
 MOST_BURST = 8  # commands that one task may run before another one may
 PEOPLE = 20  # how often a verb is drawn, beside 98 for work and faults
 PEOPLE_ROUNDS = 2  # of healing, in which people still do what they like
@@ -70,6 +73,7 @@ class Schedule:
         self.room = ROOMS[seed % len(ROOMS)]
         self.cap = CAPS[seed // len(ROOMS) % len(CAPS)]
         self._cap_changes = seed // len(ROOMS) // len(CAPS) % 2 == 0
+        self._backlog = seed % 16 == BACKLOG
         self._sessions = CROWD if self.room[0] < MOST_TURNS else SESSIONS
         self._most = max(MOST_TURNS + bool(self.cap), len(self._sessions))
         self.rules = StateRules(self.keys, look_sha, RoomRules(*self.room, self.cap))
@@ -112,9 +116,11 @@ class Schedule:
         operations = [*self._common, *self._faults.weighted, (PEOPLE, self._people.act)]
         if self.cap and self._cap_changes:
             operations += [(5, self._change_cap), (1, self._forget_room)]
+        if self._backlog:
+            operations += [(12, self._faults.deliver), (12, self._pass_some_time), (12, self._sweep)]
         acts = [act for _, act in operations]
         weights = [weight for weight, _ in operations]
-        for _ in range(OPERATIONS):
+        for _ in range(OPERATIONS * (3 if self._backlog else 1)):
             if self.tasks.alive and self.rng.random() < 0.5:
                 self._burst()
             else:
@@ -171,6 +177,7 @@ class Schedule:
     def answer(self, bell: str) -> None:
         """Some worker takes a doorbell."""
         task, args = self.bells.read(bell)
+        self.rules.bells.taken(args)
         process = self.rng.choice(self.processes)
         machine: Mapping[str, Callable[..., str]] = {
             "brainq.turn.advance": process.coordinator.advance,
@@ -229,7 +236,8 @@ class Schedule:
                 return
 
     def _answer_bell(self) -> None:
-        if bell := self.bells.pop(self.rng):
+        away = self._backlog and self.rng.random() < POOL_IS_AWAY
+        if bell := self.bells.pop(self.rng, without=FINALIZE_QUEUE if away else ""):
             self.answer(bell)
 
     def _sweep(self) -> None:

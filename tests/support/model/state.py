@@ -8,13 +8,15 @@ from typing import Any
 
 from brainq.contracts.status import TRACE_MOVES, TURN_MOVES, TraceStatus, TurnState
 from brainq.state.keys import Keys
+from tests.support.model.bell_rules import LOOK_BELLS, BellRules
 from tests.support.model.known import Known, read_line
 from tests.support.model.people_rules import PeopleRules
 from tests.support.model.room_rules import LOOK_ROOM, RoomRules
 from tests.support.model.rules import require
 from tests.support.model.thinker import MOST_CALLS
 
-# One line a turn, and one for the fleet's room: what the rules look at, and how every call stands: STATUS[:PARK][!ASK].
+# One line a turn, one for the fleet's room, and one for the finalizer's doorbells: what the rules look at. Of a turn
+# how every call stands, too: STATUS[:PARK][!ASK].
 LOOK = f"""
 local lines = {{}}
 for i, key in ipairs(KEYS) do
@@ -47,6 +49,8 @@ for i, key in ipairs(KEYS) do
 end
 {LOOK_ROOM}
 lines[#lines + 1] = table.concat(room, '|')
+{LOOK_BELLS}
+lines[#lines + 1] = table.concat(rung, ' ')
 return lines
 """
 
@@ -81,6 +85,7 @@ class StateRules:
         self.turns: dict[str, Known] = {}
         self.look: list[Any] = ["EVALSHA", look_sha, 0]
         self.people = PeopleRules(self.turns)
+        self.bells = BellRules()
         self.newly_cancelled: list[Known] = []
         self._lines: dict[str, list[str]] = defaultdict(
             list
@@ -118,13 +123,14 @@ class StateRules:
         claimed = self.turns[given["turn"]] if (name, reply[0]) == ("turn_claim", "GO") else None
         moved = [
             (known, line)
-            for known, line in zip(self.turns.values(), state[:-1], strict=True)
+            for known, line in zip(self.turns.values(), state[:-2], strict=True)
             if line != known.line
         ]
         # One script may end a turn that waits, and begin the one behind it.
         for known, line in sorted(moved, key=lambda pair: _begins(*pair)):
             self._moved(name, known, line, claimed=known is claimed)
-        self._line_up(name, given, reply, state[-1])
+        self._line_up(name, given, reply, state[-2])
+        self.bells.check(name, state[-1])
 
     def _line_up(self, name: str, given: Mapping[str, Any], reply: list[str], room: str) -> None:
         # One that goes before others of its session may begin at once, where those wait for room for their brain.

@@ -1,11 +1,11 @@
 -- The write gate shuts, the ending stands, and the finalizer's first step is rung.
 -- @include lib/event
--- @include lib/ring
+-- @include lib/final_bell
 -- @include lib/index
 local function close_turn(turn_key, events_key, sid, tid, ending, stop_reason, text, failure, first_step)
   redis.call('HSET', turn_key, 'state', 'closing', 'awaits', 'finalizer', 'owner', '', 'thinking', '0',
     'ending', ending, 'stop_reason', stop_reason, 'text', text, 'error', failure, 'closing_at', now,
-    'fin_step', first_step, 'fin_fence', 0, 'fin_tries', 0, 'fin_owner', '', 'fin_rung', now)
+    'fin_step', first_step, 'fin_fence', 0, 'fin_tries', 0, 'fin_owner', '', note_bell('finalize'))
   emit(events_key, 'turn.closing', {ending = ending, stop_reason = stop_reason})
   look_within(sid, tid, RERING_MS)
   ring('finalize', sid, tid, 'final.' .. first_step .. '.0', {sid, tid, first_step}, tid)

@@ -2,17 +2,18 @@
 -- names no `owner`, or the result is out while others wait for theirs: then it is rung for. Returns whether it was taken.
 -- Uses the script's names: turn sid tid fence next_step owner lease_ms.
 -- @include lib/now
--- @include lib/ring
+-- @include lib/final_bell
 local function take_next_step(is_sent)
   if owner ~= '' and (not is_sent or nobody_waits('finalize')) then
     redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', owner, 'fin_fence', fence + 1, 'fin_tries', 1,
       'fin_lease', now + lease_ms, 'fin_rung', now, 'fin_retry_at', 0, 'fin_failing_since', 0, 'fin_lost', 1)
     return true
   end
-  redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', '', 'fin_tries', 0, 'fin_rung', now,
-    'fin_retry_at', 0, 'fin_failing_since', 0, 'fin_lost', 0)
   -- What comes after the result goes behind what leads to other turns' results.
-  ring(is_sent and 'finalize_later' or 'finalize', sid, tid, 'final.' .. next_step .. '.' .. fence,
+  local list = is_sent and 'finalize_later' or 'finalize'
+  redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', '', 'fin_tries', 0, 'fin_retry_at', 0,
+    'fin_failing_since', 0, 'fin_lost', 0, note_bell(list))
+  ring(list, sid, tid, 'final.' .. next_step .. '.' .. fence,
     {sid, tid, next_step}, tid)
   return false
 end

@@ -2,7 +2,7 @@
 -- at. Uses the names of turn_sweep.
 local function sweep_final()
   local f = read(turn, {'fin_step', 'fin_owner', 'fin_lease', 'fin_retry_at', 'fin_rung', 'fin_failing_since', 'closing_at',
-    'fin_fence', 'fin_ahead', 'fin_ahead_of'})
+    'fin_fence', 'fin_ahead', 'fin_ahead_of', 'fin_bell', 'result_at'})
   if state == 'closing' then
     local since = tonumber(f.fin_failing_since or 0) or 0
     if (since > 0 and now - since >= failing_ms) or now - tonumber(f.closing_at) >= unserved_ms then
@@ -18,12 +18,12 @@ local function sweep_final()
   else
     local retry_at, lapsed = tonumber(f.fin_retry_at or 0) or 0, f.fin_owner ~= ''
     if f.fin_ahead_of == f.fin_step and f.fin_ahead ~= '' then retry_at = 0 end  -- steps that go ahead of it wait for nothing
-    local queue = state == 'closing' and 'finalize' or 'finalize_later'
     if retry_at > now then
       soon(retry_at)
-    elseif lapsed or retry_at > tonumber(f.fin_rung or 0) or bell_is_lost(queue, f.fin_rung, rering_ms) then
-      redis.call('HSET', turn, 'fin_owner', '', 'fin_rung', now)
-      ring_anew(queue, sid, tid, 'final.' .. f.fin_step .. '.' .. f.fin_fence, {sid, tid, f.fin_step}, tid)
+    elseif lapsed or retry_at > tonumber(f.fin_rung or 0) or bell_is_lost(list_of_bell(f), f.fin_rung, rering_ms) then
+      local list = state == 'closing' and 'finalize' or 'finalize_later'
+      redis.call('HSET', turn, 'fin_owner', '', note_bell(list))
+      ring_anew(list, sid, tid, 'final.' .. f.fin_step .. '.' .. f.fin_fence, {sid, tid, f.fin_step}, tid)
     end
   end
   return false
