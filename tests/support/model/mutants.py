@@ -50,6 +50,11 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "result_publish twice": ("result_publish", "if t.state ~= 'closing' then", "if false then"),
     "finalize_send publishes twice": ("finalize_send", "if t.state == 'closing' then", "if true then"),
+    "turn_sweep asks for a bell in the list that the result would choose": (
+        "turn_sweep",
+        "if list and rung_at == t.fin_rung then return list end",
+        "",
+    ),
     "turn_sweep rings no one": ("turn_sweep", "bell_is_lost('turns', t.rung_at, rering_ms)", "false"),
     "turn_sweep rescues no one": (
         "turn_sweep",
