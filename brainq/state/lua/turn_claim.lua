@@ -11,6 +11,7 @@ ARGV   sid tid owner fence:n lease_ms:n grace_ms:n most_lost:n brains:words
 REPLY  GO fence:n now:n lost:b | DROP why:TurnState/gone/stale/held/grace/suspect/awaits/no_brain
 ]]
 -- @include lib/own_history
+-- @include lib/overdue
 -- @include lib/event
 -- @include lib/ring
 -- @include lib/budget
@@ -27,7 +28,7 @@ if t.state ~= 'active' then return {'DROP', t.state} end
 if tonumber(t.fence) ~= fence then return {'DROP', 'stale'} end
 
 local deadline, cancelled = tonumber(redis.call('HGET', budget, 'deadline')), t.cancel == '1'
-local interrupt = cancelled or now > deadline + 2000
+local interrupt = cancelled or now > deadline + OVERDUE_MS
 if cancelled and now < tonumber(t.cancel_at or 0) + grace_ms and runs_calls(turn) then return {'DROP', 'grace'} end
 local is_held = t.owner ~= '' and tonumber(t.lease_until or 0) > now
 if is_held and not interrupt then return {'DROP', 'held'} end

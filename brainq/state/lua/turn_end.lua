@@ -19,6 +19,7 @@ REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 -- @include lib/go_to_next
 -- @include lib/unconsumed
 -- @include lib/bounce
+local KEPT_MESSAGES = 2000  -- of a session's history: as many as a step reads
 local t = held_by(turn, owner, fence, {'step', 'attempt', 'estimate', 'cancel', 'n_calls', 'absorbed', 'number', 'flag',
   'trimmed', 'isolated', 'brain'})
 if not t then return {'LOST'} end
@@ -41,9 +42,9 @@ local length = push(history, said) or redis.call('LLEN', history)
 if outcome ~= '' then redis.call('RPUSH', session_history, outcome) end
 local s = read(session, {'paused', 'trimmed'})
 local trimmed = tonumber((isolated and t or s).trimmed or 0)
-if not isolated and length > 2000 then
-  redis.call('LTRIM', history, -2000, -1)
-  redis.call('HSET', session, 'trimmed', trimmed + length - 2000)
+if not isolated and length > KEPT_MESSAGES then
+  redis.call('LTRIM', history, -KEPT_MESSAGES, -1)
+  redis.call('HSET', session, 'trimmed', trimmed + length - KEPT_MESSAGES)
 end
 redis.call('HSET', turn, 'end_at', length + trimmed)
 -- A turn that only compacts begins nothing, and counts like any other.

@@ -12,6 +12,7 @@ REPLY  LOOK fence:n actions:rows lost:b | ENDED | GONE
 -- @include lib/final_bell
 -- @include lib/lost
 -- @include lib/clock
+-- @include lib/overdue
 -- @include lib/index
 if redis.call('EXISTS', turn) == 0 then return {'GONE'} end
 mend_clock()
@@ -31,13 +32,12 @@ elseif state == 'active' then
   local deadline, resumes_at = tonumber(redis.call('HGET', budget, 'deadline')), tonumber(t.resumes_at or '') or 0
   if resumes_at == 0 then join_room(sid, tid, t.brain) end
   local owned = t.owner ~= '' and tonumber(t.lease_until or 0) > now
-  -- A live owner sees its own deadline and ends the turn; 2 s later the turn is taken from it.
-  if now >= deadline and (not owned or now > deadline + 2000) then actions[1] = 'end' end
+  if now >= deadline and (not owned or now > deadline + OVERDUE_MS) then actions[1] = 'end' end
   if t.cancel == '1' then
     local over_at = tonumber(t.cancel_at or now) + grace_ms
     if now >= over_at then actions[1] = 'end' else soon(over_at + 1) end
   end
-  soon(now < deadline and deadline or deadline + 2001)
+  soon(now < deadline and deadline or deadline + OVERDUE_MS + 1)
   if #actions == 0 and t.awaits == 'coordinator' then
     -- A hold that is to cancel the turn does, also while it thinks.
     if t.holds and t.holds ~= '' then expire_parks() end

@@ -7,6 +7,7 @@ import contextlib
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from importlib.metadata import version
 from typing import Any, Protocol, TypeVar
 
 from mcp import Client, ClientSession, MCPError
@@ -202,9 +203,8 @@ class Connection:
     async def _own(self) -> None:
         streams: AbstractAsyncContextManager[Any] = self._stdio or http_transport(self._server)
         try:
-            async with Client(
-                streams, cache=None, client_info=Implementation(name="brainq", version="0.1.0")
-            ) as client:
+            me = Implementation(name="brainq", version=version("brainq"))
+            async with Client(streams, cache=None, client_info=me) as client:
                 self.found = await self._listed(client)
                 client.session.validate_tool_result = ResultCheck(self.found)
                 if self._pinned is not None:
