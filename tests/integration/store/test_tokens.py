@@ -61,6 +61,15 @@ def test_a_revoked_token_is_seen_within_the_time_that_a_check_is_kept(store: Sto
     assert again.revoked_at == desk.list()[0].revoked_at
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_who_revokes_a_token_knows_it_no_more(store: Store, whole: bool) -> None:
+    tokens = Tokens(store, kept_s=3600)
+    made = tokens.create("a", ["*"], READ)
+    assert tokens.check(made.text) is not None
+    tokens.revoke(made.text if whole else made.row.token_id)
+    assert (tokens.believed(made.text), tokens.check(made.text)) == (None, None)
+
+
 def test_an_unknown_token_cannot_be_revoked(tokens: Tokens) -> None:
     assert tokens.revoke("0" * 12) is None
     assert tokens.revoke("'; DROP TABLE tokens") is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.http.a2a.fold import ANSWER, Told, fold, step, task_of, updates
+from brainq.http.a2a.tasks import TaskStream
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
 CALLS = ("c1-0", "c1-1", "c2-0")
@@ -201,3 +204,28 @@ def test_a_task_that_failed_says_its_error(text: str, error: str | None, words: 
     task = task_of(step(told(ACTIVE), TurnEvent(seq=2, kind=EventKind.RESULT, at_ms=3, data={}), result))
     assert task.status.state == TASK_STATE_FAILED
     assert [part.text for part in task.status.message.parts] == [words]
+
+
+class FakeHandle:
+    turn_id, session_id = "t01", "s1"
+
+    async def approvals(self) -> list[Any]:
+        return [SimpleNamespace(id=f"t01-{call}", arguments={}, args_hash="h") for call in CALLS]
+
+
+def test_a_stream_ends_when_its_task_begins_to_ask_and_not_while_it_asks_on() -> None:
+    """Two approvals are open; who subscribes, or decides one of them, reads on to the next change."""
+    second = plain(
+        EventKind.APPROVAL_REQUESTED, call="c1-1", tool="save", reason="dear, too", expires_in_ms=60_000
+    )
+    decided = plain(EventKind.APPROVAL_DECIDED, call="c1-0", decision="approved")
+
+    def last_of(*said: tuple[EventKind, dict[str, Any]]) -> bool:
+        stream: Any = TaskStream(FakeHandle(), told(*said[:-1]), 1)  # pyright: ignore[reportArgumentType]
+        kind, data = said[-1]
+        event = TurnEvent(seq=len(said), kind=kind, at_ms=len(said), data=data)
+        return asyncio.run(stream.write(event)).is_last
+
+    assert last_of(ACTIVE, ASKED, second, PARKED), "it begins to ask"
+    assert not last_of(ACTIVE, ASKED, second, PARKED, decided), "the other is still open"
+    assert not last_of(ACTIVE, ASKED, PARKED, decided)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -60,7 +60,13 @@ async def welcome() -> bool:
     return True
 
 
-async def stream(handle: Any, do: Does, **wire: Any) -> tuple[bytes, Streams]:
+async def stream(
+    handle: Any,
+    do: Does,
+    heartbeat_s: float = 60,
+    is_welcome: Callable[[], Awaitable[bool]] = welcome,
+    **wire: Any,
+) -> tuple[bytes, Streams]:
     """What is sent of a handle's stream; `do(place, leave)` is called after the first event."""
     streams = Streams(2, 2)
     place = streams.enter("a")
@@ -77,7 +83,7 @@ async def stream(handle: Any, do: Does, **wire: Any) -> tuple[bytes, Streams]:
             if len(sent) == 1:
                 do(place, left.set)
 
-    await EventStream(Reading(handle.events()), place, heartbeat_s=60, is_welcome=welcome, **wire)(
+    await EventStream(Reading(handle.events()), place, heartbeat_s, is_welcome, **wire)(
         {"type": "http"}, receive, send
     )
     return b"".join(sent), streams
@@ -123,6 +129,23 @@ def test_a_stream_that_is_not_over_is_closed_with_a_word(
     assert sent == frame(FIRST) + rest
     assert [event["seq"] for event in read(sent)] == [1]
     assert (len(streams), handle.is_closed) == (0, True)
+
+
+async def unwelcome() -> bool:
+    return False
+
+
+async def nobody_can_say() -> bool:
+    raise Unreachable("SQL is away")
+
+
+@pytest.mark.parametrize("is_welcome", [unwelcome, nobody_can_say])
+def test_a_stream_ends_where_its_reader_may_not_read_or_nobody_can_say(
+    is_welcome: Callable[[], Awaitable[bool]],
+) -> None:
+    sent, streams = run(stream(FakeHandle(FIRST, LAST), nothing, 0.0, is_welcome))
+    assert (sent, len(streams)) == (FAREWELL, 0)
+    assert run(stream(FakeHandle(FIRST, LAST), nothing, 0.0))[0] == frame(FIRST) + frame(LAST)
 
 
 def test_another_wire_opens_its_streams_writes_nothing_of_some_events_and_ends_where_it_likes() -> None:

@@ -1,0 +1,174 @@
+"""Bugs of the fronts: who may do what over HTTP, MCP, A2A, AG-UI and the AI SDK."""
+
+from __future__ import annotations
+
+from ops.mutants.bug import Bug
+
+VERBS = (
+    "tests/integration/http/test_verb_table.py::test_without_one_of_its_verbs_nothing_is_done_and_with_them_alone_it_is",
+)
+DECIDED = (
+    "tests/integration/http/test_verb_table.py::test_of_a_decision_that_comes_back_nothing_is_believed",
+)
+CONFIGURED = (
+    "tests/integration/http/test_verb_table.py::test_what_clients_send_by_themselves_counts_of_who_may_configure",
+)
+MCP_CALLS = ("tests/unit/http/test_mcp_calls.py",)
+AG_UI = ("tests/unit/http/test_ag_ui_bodies.py",)
+A2A = ("tests/unit/http/test_a2a_fold.py",)
+STREAM = ("tests/unit/http/test_event_stream.py",)
+TOKENS = ("tests/integration/store/test_tokens.py",)
+SCHEMAS = ("tests/unit/gates/test_schema_validator.py",)
+DOOR = "tests/integration/http/test_door.py"
+
+BUGS = (
+    Bug(
+        "an A2A client decides without the verb",
+        "brainq/http/a2a/sending.py",
+        "Verb.DECIDE if isinstance(given, Decision)",
+        "Verb.READ if isinstance(given, Decision)",
+        VERBS,
+    ),
+    Bug(
+        "results of calls come over the OpenAI wire without steer",
+        "brainq/http/openai/turns.py",
+        "    by.require_verb(Verb.STEER)\n",
+        "",
+        VERBS,
+    ),
+    Bug(
+        "options of an OpenAI request are not looked at",
+        "brainq/http/openai/turns.py",
+        'for name in options if name not in ("limits", "options")',
+        "for name in ()",
+        VERBS,
+    ),
+    Bug(
+        "whoever speaks as OpenAI's clients do widens the limits",
+        "brainq/http/openai/params.py",
+        "brain.limits, Verb.CONFIGURE in by.caller.verbs",
+        "brain.limits, True",
+        CONFIGURED,
+    ),
+    Bug(
+        "chats are decided without the verb",
+        "brainq/http/chat_turns.py",
+        "Verb.DECIDE if isinstance(one, Decision)",
+        "Verb.READ if isinstance(one, Decision)",
+        VERBS,
+    ),
+    Bug(
+        "MCP has all tools for everybody",
+        "brainq/http/mcp/server.py",
+        "return needs <= caller.verbs",
+        "return True",
+        VERBS,
+    ),
+    Bug(
+        "an MCP client cancels a call without steer",
+        "brainq/http/mcp/calls_in_flight.py",
+        "may(caller, Verb.STEER, handle.session_id)",
+        "may(caller, Verb.READ, handle.session_id)",
+        MCP_CALLS,
+    ),
+    Bug(
+        "another tenant's call is decided by way of a turn of one's own",
+        "brainq/http/mcp/deciding.py",
+        "if split_call_id(approval_id)[0] != found.turn_id:",
+        "if not approval_id:",
+        (*MCP_CALLS, *DECIDED),
+    ),
+    Bug(
+        "arguments that were never shown are approved",
+        "brainq/http/mcp/deciding.py",
+        "args_hash=args_hash)",
+        "args_hash=None)",
+        DECIDED,
+    ),
+    Bug(
+        "two tenants' idempotency keys meet",
+        "brainq/http/mcp/calls_in_flight.py",
+        'f"{caller.counted_as} {text}"',
+        "text",
+        MCP_CALLS,
+    ),
+    Bug(
+        "AG-UI's context reaches the model without configure",
+        "brainq/http/ag_ui/bodies.py",
+        "or None if configures else None",
+        "or None",
+        AG_UI,
+    ),
+    Bug(
+        "old results are answers to a later question",
+        "brainq/http/ag_ui/bodies.py",
+        'f"{message.tool_call_id}-result":\n            break',
+        'f"{message.tool_call_id}-result":\n            continue',
+        AG_UI,
+    ),
+    Bug(
+        "a stream goes on while nobody can say whether it may",
+        "brainq/http/event_stream.py",
+        'log.warning("a stream is cut off", failure=failure)\n            return False',
+        'log.warning("a stream is cut off", failure=failure)\n            return True',
+        STREAM,
+    ),
+    Bug(
+        "a token is known on where it was revoked",
+        "brainq/access/tokens.py",
+        "with self._lock:\n            self._seen.pop(token_id, None)",
+        "with self._lock:\n            self._seen.pop(token, None)",
+        TOKENS,
+    ),
+    Bug(
+        "a subscription ends while a second approval is open",
+        "brainq/http/a2a/tasks.py",
+        "after.is_over or (after.is_interrupted and not before.is_interrupted)",
+        "after.is_over or after.is_interrupted",
+        A2A,
+    ),
+    Bug(
+        "a failed task says nothing",
+        "brainq/http/a2a/fold.py",
+        "reason = result.error or result.text",
+        "reason = result.text",
+        A2A,
+    ),
+    Bug(
+        "a chat's message waits behind an open approval",
+        "brainq/http/chat_turns.py",
+        'if any(approval.state == "pending" for approval in asked):',
+        'if any(approval.state == "approved" for approval in asked):',
+        (
+            "tests/integration/http/test_chat_wires.py::test_a_message_beside_an_open_approval_is_refused_and_the_chat_goes_on",
+        ),
+    ),
+    Bug(
+        "references that choose between one another multiply",
+        "brainq/gates/schema_validator.py",
+        "isinstance(instance, dict | list) or known.times",
+        "known.times",
+        SCHEMAS,
+    ),
+    Bug(
+        "a long check keeps the process to itself",
+        "brainq/gates/schema_validator.py",
+        "            time.sleep(SLICE_S)\n",
+        "",
+        SCHEMAS,
+    ),
+    Bug(
+        "a page may send headers that were thought of",
+        "brainq/http/app.py",
+        'allow_headers=["*"]',
+        'allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Prefer"]',
+        (f"{DOOR}::test_every_header_of_a_client_passes_a_preflight",),
+    ),
+    Bug(
+        "HEAD follows a stream to its end",
+        "brainq/http/methods.py",
+        "                begun.set()\n",
+        "",
+        (f"{DOOR}::test_head_is_get_without_its_body",),
+    ),
+)
