@@ -6,11 +6,11 @@ than its content, a turn or a call, is given without it and says so; a transcrip
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from brainq.contracts.history import HistoryTurn, TurnCall
-from brainq.contracts.ids import call_place, full_call_id
+from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.rows import WholeTurn
 from brainq.contracts.trace import ToolTraceEntry
@@ -84,16 +84,13 @@ class History:
     def calls(self, session_id: str, turn_id: str, limit: int, after: str | None) -> tuple[TurnCall, ...]:
         """See `TurnHandle.calls`."""
         has_ended = self._has_ended(turn_id)
-        trace: tuple[ToolTraceEntry, ...] = ()
+        page: Sequence[ToolTraceEntry] = ()
         said: tuple[Message, ...] = ()
         if self.living is not None and not has_ended:
-            trace, said = self.living.transcripts.calls(session_id, turn_id)
+            page, said = self.living.transcripts.calls(session_id, turn_id, limit, after)
             has_ended = self._has_ended(turn_id)
         if has_ended:
             page, said = self.store.traces.page(turn_id, limit, after), ()
-        else:
-            beyond = (-1, -1) if after is None else call_place(after)
-            page = [entry for entry in trace if call_place(entry.call_id) > beyond][:limit]
         if not page:
             return ()
         # SQL's come last: a compaction may have left shorter results in Redis.

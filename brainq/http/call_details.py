@@ -7,10 +7,12 @@ from typing import Any, cast
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.history import TurnCall
-from brainq.contracts.ids import full_call_id
+from brainq.contracts.ids import call_id, call_place, full_call_id
 from brainq.http.chat_fold import More
 
 NOTHING = More()
+LAST = 10**9 - 1
+"""No step has a call of a higher index."""
 
 
 class CallDetails:
@@ -29,8 +31,8 @@ class CallDetails:
             case EventKind.CALL_ENDED:
                 return More(calls=await self._calls([data["call"]]))
             case EventKind.APPROVAL_DECIDED if data.get("edited"):
-                call_id = full_call_id(self._handle.turn_id, data["call"])
-                edited = [found for found in await self._handle.approvals() if found.id == call_id]
+                full = full_call_id(self._handle.turn_id, data["call"])
+                edited = [found for found in await self._handle.approvals() if found.id == full]
                 return More(arguments=edited[0].arguments if edited else None)
             case EventKind.RESULT:
                 return More(result=await self._handle.result(timeout_s=0))
@@ -38,9 +40,19 @@ class CallDetails:
                 return NOTHING
 
     async def _calls(self, wanted: list[str]) -> tuple[TurnCall, ...]:
+        """The calls of these ids, all of one step. No more is read than lies between the first and the last of them."""
         ids = [full_call_id(self._handle.turn_id, call) for call in wanted]
         if all(full in self._ended for full in ids):
             return tuple(self._ended[full] for full in ids)
-        found = {call.id: call for call in await self._handle.calls()}
-        self._ended.update((full, call) for full, call in found.items() if call.status.is_settled)
-        return tuple(found[full] for full in ids if full in found)
+        places = [call_place(call) for call in wanted]
+        (step, first), (_, last) = min(places), max(places)
+        found = await self._handle.calls(last - first + 1, self._before(step, first))
+        calls = {call.id: call for call in found}
+        self._ended.update((full, call) for full, call in calls.items() if call.status.is_settled)
+        return tuple(calls[full] for full in ids if full in calls)
+
+    def _before(self, step: int, index: int) -> str | None:
+        """What would be the id before a call's, whether or not there is such a call; None: there is none."""
+        if index:
+            return full_call_id(self._handle.turn_id, call_id(step, index - 1))
+        return full_call_id(self._handle.turn_id, call_id(step - 1, LAST)) if step else None

@@ -11,6 +11,23 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
 
+PARTS = (
+    *(
+        "tool",
+        "effect",
+        "status",
+        "wave",
+        "attempt",
+        "hash",
+        "lanes",
+        "dispatched_at",
+        "started_at",
+        "ended_at",
+    ),
+    *("latency", "waits_at", "owner", "repairs", "retryable", "detail", "park", "msg"),
+)
+"""What is read of a call: the fields `CALL:part` of the hash."""
+
 
 def read_trace(fields: Mapping[str, str]) -> tuple[ToolTraceEntry, ...]:
     """Every call of a turn, in the order the model made them."""

@@ -139,6 +139,31 @@ def test_a_call_is_known_by_one_id_on_every_page(pumps: Callable[..., Pump]) -> 
         handles[0].calls(after=rows[1].id)
 
 
+def test_calls_that_are_read_alone_are_as_they_stand_among_all(pumps: Callable[..., Pump]) -> None:
+    """At each doorbell of a turn of several steps, whose results are in three places by then."""
+    asked = [("count", {"item": item}) for item in "abc"]
+    model = ScriptedProvider([calls(*asked), calls(*asked[:2]), calls(asked[2]), says("So many.")])
+    pump = pumps(shop(model=model))
+    handle = pump.submit("s1", "Count")
+    met = 0
+    while True:
+        whole = handle.calls()
+        alone = [handle.calls(1, None if not at else whole[at - 1].id) for at in range(len(whole))]
+        assert [call for page in alone for call in page] == list(whole)
+        assert handle.calls(2) == whole[:2]
+        if whole:
+            step = whole[-1].step
+            before = f"{handle.turn_id}-c{step - 1}-999999999"
+            assert handle.calls(32, before) == tuple(call for call in whole if call.step == step)
+            assert handle.calls(1, whole[-1].id) == ()
+        met += len(whole) > 1
+        bell = pump.take()
+        if bell is None:
+            break
+        pump.answer(bell)
+    assert met > 2
+
+
 def test_a_call_shows_its_result_while_others_of_its_step_run(pumps: Callable[..., Pump]) -> None:
     model = ScriptedProvider([calls(("count", {"item": "a"}), ("count", {"item": "b"})), says("Two.")])
     brain = shop(model=model)
