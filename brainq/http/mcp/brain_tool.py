@@ -60,7 +60,7 @@ async def ask(
             with calls.cancelled_with(asked, place, found.turn_id):
                 handle = await asked.turn(found.turn_id)
                 if not await decide(asked, found, params.input_responses or {}):
-                    return result_of(await told(asked, handle, found.seq))
+                    return result_of(asked, await told(asked, handle, found.seq))
                 return await _answer(asked, place, handle, found.seq, wait_s)
         key = calls.request_key(asked)
         body = SubmitBody(
@@ -80,9 +80,9 @@ async def _answer(
     while True:
         found = await follow(asked, handle, place, after, wait_s, progress)
         if not found.approvals or not can_ask(asked):
-            return result_of(await told(asked, handle, found.seq))
+            return result_of(asked, await told(asked, handle, found.seq))
         if asked.is_modern:
             return question(handle, found.seq, found.approvals)
         if not await ask_now(asked, handle, found.seq, found.approvals, place):
-            return result_of(await told(asked, handle, found.seq))
+            return result_of(asked, await told(asked, handle, found.seq))
         after = found.seq

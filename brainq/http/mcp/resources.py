@@ -1,12 +1,15 @@
-"""Turns as resources: `brainq://turns/ID` is how one ended or stands, `.../transcript` its messages."""
+"""Turns as resources: `brainq://turns/ID` is how one ended or stands, `.../transcript` its messages,
+`.../files/SHA256` the bytes of a file."""
 
 from __future__ import annotations
 
+import base64
 import re
 
 from mcp import MCPError
 from mcp_types import (
     INVALID_PARAMS,
+    BlobResourceContents,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ReadResourceResult,
@@ -17,6 +20,7 @@ from mcp_types import (
 
 from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.file import File
 from brainq.contracts.ids import TURN_ID_PATTERN, check_turn_id
 from brainq.contracts.message import Message
 from brainq.errors import ContentNotKept, NotFound
@@ -27,7 +31,7 @@ from brainq.http.paging import LISTED, PAGE
 from brainq.http.problems import NOT_FOUND
 
 JSON = "application/json"
-_URI = re.compile(rf"brainq://turns/({TURN_ID_PATTERN[1:-1]})(/transcript)?")
+_URI = re.compile(rf"brainq://turns/({TURN_ID_PATTERN[1:-1]})(/transcript|/files/([0-9a-f]{{64}}))?")
 
 
 def templates() -> ListResourceTemplatesResult:
@@ -44,6 +48,11 @@ def templates() -> ListResourceTemplatesResult:
                 uri_template="brainq://turns/{turn_id}/transcript",
                 description="A turn's messages: the user's, the model's with its calls, and their results.",
                 mime_type=JSON,
+            ),
+            ResourceTemplate(
+                name="file",
+                uri_template="brainq://turns/{turn_id}/files/{sha256}",
+                description="A file that a turn was given, or one of its tools gave.",
             ),
         ]
     )
@@ -73,9 +82,13 @@ async def read_resource(asked: Asked, uri: str) -> ReadResourceResult:
     """Raises MCPError for what there is not, or is another's."""
     found = _URI.fullmatch(uri)
     if found is None:
-        raise MCPError(INVALID_PARAMS, f"brainq://turns/TURN_ID and its /transcript are here; {NOT_FOUND}")
+        raise MCPError(
+            INVALID_PARAMS, f"brainq://turns/TURN_ID, its /transcript and /files/SHA256 are here; {NOT_FOUND}"
+        )
     try:
         handle = await asked.turn(found[1])
+        if found[3]:
+            return _bytes(uri, await handle.file(found[3]))
         if found[2]:
             messages = await _all_messages(handle)
             page = Transcript(turn_id=handle.turn_id, session_id=handle.session_id, messages=messages)
@@ -87,6 +100,11 @@ async def read_resource(asked: Asked, uri: str) -> ReadResourceResult:
     except ContentNotKept as error:
         raise MCPError(INVALID_PARAMS, str(error)) from None
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=JSON, text=text)])
+
+
+def _bytes(uri: str, file: File) -> ReadResourceResult:
+    blob = base64.b64encode(file.data).decode()
+    return ReadResourceResult(contents=[BlobResourceContents(uri=uri, mime_type=file.media_type, blob=blob)])
 
 
 async def _all_messages(handle: AsyncTurnHandle) -> tuple[Message, ...]:

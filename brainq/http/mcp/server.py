@@ -71,7 +71,7 @@ def make_server(here: Gateway, calls: CallsInFlight, asked_of: Callable[[Context
             return await ask(asked, brain, params, calls)
         if tool is not None and _has(asked.caller, tool.needs):
             given = read(tool.input, "arguments", params.arguments or {})
-            return result_of(await tool.run(asked, given, calls))
+            return result_of(asked, await tool.run(asked, given, calls))
         raise MCPError(INVALID_PARAMS, "there is no such tool; tools/list has those there are")
 
     async def list_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:

@@ -34,6 +34,16 @@ class WaitsFor(Answer):
     expires_at: str
 
 
+class FileTold(Answer):
+    """A file that a tool gave. `uri` is a resource: reading it gives the bytes."""
+
+    uri: str
+    name: str
+    media_type: str
+    size: int = Field(ge=0)
+    tool: str
+
+
 class TurnTold(Answer):
     """A turn, as it ended or as it stands.
 
@@ -42,6 +52,7 @@ class TurnTold(Answer):
     text         the answer; of a turn that did not complete, what became of it
     parsed       the answer as JSON, where the brain has a schema for its answers
     stop_reason  why it stopped
+    files        those that the turn's tools gave
     last_event   the number of the last event that was read; `watch` goes on behind it
     next         of a turn that has not ended: what can be done
     """
@@ -55,6 +66,7 @@ class TurnTold(Answer):
     error: str = ""
     warnings: tuple[str, ...] = ()
     waits_for: tuple[WaitsFor, ...] = ()
+    files: tuple[FileTold, ...] = ()
     last_event: int = Field(default=0, ge=0)
     next: str = ""
 
@@ -72,7 +84,8 @@ async def told(asked: Asked, handle: AsyncTurnHandle, last_event: int = 0) -> Tu
     """The turn as it stands now. Raises TurnRejected."""
     result = await known_result(handle)
     if result is not None:
-        return _ended(result, last_event)
+        files = await _files(handle) if result.tool_calls else ()
+        return _ended(result, files, last_event)
     pending = await pending_of(handle)
     return TurnTold(
         turn_id=handle.turn_id,
@@ -106,7 +119,27 @@ def _moved(value: Any) -> Any:
     return [_moved(each) for each in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
-def _ended(result: TurnResult, last_event: int) -> TurnTold:
+async def _files(handle: AsyncTurnHandle) -> tuple[FileTold, ...]:
+    """What the turn's calls gave, each file once."""
+    found: dict[str, FileTold] = {}
+    for call in await handle.calls():
+        for given in call.attachments:
+            told = FileTold(
+                uri=file_uri(handle.turn_id, given.sha256),
+                name=given.name or given.sha256[:12],
+                media_type=given.media_type,
+                size=given.size,
+                tool=call.tool,
+            )
+            found.setdefault(given.sha256, told)
+    return tuple(found.values())
+
+
+def file_uri(turn_id: str, sha256: str) -> str:
+    return f"brainq://turns/{turn_id}/files/{sha256}"
+
+
+def _ended(result: TurnResult, files: tuple[FileTold, ...], last_event: int) -> TurnTold:
     return TurnTold(
         turn_id=result.turn_id,
         session=result.session_id,
@@ -116,6 +149,7 @@ def _ended(result: TurnResult, last_event: int) -> TurnTold:
         stop_reason=result.stop_reason.value,
         error=result.error or "",
         warnings=result.warnings,
+        files=files,
         last_event=last_event,
     )
 

@@ -62,7 +62,7 @@ BUGS = (
         "brainq/http/mcp/server.py",
         "return needs <= caller.verbs",
         "return True",
-        VERBS,
+        ("tests/integration/http/test_mcp.py::test_what_is_listed_is_what_the_caller_may",),
     ),
     Bug(
         "an MCP client cancels a call without steer",
@@ -170,5 +170,12 @@ BUGS = (
         "                begun.set()\n",
         "",
         (f"{DOOR}::test_head_is_get_without_its_body",),
+    ),
+    Bug(
+        "of each call that ended all calls are read",
+        "brainq/http/call_details.py",
+        "self._handle.calls(last - first + 1, self._before(step, first))",
+        "self._handle.calls()",
+        ("tests/unit/http/test_call_details.py",),
     ),
 )

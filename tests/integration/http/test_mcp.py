@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Callable
 from typing import Any
@@ -10,16 +11,17 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from mcp import MCPError
-from mcp_types import CallToolResult
+from mcp_types import BlobResourceContents, CallToolResult, ResourceLink
 
-from brainq import Brain, Effect, ScriptedProvider
+from brainq import Brain, Effect, File, ScriptedProvider
 from brainq.access import Tokens, Verb
 from brainq.http.mcp import resources
 from brainq.http.mcp.calls_in_flight import ON_DISCONNECT
 from brainq.http.mcp.results import PROBLEM
-from brainq.providers.scripted import says
+from brainq.providers.scripted import calls, says
 from brainq.tools.mcp.function import IDEMPOTENCY_KEY
 from tests.integration.http.test_door import token
+from tests.support.blobs import png
 from tests.support.gateways import GatewayThread
 from tests.support.mcp_clients import AGES, Age, User, over_http, run, told, words
 from tests.support.parts import forget
@@ -123,6 +125,35 @@ def test_what_is_listed_is_what_the_caller_may(gateway: GatewayThread, pump: Pum
 
     run(ask())
     assert not pump.client.turns()
+
+
+def test_a_file_of_a_tool_is_a_link_that_can_be_read(pumps: Callable[..., Pump]) -> None:
+    model = ScriptedProvider([calls(("draw", {}), ("draw", {})), says("Here it is.")])
+    made = Brain("gate", model)
+
+    @made.tool(effect=Effect.READ_ONLY)
+    def draw() -> File:  # pyright: ignore[reportUnusedFunction]
+        "Draw."
+        return File(png(), name="plan.png")
+
+    pump = pumps(made)
+
+    async def ask(url: str) -> None:
+        async with over_http(url) as client:
+            done = await client.call_tool("gate", {"message": "draw"})
+            (file,) = told(done)["files"]
+            assert (file["name"], file["media_type"], file["tool"]) == ("plan.png", "image/png", "draw")
+            link = done.content[-1]
+            assert isinstance(link, ResourceLink)
+            assert (str(link.uri), link.mime_type, link.size) == (file["uri"], "image/png", len(png()))
+            (read,) = (await client.read_resource(file["uri"])).contents
+            assert isinstance(read, BlobResourceContents)
+            assert (read.mime_type, base64.b64decode(read.blob)) == ("image/png", png())
+            with pytest.raises(MCPError, match="nothing of yours"):
+                await client.read_resource(file["uri"][:-64] + "0" * 64)
+
+    with GatewayThread(pump.settings, pump.wiring.brains) as gateway, pumping(pump):
+        run(ask(gateway.url))
 
 
 @pytest.mark.full

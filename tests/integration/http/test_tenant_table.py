@@ -241,6 +241,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
         tool("gate", {"message": "x"}, requestState=ROUND, inputResponses=DECIDED_THERE),
         resource("brainq://turns/{turn_id}"),
         resource("brainq://turns/{turn_id}/transcript"),
+        resource("brainq://turns/{turn_id}/files/{sha256}"),
     ),
 }
 

@@ -180,7 +180,8 @@ def tools() -> Iterator[Row]:
     back = tool("gate", {"message": "x", "wait_s": 0}, requestState=ROUND, inputResponses=DECIDED_THERE)
     yield row(MCP, back, READ, SUBMIT, DECIDE)
     yield row(MCP, resource("brainq://turns/{turn_id}"), READ)
-    yield row(MCP, resource("brainq://turns/{turn_id}/transcript"), READ)
+    for part in ("transcript", "files/{sha256}"):
+        yield row(MCP, resource(f"brainq://turns/{{turn_id}}/{part}"), READ)
 
 
 ROWS: tuple[Row, ...] = (*plain(), *configured(), *chats(), *agents(), *tools())
