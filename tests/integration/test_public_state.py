@@ -125,6 +125,16 @@ def test_a_trace_that_timed_out_takes_no_result(pump: Pump) -> None:
     assert state.tool_trace[0].status is TraceStatus.TIMED_OUT_LATE
 
 
+def test_a_call_that_failed_may_be_told_to_be_worth_another_try(pump: Pump) -> None:
+    state, turn_id = claimed(pump)
+    claim = state.set_trace_running("c1-0", 1, "me")
+    assert not isinstance(claim, str)
+    failed = told(turn_id, "the disk is full")
+    assert state.complete_trace(claim, failed, status=TraceStatus.FAILED, retryable=True)
+    (entry,) = state.tool_trace
+    assert (entry.status, entry.retryable) == (TraceStatus.FAILED, True)
+
+
 def test_a_shut_gate_takes_no_result(pump: Pump) -> None:
     state, turn_id = claimed(pump)
     claim = state.set_trace_running("c1-0", 1, "me")
