@@ -15,6 +15,7 @@ class CallRows(Protocol):
     """A row before a call starts, its outcome when it ended. Fitted by `store.repositories.calls.Calls`.
 
     start_unless_braked   `start`, but False also while SQL says that a brake stands on the turn
+    void_unstarted        an intent whose attempt never started, and now never will, is void; False: it is none any more
     void                  succeeds only for an attempt that never started, and now never will
     """
 
@@ -30,6 +31,7 @@ class CallRows(Protocol):
         tool: str,
         effect: Effect,
     ) -> VoidVerdict: ...
+    def void_unstarted(self, turn_id: str, call_id: str, attempt: int) -> bool: ...
     def record_outcome(
         self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
     ) -> bool: ...

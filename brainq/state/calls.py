@@ -237,6 +237,11 @@ class RedisCalls:
             case "NONE":
                 return "NONE", ""
 
+    def fence_unstarted(self, ref: CallRef, attempt: int) -> bool:
+        """Whether the attempt surely never started, though its intent stands: from now on it cannot."""
+        reply = self._run.call_unstarted(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt)
+        return reply == "UNSTARTED"
+
     def ask_again(self, ref: CallRef, attempt: int) -> Literal["AGAIN", "ALIVE", "GONE"]:
         """Dispatch the next attempt of a call whose lease lapsed: `AGAIN`, `ALIVE` or `GONE`."""
         reply = self._run.call_rescue(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt)

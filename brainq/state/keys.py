@@ -46,6 +46,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     tries:DIGEST              hash    request key -> "number state at mark" of its last try 15 minutes after the last
     asked:DIGEST              string  as the previous release knows such a request          15 minutes
     stops                     channel "session turn" of a turn that is to stop              -
+    run                       string  which Redis this is: run_id and master_replid          10 seconds
     swept                     string  when a sweeper last took what is due                  1 day
     sweeping                  string  who compares SQL with Redis just now                  seconds
     wake:READER               stream  has a reader of many streams look at them again       a minute
@@ -92,6 +93,7 @@ GLOBAL = {
     "leases": "lane_leases",
     "index": "index",
     "swept": "swept",
+    "run": "run",
     "room": "room",
     "limited": "limited",
     "metrics": "metrics",
@@ -242,6 +244,10 @@ class Keys:
     @property
     def bells(self) -> str:
         return f"{self.prefix}bells"
+
+    @property
+    def run(self) -> str:
+        return f"{self.prefix}run"
 
     @property
     def swept(self) -> str:

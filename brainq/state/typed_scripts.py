@@ -27,7 +27,7 @@ HEADERS = {
     "budget_create": "c7bcf67065",
     "budget_spend": "6e86d3ef79",
     "call_beat": "f73fcec88a",
-    "call_claim": "6a1c043dc7",
+    "call_claim": "6cc64e6dfd",
     "call_complete": "44ae14fcbe",
     "call_give_up": "4f0d198744",
     "call_park": "0a6961ebe8",
@@ -36,6 +36,7 @@ HEADERS = {
     "call_settle": "ed74f8b408",
     "call_start": "f73fcec88a",
     "call_token": "34d16420a5",
+    "call_unstarted": "1bdf91a191",
     "finalize_ahead": "c1952439e8",
     "finalize_beat": "3fd54e7e4c",
     "finalize_claim": "4af202f718",
@@ -180,6 +181,11 @@ class CallSettleLost:
 @dataclass(frozen=True, slots=True)
 class CallTokenGiven:
     token: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallUnstartedGone:
+    status: TraceStatus | Literal["gone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -573,7 +579,15 @@ class Scripts(LoadedScripts):
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "call_claim",
-            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
+            [
+                turn,
+                f"{turn}:budget",
+                f"{turn}:trace",
+                f"{session}history",
+                f"{turn}:events",
+                f"{turn}:guard",
+                self.keys.run,
+            ],
             [session_id, turn_id, owner, call, attempt, lease_ms, " ".join(serves), " ".join(brains)],
         )
         if reply[0] == "GO":
@@ -843,6 +857,17 @@ class Scripts(LoadedScripts):
         reply = self.run("call_token", [f"{turn}:trace"], [owner, call, attempt, token])
         if reply[0] == "GIVEN":
             return CallTokenGiven(token=reply[1])
+        return reply[0]
+
+    def call_unstarted(
+        self, session_id: str, turn_id: str, *, call: str, attempt: int
+    ) -> CallUnstartedGone | Literal["UNSTARTED", "STARTED"]:
+        """Whether an attempt never started, though its intent stands in SQL and its worker is gone:
+        a statement of its worker's reached SQL after that had given it up."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("call_unstarted", [f"{turn}:trace"], [session_id, turn_id, call, attempt])
+        if reply[0] == "GONE":
+            return CallUnstartedGone(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
         return reply[0]
 
     def finalize_ahead(

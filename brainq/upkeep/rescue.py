@@ -20,6 +20,7 @@ from brainq.contracts.outcome import (
     ToolUnknown,
     attachments_of,
 )
+from brainq.contracts.rows import VoidVerdict
 from brainq.contracts.status import TraceStatus
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
@@ -103,15 +104,7 @@ class Rescuer:
         tool, effect, idempotent, step = facts.tool, facts.effect, facts.idempotent, facts.step
         started, outcome_json = "void", None
         if not effect.is_read:
-            # This row is the judgement: if it can be inserted the call never started, and now never will.
-            verdict = self.intents.void(
-                turn_id=ref.turn_id,
-                call_id=ref.call_id,
-                attempt=attempt,
-                session_id=ref.session_id,
-                tool=tool,
-                effect=effect,
-            )
+            verdict = self._void(ref, attempt, tool, effect)
             started, outcome_json = verdict.state, verdict.outcome_json
         rung_again_ms = self.calls.rung_again_ms(ref) if watchers is not None else None
         judged = judge(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
@@ -130,6 +123,26 @@ class Rescuer:
         if watchers is not None and did in REACHED:
             watchers.call(ref, attempt, tool, did, rung_again_ms)
         return did
+
+    def _void(self, ref: CallRef, attempt: int, tool: str, effect: Effect) -> VoidVerdict:
+        """This row is the judgement: if it can be inserted the call never started, and now never will. So it is where
+        the intent came to SQL late, after its worker had given it up, and Redis knows that nothing followed."""
+
+        def insert() -> VoidVerdict:
+            return self.intents.void(
+                turn_id=ref.turn_id,
+                call_id=ref.call_id,
+                attempt=attempt,
+                session_id=ref.session_id,
+                tool=tool,
+                effect=effect,
+            )
+
+        verdict = insert()
+        if verdict.state == "started" and self.calls.fence_unstarted(ref, attempt):
+            self.intents.void_unstarted(ref.turn_id, ref.call_id, attempt)
+            return insert()
+        return verdict
 
     def _give_up(self, ref: CallRef, attempt: int, tool: str, step: int, outcome: ToolOutcome) -> Did:
         text, is_error = outcome_text(outcome)

@@ -75,10 +75,42 @@ def start_intent(pump: Pump, handle: TurnHandle, owner: str = "dead") -> None:
     )
 
 
-def test_p3_a_write_whose_worker_died_after_its_intent_is_unknown(pump: Pump) -> None:
-    handle, _ = to_call(pump, "write")
-    pump.wiring.state.calls.claim(ref(handle), 1, "dead")
+def claim_and_intend(pump: Pump, handle: TurnHandle, *, starts: bool = True) -> CallClaim:
+    """A worker's claim, its intent, and where it `starts` its last look at Redis before the function."""
+    claimed = pump.wiring.state.calls.claim(ref(handle), 1, "dead")
+    assert isinstance(claimed, CallClaim)
     start_intent(pump, handle)
+    if starts:
+        assert pump.wiring.state.calls.start(claimed) == "OK"
+    return claimed
+
+
+def test_p3_an_intent_that_came_late_of_a_write_that_never_ran_is_void(pump: Pump) -> None:
+    """SQL was silent: the worker gave up its intent, which arrived later, and went no further."""
+    handle, _ = to_call(pump, "write")
+    claimed = claim_and_intend(pump, handle, starts=False)
+    lapse(pump, handle)
+    assert told(pump, handle)["text"] == "write x ok"
+    assert [row["attempt"] for row in notes("start")] == [2]
+    states = [(row.attempt, row.state) for row in pump.wiring.store.calls.of(handle.turn_id)]
+    assert states == [(1, "void"), (2, "done")]
+    assert pump.wiring.state.calls.start(claimed) == "LOST"
+
+
+def test_p3_of_a_redis_that_is_another_one_since_the_claim_nothing_is_believed(pump: Pump) -> None:
+    """It may have lost that the write had started."""
+    handle, _ = to_call(pump, "write")
+    claim_and_intend(pump, handle, starts=False)
+    trace = f"{pump.wiring.state.keys.turn(handle.session_id, handle.turn_id)}:trace"
+    pump.wiring.state.redis.hset(trace, "c1-0:run", "1 " + "0" * 40 + " " + "0" * 40)
+    lapse(pump, handle)
+    assert status(pump, handle) == TraceStatus.UNKNOWN
+    assert not notes("start")
+
+
+def test_p3_a_write_whose_worker_died_after_its_start_is_unknown(pump: Pump) -> None:
+    handle, _ = to_call(pump, "write")
+    claim_and_intend(pump, handle)
     lapse(pump, handle)
     assert status(pump, handle) == TraceStatus.UNKNOWN
     message = told(pump, handle)

@@ -255,6 +255,7 @@ class Rig:
             "base": self.keys.turns_base(sid),
             "index": self.keys.index,
             "swept": self.keys.swept,
+            "run": self.keys.run,
             "room": self.keys.room,
             "metrics": self.keys.metrics,
         }

@@ -2,15 +2,17 @@
 Take a dispatched call to run it. A call of a turn that is closed, cancelled or past its deadline never starts, and one
 that changes something not while a hold stands: it leaves its lanes, and is parked or denied. A worker that
 does not serve the call's effect (`serves` names those it does), or does not have its brain (`brains`), is not to run it,
-whoever sent it the doorbell.
+whoever sent it the doorbell. With one that changes something it is noted from which Redis it was claimed (call_unstarted); which
+that is, is asked for once in 10 s.
 
-KEYS   turn budget trace history events guard
+KEYS   turn budget trace history events guard run
 ARGV   sid tid owner call attempt:n lease_ms:n serves:words brains:words
 REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain waited_ms:n lane_waited_ms:n | DROP
        why:TraceStatus/gone/stale/unserved/closed/expired/held/no_brain
 ]]
 -- @include lib/waves
 -- @include lib/has_brain
+-- @include lib/run
 local c = read_call(call, {'status', 'attempt', 'effect', 'spec', 'cap_ms', 'tool', 'rung_at', 'edited', 'waits_at',
   'dispatched_at'})
 if c.status ~= 'dispatched' then return {'DROP', c.status or 'gone'} end
@@ -22,9 +24,17 @@ mark_claimed(c.effect, c.rung_at)
 if t.state ~= 'active' or t.cancel == '1' then return {'DROP', 'closed'} end
 local remaining_ms = tonumber(redis.call('HGET', budget, 'deadline')) - now
 if remaining_ms <= 0 then return {'DROP', 'expired'} end
-if c.effect ~= 'read_only' and hold_word(t.holds) then
-  hold_back(call)
-  return {'DROP', 'held'}
+if c.effect ~= 'read_only' then
+  if hold_word(t.holds) then
+    hold_back(call)
+    return {'DROP', 'held'}
+  end
+  local known = redis.call('GET', run)
+  if not known then
+    known = redis_run()
+    redis.call('SET', run, known, 'PX', 10000)
+  end
+  redis.call('HSET', trace, call .. ':run', attempt .. ' ' .. known)
 end
 redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
   call .. ':started_at', now)

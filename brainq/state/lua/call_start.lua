@@ -15,4 +15,5 @@ if lanes ~= '[]' then
   if not redis.call('ZSCORE', leases, holder) then return {'LOST'} end
   redis.call('ZADD', leases, now + lease_ms, holder)
 end
+redis.call('HSET', trace, call .. ':begun', attempt) -- read by call_unstarted
 return {'OK'}

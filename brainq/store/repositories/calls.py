@@ -38,6 +38,7 @@ _RECORD = (
     .where(_HERE, _C.state == "intent")
     .values(state="done", ended_at=utc_now(), outcome_json=_OUTCOME)
 )
+_UNSTARTED = update(calls).where(_HERE, _C.state == "intent").values(state="void")
 # A definite end replaces `unknown` and `timeout`, and the late end of a call that timed out is evidence. That an end
 # was late may be known only after it was recorded.
 _RECORD_LATE = (
@@ -117,6 +118,10 @@ class Calls:
             found = self._db.first(_STATE, {"turn": turn_id, "call": call_id, "nth": attempt})
             if found is not None:  # None: deleted between the two statements
                 return _verdict(found)
+
+    def void_unstarted(self, turn_id: str, call_id: str, attempt: int) -> bool:
+        """Make an intent void whose attempt never started, and now never will; False where it is no intent any more."""
+        return self._db.write(_UNSTARTED, {"turn": turn_id, "call": call_id, "nth": attempt}) == 1
 
     def record_outcome(
         self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool

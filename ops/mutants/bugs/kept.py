@@ -1,9 +1,10 @@
-"""Bugs of what SQL keeps: schedules, lists and retention."""
+"""Bugs of what SQL keeps: schedules, lists, retention, and intents."""
 
 from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
+UNSTARTED = ("tests/lua/test_call_unstarted.py", "tests/integration/test_engine_calls.py")
 SCHEDULES = ("tests/unit/upkeep/test_schedules.py",)
 
 BUGS = (
@@ -41,5 +42,26 @@ BUGS = (
         "note = note or missed",
         'note = note or ""',
         SCHEDULES,
+    ),
+    Bug(
+        "a Redis that was restarted is believed that a write never started",
+        "brainq/state/lua/call_unstarted.lua",
+        " or run == '' or c.run ~= attempt .. ' ' .. run then",
+        " then",
+        UNSTARTED,
+    ),
+    Bug(
+        "a write that has started is taken for one that never did",
+        "brainq/state/lua/call_start.lua",
+        "redis.call('HSET', trace, call .. ':begun', attempt)",
+        "",
+        UNSTARTED,
+    ),
+    Bug(
+        "an attempt that never started is not fenced",
+        "brainq/state/lua/call_unstarted.lua",
+        "redis.call('HSET', trace, call .. ':owner', '')",
+        "",
+        UNSTARTED,
     ),
 )

@@ -108,6 +108,14 @@ class Intents:
             state="started" if row.state == "intent" else row.state, outcome_json=row.outcome_json
         )
 
+    def void_unstarted(self, turn_id: str, call_id: str, attempt: int) -> bool:
+        self._give_way()
+        row = self.rows.get((turn_id, call_id, attempt))
+        if row is None or row.state != "intent":
+            return False
+        row.state = "void"
+        return True
+
     def record_outcome(
         self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
     ) -> bool:
