@@ -32,6 +32,7 @@ from brainq.http.openai.params import (
     require_plain,
 )
 from brainq.http.openai.parts import Last
+from brainq.http.openai.references import resolved
 from brainq.http.openai.response_events import BEFORE, ResponseFold, split_response_id, told
 from brainq.http.openai.turns import ask, give, request_key
 from brainq.http.waiting import result_within
@@ -120,7 +121,7 @@ async def create(
     given = body.model_dump(exclude_unset=True)
     brain = require_brain(here, body.model)
     require_plain(given, PLAIN)
-    said = read_conversation("input", _entries(body))
+    said = read_conversation("input", _entries(body, await resolved(here, by, body.input)))
     if isinstance(said, Results):
         handle, wanted = await give(here, by, said)
     else:
@@ -242,9 +243,9 @@ async def _waits_in_line(handle: AsyncTurnHandle) -> bool:
     return snapshot is not None and snapshot.state == "queued"
 
 
-def _entries(body: ResponseBody) -> list[Entry]:
+def _entries(body: ResponseBody, items: str | list[dict[str, JsonValue]]) -> list[Entry]:
     begun = [Entry("instructions", "system", body.instructions)] if body.instructions else []
-    return begun + entries_of(body.input)
+    return begun + entries_of(items)
 
 
 CUT = (

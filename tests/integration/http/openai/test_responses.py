@@ -110,6 +110,53 @@ def test_the_client_runs_its_own_tools(client: OpenAI) -> None:
     assert third.output_text == ("user: weather | assistant:  | tool: rain | tool: snow | user: everything")
 
 
+@pytest.mark.parametrize("named", ["message", "all"])
+def test_items_of_earlier_responses_are_named_by_their_ids(client: OpenAI, pump: Pump, named: str) -> None:
+    first: Any = client.responses.create(model="shop", input="weather", tools=[WEATHER])
+    message, *calls = first.output
+    reference = {"type": "item_reference"}
+    said: list[Any] = [{"role": "user", "content": "weather"}, {**reference, "id": message.id}]
+    said += [{**reference, "id": call.id} if named == "all" else call.to_dict() for call in calls]
+    said += [{"type": "function_call_output", "call_id": call.call_id, "output": "rain"} for call in calls]
+    second: Any = client.responses.create(model="shop", input=said, tools=[WEATHER])
+    assert second.id == f"{first.id}.2"
+    said += [{**reference, "id": item.id} for item in second.output]
+    said += [{**reference, "id": "rs_abc.1"}, {"role": "user", "content": "everything"}]
+    seen = "tool: rain | tool: rain | assistant: Seen rain, rain."
+    told = f"user: weather | assistant: Let me see.  | {seen} | user: everything"
+    assert client.responses.create(model="shop", input=said).output_text == told
+    if named == "all":
+        handle = pump.client.handle(first.id.removeprefix("resp_"))
+        wait_until(lambda: is_finished(handle), "the chain is finished")
+        forget(pump)
+        assert client.responses.create(model="shop", input=said).output_text == told
+
+
+@pytest.mark.parametrize(
+    "item", ["msg_abc", "msg_abc.0", "fc_abc", "file_1", "msg_{turn}.7", "fc_{turn}-c9-0"]
+)
+def test_what_is_no_item_of_a_response_is_refused(client: OpenAI, item: str) -> None:
+    turn = (
+        client.responses.create(model="shop", input="hello").id.removeprefix("resp_") if "{" in item else ""
+    )
+    said: Any = [{"type": "item_reference", "id": item.format(turn=turn)}, {"role": "user", "content": "hm"}]
+    with pytest.raises(openai.BadRequestError) as refusal:
+        client.responses.create(model="shop", input=said)
+    assert refusal.value.param == "input[0].id"
+
+
+def test_items_of_another_tenant_are_nobodys(client: OpenAI, pump: Pump) -> None:
+    theirs = pump.client.submit("evil:1", "hello").turn_id
+    told: list[str] = []
+    for turn in (theirs, "nobodys"):
+        for item in (f"msg_{turn}.1", f"fc_{turn}-c1-0"):
+            said: Any = [{"type": "item_reference", "id": item}, {"role": "user", "content": "hm"}]
+            with pytest.raises(openai.NotFoundError) as refusal:
+                client.responses.create(model="shop", input=said)
+            told.append(refusal.value.message)
+    assert len(set(told)) == 1
+
+
 def is_finished(handle: TurnHandle) -> bool:
     snapshot = handle.snapshot()
     return snapshot is not None and snapshot.awaits == "nobody"
