@@ -124,10 +124,10 @@ class TurnParked(BrainqError):
 class NoParsedOutput(BrainqError):
     """The turn has no answer that fits an output schema: it had none, or `stop_reason` says why."""
 
-    def __init__(self, turn_id: str, stop_reason: str) -> None:
+    def __init__(self, turn_id: str, stop_reason: str, why: str = "") -> None:
         super().__init__(
-            f"turn {turn_id!r} has no parsed output: its stop reason is {stop_reason!r}; submit it with "
-            "output_schema=..., and look at result.stop_reason first"
+            f"turn {turn_id!r} has no parsed output: its stop reason is {stop_reason!r}{f' ({why})' if why else ''}; "
+            "submit it with output_schema=..., and look at result.stop_reason first"
         )
         self.stop_reason = stop_reason
 

@@ -225,7 +225,8 @@ class TurnResult(Wire):
     warnings                 what went wrong on the way without changing the ending
     cost_usd                 None where the price of the model is not known
     spends                   what each model call of the turn used, in order
-    error                    one line, for `failed`, and where no worker had the turn's brain in time
+    error                    one line, for `failed`, where no worker had the turn's brain in time, and where the answer
+                             does not fit its schema
     last_agent_message       the last the model said, where that is not `text`: a turn that was cut off
     diff                     one unified diff of all changes the tools reported; None where there were none
     parked_ms                how long the turn waited for people and outside results; no part of its time limit
@@ -282,5 +283,5 @@ class TurnResult(Wire):
         Raises NoParsedOutput where there is none, and pydantic's ValidationError for one that does not fit `model`.
         """
         if self.parsed is None:
-            raise NoParsedOutput(self.turn_id, self.stop_reason.value)
+            raise NoParsedOutput(self.turn_id, self.stop_reason.value, self.error or "")
         return model.model_validate(self.parsed)

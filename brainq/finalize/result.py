@@ -64,7 +64,7 @@ def result_of(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
         spends=turn.spends,
         steps=turn.steps,
         tool_calls=turn.tool_calls,
-        error=turn.error or None if turn.ending is not Ending.COMPLETED else None,
+        error=turn.error or None if _has_failed(turn) else None,
         elapsed_ms=turn.elapsed_ms,
         last_agent_message=turn.last_agent_message,
         diff=turn.diff,
@@ -72,6 +72,10 @@ def result_of(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
         parsed=_parsed(turn),
         brain=turn.request.brain,
     )
+
+
+def _has_failed(turn: EndedTurn) -> bool:
+    return turn.ending is not Ending.COMPLETED or turn.stop_reason is StopReason.INVALID_OUTPUT
 
 
 def sent_before(error: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from brainq.contracts.callbacks import StreamChunk
 from brainq.contracts.claim import StepSpent, TurnClaim
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelRequest, ModelRetry
+from brainq.contracts.model_failure import failure_text
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.usage import Price, Spend, TokenUsage
 from brainq.contracts.view import TurnView
@@ -173,7 +174,8 @@ def _after_failure(failure: ProviderError, asking: StepRequest, step: int) -> An
             str(failure),
         )
     else:
-        end = not_asked(str(failure)).end
+        wait_s: float | None = getattr(failure, "retry_after_s", None)
+        end = not_asked(failure_text(failure.kind, str(failure), wait_s)).end
     if failure.kind not in MAYBE_BILLED:
         return Answer(end)
     # Nobody knows what the service has worked on: it is charged like an attempt whose worker was lost.

@@ -30,7 +30,7 @@ from a2a.types.a2a_pb2 import (
 
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.ids import full_call_id
-from brainq.contracts.status import Ending
+from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.http.a2a.parts import Ask, asking, data_part, saying, text_part
 
@@ -105,13 +105,16 @@ def fold(told: Told, events: Iterable[TurnEvent], result: TurnResult | None = No
 
 def ended(told: Told, result: TurnResult) -> Told:
     """The task as its turn's result says it ended."""
-    if result.ending is Ending.COMPLETED:
+    state = _ENDINGS[result.ending]
+    if result.stop_reason is StopReason.INVALID_OUTPUT:
+        said, note, state = result.text, _why(result), _ENDINGS[Ending.FAILED]
+    elif result.ending is Ending.COMPLETED:
         said, note = result.text, ""
     else:
         said, note = result.last_agent_message or "", _why(result)
     return replace(
         told,
-        state=_ENDINGS[result.ending],
+        state=state,
         text=said or told.text,
         note=note,
         parsed=result.parsed,

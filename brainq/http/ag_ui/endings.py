@@ -17,7 +17,7 @@ from ag_ui.core import (
     TokenUsage,
 )
 
-from brainq.contracts.status import Ending
+from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.http.chat_events import Asked, Handed
 
@@ -52,7 +52,7 @@ def cut(why: str) -> list[BaseEvent]:
 def finished(thread_id: str, run_id: str, result: TurnResult) -> BaseEvent:
     """The run's turn is over."""
     usage = _usage(result)
-    if result.ending is Ending.FAILED:
+    if result.ending is Ending.FAILED or result.stop_reason is StopReason.INVALID_OUTPUT:
         return RunErrorEvent(
             message=result.error or "the turn failed", code=result.stop_reason.value, usage=usage
         )

@@ -42,6 +42,7 @@ FINISH: dict[StopReason, str] = {
     StopReason.MAX_STEPS: "length",
     StopReason.MAX_TOTAL_TOKENS: "length",
     StopReason.CANCELLED: "interrupted",
+    StopReason.INVALID_OUTPUT: "error",
     StopReason.MODEL_ERROR: "error",
     StopReason.LIMITED: "error",
     StopReason.INTERNAL_ERROR: "error",
@@ -241,6 +242,11 @@ def _ended(state: MessageState, event: Ended) -> Told:
             # A client stops at an error: what it is to know of the turn comes before.
             chunks.append({"type": "message-metadata", **about})
             chunks.append({"type": "error", "errorText": result.error or "the turn failed"})
+        case Ending.COMPLETED if result.stop_reason is StopReason.INVALID_OUTPUT:
+            chunks.append({"type": "message-metadata", **about})
+            chunks.append(
+                {"type": "error", "errorText": result.error or "the answer does not fit its schema"}
+            )
         case Ending.CANCELLED:
             chunks.append({"type": "abort", "reason": result.error or "the turn was cancelled"})
         case _:

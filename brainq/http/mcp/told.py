@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.approval import Approval
-from brainq.contracts.status import Ending
+from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.http.bodies.base import Answer
 from brainq.http.mcp.asked import Asked
@@ -77,7 +77,8 @@ class TurnTold(Answer):
 
     @property
     def is_failure(self) -> bool:
-        return self.state in (Ending.FAILED, Ending.TIMED_OUT, Ending.CANCELLED)
+        failed = self.state in (Ending.FAILED, Ending.TIMED_OUT, Ending.CANCELLED)
+        return failed or self.stop_reason == StopReason.INVALID_OUTPUT
 
 
 async def told(asked: Asked, handle: AsyncTurnHandle, last_event: int = 0) -> TurnTold:

@@ -85,7 +85,8 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Broke:
-    """The part ends, and the turn with it, without an answer. `text` is what was said so far."""
+    """The part ends, and the turn with it, without an answer. `text` is what was said so far: of an ending that is
+    `completed`, an answer that does not fit its schema."""
 
     part: int
     text: str
@@ -258,6 +259,9 @@ def _ended(state: State, result: TurnResult) -> tuple[Word, ...]:
     else:
         state, rest = _rest(state, result.text)
     told = (Said(state.part, rest),) if rest else ()
+    if result.stop_reason is StopReason.INVALID_OUTPUT:
+        why = result.error or "the answer does not fit its schema"
+        return (*told, Broke(state.part, state.whole, result.ending, why, usage, thoughts))
     finish = _FINISH.get(result.stop_reason, "stop")
     return (*told, Answered(state.part, state.whole, finish, usage, thoughts))
 

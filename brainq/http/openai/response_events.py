@@ -12,14 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brainq.contracts.status import Ending
+from brainq.http.openai.endings import status_of
 from brainq.http.openai.parts import Answered, Asked, Began, Broke, ClientCall, Said, Thought, Usage, Word
 
 BEFORE = "resp_"
-_CODES = {
-    Ending.FAILED: "server_error",
-    Ending.TIMED_OUT: "server_error",
-    Ending.CANCELLED: "server_error",
-}
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
@@ -95,7 +91,7 @@ class ResponseFold:
                 self._end("incomplete" if self.incomplete else "completed", word.usage)
             case Broke():
                 self._end_items(word.text, word.thoughts)
-                self.error = {"code": _CODES[word.ending], "message": word.message}
+                self.error = _error_of(word)
                 self._end("cancelled" if word.ending is Ending.CANCELLED else "failed", word.usage)
         return b"".join(self.out)
 
@@ -238,6 +234,14 @@ def told(fold: ResponseFold, words: Sequence[Word]) -> dict[str, Any]:
     for word in words:
         fold.write(word)
     return fold.body()
+
+
+def _error_of(word: Broke) -> dict[str, str] | None:
+    """Its code where a client may act on it; who cancelled a response needs none."""
+    if word.ending is Ending.CANCELLED:
+        return None
+    code = status_of(word)[1]
+    return {"code": "server_error" if code.startswith("turn_") else code, "message": word.message}
 
 
 def _summary(text: str) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from starlette.responses import JSONResponse
 from brainq.access import Verb
 from brainq.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, NotFound
 from brainq.http.gateway import ID, Asker, By, Gateway, Here
 from brainq.http.openai.asked_options import asked_options, forced_choice
 from brainq.http.openai.conversation import Entry, Question, Results, read_conversation
+from brainq.http.openai.endings import broken, status_of
 from brainq.http.openai.errors import refusals
 from brainq.http.openai.following import Wanted, so_far, streamed, wanted_of, whole
 from brainq.http.openai.input_items import entries_of
@@ -31,7 +33,7 @@ from brainq.http.openai.params import (
     require_brain,
     require_plain,
 )
-from brainq.http.openai.parts import Last
+from brainq.http.openai.parts import Broke, Last
 from brainq.http.openai.references import resolved
 from brainq.http.openai.response_events import BEFORE, ResponseFold, split_response_id, told
 from brainq.http.openai.turns import ask, give, request_key
@@ -132,7 +134,9 @@ async def create(
         return await streamed(here, by, request, handle, wanted, fold.write, CUT)
     if body.background:
         return JSONResponse(await _as_it_stands(handle, wanted, fold))
-    words, _ = await whole(here, by, request, handle, wanted)
+    words, last = await whole(here, by, request, handle, wanted)
+    if isinstance(last, Broke) and status_of(last)[0] < 500 and last.ending is Ending.FAILED:
+        return broken(last)
     return JSONResponse(told(fold, words))
 
 

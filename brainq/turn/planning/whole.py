@@ -68,7 +68,8 @@ def judge_output(view: TurnView, step: int, text: str, schema: dict[str, Any]) -
             f"Your answer does not fit the output schema: {problem}. Answer again, with JSON that fits it and nothing "
             f"else.{asked}",
         )
-    return End(Ending.COMPLETED, StopReason.INVALID_OUTPUT, f"the answer does not fit its schema: {problem}")
+    why = f"the answer does not fit its schema: {problem}"
+    return End(Ending.COMPLETED, StopReason.INVALID_OUTPUT, why, error=why)
 
 
 def cut_replies(view: TurnView) -> int:

@@ -40,6 +40,10 @@ def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
                 return calls(("refund", {}))
             case "fail":
                 return fails("server", retryable=False, message="the model broke")
+            case "too long":
+                return fails("too_long", retryable=False, message="the context has 9 tokens")
+            case "busy":
+                return fails("rate_limited", retryable=False, message="slow down")
             case "think":
                 return says(STORY).model_copy(
                     update={"reasoning": (Reasoning(wire="scripted", text=THOUGHT),)}
@@ -59,6 +63,8 @@ def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
         return ModelReply(text="Let me look.", calls=calls(("look", {})).calls)
     if said == "form after a look":
         return says('{"name": "Ann"}')
+    if any(message.content == "no form" for message in request.messages):
+        return says("I would rather not.")
     if said == "ghost" and request.step == 2:
         return calls(("save", {}))
     if said == "long":

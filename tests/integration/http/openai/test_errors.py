@@ -41,6 +41,44 @@ def test_a_turn_that_fails_is_asked_for_once(clients: Callable[..., OpenAI], pum
     assert len(pump.wiring.store.turns.list(limit=50)) == 3
 
 
+@pytest.mark.usefixtures("pools")
+def test_an_answer_that_never_fits_its_schema_is_no_success(client: OpenAI) -> None:
+    messages: Any = [{"role": "user", "content": "no form"}]
+    schema: Any = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    form: Any = {"type": "json_schema", "json_schema": {"name": "form", "schema": schema}}
+    with pytest.raises(openai.InternalServerError, match="does not fit its schema") as refusal:
+        client.chat.completions.create(model="shop", messages=messages, response_format=form)
+    assert refusal.value.code == "invalid_output"
+    text: Any = {"format": {"type": "json_schema", "name": "form", "schema": schema}}
+    response = client.responses.create(model="shop", input="no form", text=text)
+    assert (response.status, response.output_text) == ("failed", "I would rather not.")
+    assert response.error is not None
+    assert response.error.code == "invalid_output"  # pyright: ignore[reportUnnecessaryComparison]
+    assert "does not fit its schema" in response.error.message
+    last: Any = list(client.responses.retrieve(response.id, stream=True))[-1]
+    assert (last.type, last.response.error) == ("response.failed", response.error)
+
+
+@pytest.mark.usefixtures("pools")
+def test_what_the_models_service_refuses_has_its_own_status(client: OpenAI) -> None:
+    for said, kind, code in (
+        ("too long", openai.BadRequestError, "context_length_exceeded"),
+        ("busy", openai.RateLimitError, "rate_limit_exceeded"),
+    ):
+        messages: Any = [{"role": "user", "content": said}]
+        for ask in (
+            lambda messages=messages: client.chat.completions.create(model="shop", messages=messages),
+            lambda said=said: client.responses.create(model="shop", input=said),
+        ):
+            with pytest.raises(kind) as refusal:
+                ask()
+            assert refusal.value.code == code
+            assert refusal.value.response.headers["x-should-retry"] == "false"
+    begun = client.responses.create(model="shop", input="too long", background=True)
+    last: Any = list(client.responses.retrieve(begun.id, stream=True))[-1]
+    assert (last.type, last.response.error.code) == ("response.failed", "context_length_exceeded")
+
+
 def test_who_may_not_is_told_in_their_shape(
     clients: Callable[..., OpenAI], gateway: GatewayThread, pump: Pump
 ) -> None:
@@ -207,6 +245,7 @@ def test_a_retry_of_what_was_cut_is_not_one_that_is_still_open(
         (cut_one,) = set(turns()) - {open_one}
         again = threads.submit(ask, 1)
         wait_until(lambda: tries() == ["open", "open"], "it is asked for again")
+        wait_until(lambda: len(pump.client.approvals()) == 2, "both wait for a person")
         for turn_id in (open_one, cut_one):
             pump.client.approve(f"{turn_id}-c1-0")
         assert again.result() == f"resp_{cut_one}"

@@ -1,0 +1,57 @@
+"""An answer that does not fit its schema is no success on any wire, and its reason is told."""
+
+from __future__ import annotations
+
+from a2a.types.a2a_pb2 import TASK_STATE_FAILED
+from ag_ui.core import RunErrorEvent
+
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnResult
+from brainq.http.a2a.fold import Told, ended
+from brainq.http.ag_ui.endings import finished
+from brainq.http.ai_sdk.chunks import MessageState, _ended  # pyright: ignore[reportPrivateUsage]
+from brainq.http.chat_events import Ended
+from brainq.http.chat_fold import ChatState
+from brainq.http.mcp.told import TurnTold
+from brainq.http.openai.endings import broken
+from brainq.http.openai.parts import Broke, replayed
+
+WHY = "the answer does not fit its schema: $.name is missing"
+RESULT = TurnResult(
+    turn_id="t01",
+    session_id="s1",
+    text="{}",
+    ending=Ending.COMPLETED,
+    stop_reason=StopReason.INVALID_OUTPUT,
+    error=WHY,
+)
+
+
+def test_a2a_tells_a_failed_task() -> None:
+    told = ended(Told("t01", "s1"), RESULT)
+    assert (told.state, told.text, told.note) == (TASK_STATE_FAILED, "{}", WHY)
+
+
+def test_ag_ui_tells_an_error() -> None:
+    event = finished("s1", "t01", RESULT)
+    assert isinstance(event, RunErrorEvent)
+    assert (event.message, event.code) == (WHY, "invalid_output")
+
+
+def test_the_ai_sdk_is_told_an_error() -> None:
+    _, chunks = _ended(MessageState(ChatState("t01")), Ended(RESULT, "{}", True))
+    assert {"type": "error", "errorText": WHY} in chunks
+    assert chunks[-1]["finishReason"] == "error"
+
+
+def test_mcp_tells_a_failure() -> None:
+    told = TurnTold(turn_id="t01", session="s1", state="completed", stop_reason="invalid_output")
+    assert told.is_failure
+    assert not told.model_copy(update={"stop_reason": "answered"}).is_failure
+
+
+def test_openais_wires_tell_an_error() -> None:
+    *_, last = replayed("t01", 1, RESULT)
+    assert isinstance(last, Broke)
+    assert (last.text, last.message) == ("{}", WHY)
+    assert broken(last).status_code == 500
