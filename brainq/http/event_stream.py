@@ -134,7 +134,7 @@ class EventStream(Response):
         is_welcome: Callable[[], Awaitable[bool]],
         write: Write = as_it_is,
         opening: bytes = b"",
-        farewell: bytes = FAREWELL,
+        farewell: bytes | Callable[[], bytes] = FAREWELL,
         rest: Callable[[], bytes] = goes_on,
         headers: Mapping[str, str] | None = None,
     ) -> None:
@@ -146,7 +146,7 @@ class EventStream(Response):
         self._is_welcome = is_welcome
         self._write = write
         self._opening = opening
-        self._farewell = farewell
+        self._last_words = farewell
         self._rest = rest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -170,7 +170,7 @@ class EventStream(Response):
             if clock() - asked_at >= self._heartbeat_s:
                 asked_at = clock()
                 if not await self._may_go_on():
-                    await _write(send, self._farewell)
+                    await _write(send, self._farewell())
                     return
             reading = self._reading.next
             if not reading.done():
@@ -180,7 +180,7 @@ class EventStream(Response):
             if gone.done():
                 return
             if stopping.done():
-                await _write(send, self._farewell)
+                await _write(send, self._farewell())
                 return
             if reading.done():
                 try:
@@ -188,7 +188,7 @@ class EventStream(Response):
                     written = None if event is None else await self._write(event)
                 except BrainqError as away:
                     log.warning("a stream is cut off", failure=away)
-                    await _write(send, self._farewell)
+                    await _write(send, self._farewell())
                     return
                 if written is None:
                     return
@@ -201,6 +201,9 @@ class EventStream(Response):
                 return
             else:
                 await _write(send, HEARTBEAT)
+
+    def _farewell(self) -> bytes:
+        return self._last_words if isinstance(self._last_words, bytes) else self._last_words()
 
     async def _may_go_on(self) -> bool:
         try:
@@ -217,7 +220,7 @@ async def stream(
     begin_reading: Callable[[], Awaitable[Reading | None]],
     write: Write = as_it_is,
     opening: bytes = b"",
-    farewell: bytes = FAREWELL,
+    farewell: bytes | Callable[[], bytes] = FAREWELL,
     rest: Callable[[], bytes] = goes_on,
     headers: Mapping[str, str] | None = None,
 ) -> EventStream | None:

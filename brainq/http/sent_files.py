@@ -48,6 +48,8 @@ def with_bytes(messages: Sequence[Message], files: Mapping[str, File]) -> list[M
         {
             "role": message.role,
             "content": message.content,
+            "call_id": message.call_id,
+            "name": message.name,
             "attachments": [files[one.sha256] for one in message.attachments],
         }
         if message.attachments

@@ -20,7 +20,7 @@ class Entry:
 
     calls     (id, name, arguments as text) of an assistant's
     call_id   of a result
-    files     of a user's
+    files     of a user's, or of a result
     """
 
     field: str
@@ -48,20 +48,20 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Results for calls of a turn that waits for them: (call's id in the turn, text); and what the user adds.
+    """Results for calls of a turn that waits for them: (call's id in the turn, text, files); and what the user adds.
 
     field   where they stood in the request
     """
 
     turn_id: str
-    results: tuple[tuple[str, str], ...]
+    results: tuple[tuple[str, str, tuple[File, ...]], ...]
     field: str
     text: str = ""
     files: tuple[File, ...] = ()
 
     @property
     def calls(self) -> frozenset[str]:
-        return frozenset(call for call, _ in self.results)
+        return frozenset(call for call, _, _ in self.results)
 
 
 def read_conversation(field: str, entries: Sequence[Entry]) -> Question | Results:
@@ -90,11 +90,6 @@ def read_conversation(field: str, entries: Sequence[Entry]) -> Question | Result
         raise InvalidInput(last.field, "it is empty; say something")
     brought = {file.attachment.sha256: file for file in _files(said[:begin])}
     return Question(text, tuple(_history(said[:begin])), instructions, files, brought)
-
-
-def text_of(field: str, content: object, kinds: Sequence[str]) -> str:
-    """The text of a message's content: a text, or parts that are texts. Raises InvalidInput naming the part."""
-    return content_of(field, content, kinds, with_files=False)[0]
 
 
 def content_of(
@@ -130,7 +125,7 @@ def _results(said: Sequence[Entry]) -> Results:
     """The results that stand last, for calls of one turn of ours."""
     begin = next((i + 1 for i in range(len(said) - 1, -1, -1) if said[i].role != "tool"), 0)
     turns: set[str] = set()
-    results: list[tuple[str, str]] = []
+    results: dict[str, tuple[str, tuple[File, ...]]] = {}
     for entry in said[begin:]:
         try:
             turn_id, call = split_call_id(entry.call_id)
@@ -142,14 +137,15 @@ def _results(said: Sequence[Entry]) -> Results:
                 "message of the user behind them",
             ) from None
         turns.add(turn_id)
-        results.append((call, entry.text))
+        results[call] = (entry.text, entry.files)
     if len(turns) > 1:
         raise InvalidInput(said[-1].field, "the results are for calls of several answers; send those of one")
     asked = said[begin - 1].calls if begin else ()
     given = {entry.call_id for entry in said[begin:]}
     if missing := [call for call, _, _ in asked if call not in given]:
         raise InvalidInput(said[-1].field, f"the call {missing[0]!r} has no result; send one for each call")
-    return Results(turns.pop(), tuple(dict(results).items()), said[-1].field)
+    found = tuple((call, text, files) for call, (text, files) in results.items())
+    return Results(turns.pop(), found, said[-1].field)
 
 
 def _joined(said: Sequence[Entry]) -> str:
@@ -184,7 +180,10 @@ def _history(said: Sequence[Entry]) -> list[Message]:
             found = results.pop(call.id, None)
             if found is None:
                 raise InvalidInput(entry.field, f"its call {call.id[:80]!r} has no result behind it")
-            messages.append(Message(role="tool", content=found.text, call_id=call.id, name=call.name))
+            shown = tuple(file.attachment for file in found.files)
+            messages.append(
+                Message(role="tool", content=found.text, call_id=call.id, name=call.name, attachments=shown)
+            )
         if results:
             odd = next(iter(results.values()))
             raise InvalidInput(odd.field, f"no message before it made the call {odd.call_id[:80]!r}")

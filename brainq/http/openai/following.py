@@ -101,7 +101,7 @@ async def streamed(
     handle: AsyncTurnHandle,
     wanted: Wanted,
     write: Callable[[Word], bytes],
-    farewell: bytes,
+    farewell: bytes | Callable[[], bytes],
     *,
     is_continued: bool = False,
 ) -> EventStream:
@@ -132,7 +132,7 @@ async def _told(
     request: Request,
     words: list[Word],
     write: Callable[[Word], bytes],
-    farewell: bytes,
+    farewell: bytes | Callable[[], bytes],
 ) -> EventStream:
     """Words that are all there, as a stream."""
 

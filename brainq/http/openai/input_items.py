@@ -7,7 +7,7 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from brainq.errors import InvalidInput
-from brainq.http.openai.conversation import Entry, content_of, text_of
+from brainq.http.openai.conversation import Entry, content_of
 
 ROLES = ("user", "assistant", "system", "developer")
 _SKIPPED = ("reasoning",)
@@ -31,8 +31,9 @@ def entries_of(given: str | list[dict[str, JsonValue]]) -> list[Entry]:
             else:
                 entries.append(Entry(field, "assistant", calls=(cast("Any", call),)))
         elif kind == "function_call_output":
-            output = text_of(f"{field}.output", item.get("output"), ("input_text", "text"))
-            entries.append(Entry(field, "tool", output, call_id=_text(field, item, "call_id")))
+            kinds = ("input_text", "text")
+            output, sent = content_of(f"{field}.output", item.get("output"), kinds, with_files=True)
+            entries.append(Entry(field, "tool", output, call_id=_text(field, item, "call_id"), files=sent))
         elif kind == "message":
             role = item.get("role")
             if role not in ROLES:

@@ -95,6 +95,17 @@ class ResponseFold:
                 self._end("cancelled" if word.ending is Ending.CANCELLED else "failed", word.usage)
         return b"".join(self.out)
 
+    def cut(self) -> bytes:
+        """Before a stream is closed that is not over. Its number is the last event's: behind that it is continued."""
+        event = {
+            "type": "error",
+            "code": "stopping",
+            "message": "the gateway stops; go on with starting_after",
+            "param": None,
+            "sequence_number": max(self.seen, self.number - 1, 0),
+        }
+        return b"event: error\ndata: " + json.dumps(event, separators=(",", ":")).encode() + b"\n\n"
+
     def body(self) -> dict[str, Any]:
         """The response as it stands."""
         usage = self.usage

@@ -131,7 +131,7 @@ async def create(
         wanted = await wanted_of(here, handle)
     fold = ResponseFold(handle.turn_id, brain.name, handle.session_id, bool(body.background))
     if body.stream:
-        return await streamed(here, by, request, handle, wanted, fold.write, CUT)
+        return await streamed(here, by, request, handle, wanted, fold.write, fold.cut)
     if body.background:
         return JSONResponse(await _as_it_stands(handle, wanted, fold))
     words, last = await whole(here, by, request, handle, wanted)
@@ -163,7 +163,7 @@ async def retrieve(
     if starting_after is not None:
         fold.seen = starting_after
     return await streamed(
-        here, by, request, handle, wanted, fold.write, CUT, is_continued=starting_after is not None
+        here, by, request, handle, wanted, fold.write, fold.cut, is_continued=starting_after is not None
     )
 
 
@@ -250,10 +250,3 @@ async def _waits_in_line(handle: AsyncTurnHandle) -> bool:
 def _entries(body: ResponseBody, items: str | list[dict[str, JsonValue]]) -> list[Entry]:
     begun = [Entry("instructions", "system", body.instructions)] if body.instructions else []
     return begun + entries_of(items)
-
-
-CUT = (
-    b'event: error\ndata: {"type":"error","code":"stopping","message":"the gateway stops; go on with starting_after",'
-    b'"param":null,"sequence_number":0}\n\n'
-)
-"""Before a stream is closed that is not over."""

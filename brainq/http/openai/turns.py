@@ -21,6 +21,7 @@ from brainq.http.openai.following import Wanted, wanted_of
 from brainq.http.openai.parts import State, advance
 from brainq.http.openai.tries import begin_try, number_of
 from brainq.http.sent_files import with_bytes
+from brainq.tools.with_files import WithFiles
 
 
 async def request_key(here: Gateway, request: Request, by: Asker, body: dict[str, Any]) -> str:
@@ -86,9 +87,9 @@ async def give(here: Gateway, by: Asker, given: Results) -> tuple[AsyncTurnHandl
         digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
         # Before the results: with the last of them the turn goes on.
         await handle.steer(given.text, client_message_id=f"oa-{digest[:40]}", attachments=given.files)
-    for call, text in given.results:
+    for call, text, files in given.results:
         try:
-            await handle.give_result(call, text)
+            await handle.give_result(call, WithFiles(text, files) if files else text)
         except ResultRefused as refusal:
             if not refusal.was_given:
                 raise InvalidInput("messages", str(refusal)) from None

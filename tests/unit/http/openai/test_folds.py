@@ -266,3 +266,18 @@ def test_a_text_in_one_piece_is_the_results_own(turn: tuple[list[TurnEvent], Tur
                 assert said.get(word.part, "") == word.text
                 if isinstance(word, Answered):
                     assert word.text == result.text
+
+
+def test_a_stream_that_is_cut_says_the_number_behind_which_it_is_continued() -> None:
+    fold = ResponseFold(TURN, "shop", "s1")
+    assert cut_number(fold) == 0
+    fold.write(Began(1, 5))
+    fold.write(Said(1, "a"))
+    assert cut_number(fold) == fold.number - 1 > 1
+    continued = ResponseFold(TURN, "shop", "s1", seen=99)
+    continued.write(Began(1, 5))
+    assert cut_number(continued) == 99, "nothing new was told"
+
+
+def cut_number(fold: ResponseFold) -> int:
+    return json.loads(fold.cut().partition(b"data: ")[2])["sequence_number"]
