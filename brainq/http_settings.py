@@ -44,6 +44,9 @@ class HttpSettings(BaseSettings):
     http_slow_s: float = Field(default=20.0, gt=0, le=600)
     """How long a client may take to send a request, or to read what it was sent."""
 
+    http_openai_lenient: bool = False
+    """Whether parameters of OpenAI's wire that are not known here, such as `top_k`, are left out instead of refused."""
+
     http_client_tools_s: float = Field(default=900.0, gt=0, le=86_400)
     """How long a call of an OpenAI client's own tool waits for its result in a session that the client did not name.
     The turn is cancelled then."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -22,10 +23,13 @@ from brainq.http.rate import Rate, counted_address
 from brainq.http.verbs import is_public
 from brainq.http.who import is_loopback
 from brainq.http_settings import listed
+from brainq.observe.log_ids import answering
 from brainq.observe.logs import logger
 from brainq.observe.submits import came_with
 
 log = logger("brainq.http")
+REQUEST_ID = "x-request-id"
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 GUARDS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
@@ -130,12 +134,17 @@ class Answered:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        request_id = _request_id(Headers(scope=scope))
+        with answering(request_id):
+            await self._answer(scope, receive, send, request_id)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
         began, status = time.monotonic(), 0
 
         async def noted(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
-            await send(_guarded(message))
+            await send(_guarded(message, request_id))
 
         try:
             if _has_two_lengths(scope):
@@ -156,12 +165,19 @@ class Answered:
             log.info("answered", route=_route_of(scope), status=status, took_ms=took_ms, caller=repr(caller))
 
 
-def _guarded(message: Message) -> Message:
+def _request_id(headers: Headers) -> str:
+    """The id that the client, or a proxy, gave the request; else a new one."""
+    given = headers.get(REQUEST_ID, "")
+    return given if _GIVEN_ID.fullmatch(given) else new_turn_id()
+
+
+def _guarded(message: Message, request_id: str) -> Message:
     """With the headers that keep an answer from being kept, or taken for something else; a route may have its own."""
     if message["type"] != "http.response.start":
         return message
     have = {name.lower() for name, _ in message["headers"]}
     more = [(name, value) for name, value in GUARDS if name not in have]
+    more.append((REQUEST_ID.encode(), request_id.encode()))
     return {**message, "headers": [*message["headers"], *more]}
 
 

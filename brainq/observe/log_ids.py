@@ -15,10 +15,26 @@ from brainq.observe.tracing import place_here
 _ids: ContextVar[dict[str, str] | None] = ContextVar("brainq_log_ids", default=None)
 
 
+REQUEST = "request_id"
+
+
+@contextmanager
+def answering(request_id: str) -> Generator[None]:
+    """What is logged within, in this context, is about this request of a gateway's."""
+    token = _ids.set({REQUEST: request_id})
+    try:
+        yield
+    finally:
+        _ids.reset(token)
+
+
 @contextmanager
 def working_on(session_id: str, turn_id: str, call_id: str = "") -> Generator[None]:
     """What is logged within, in this context, is about this turn, and this call of it."""
     ids = {"turn_id": turn_id, "session_id": session_id}
+    above = _ids.get()
+    if above is not None and REQUEST in above:
+        ids[REQUEST] = above[REQUEST]
     token = _ids.set({**ids, "call_id": call_id} if call_id else ids)
     try:
         yield
@@ -27,7 +43,8 @@ def working_on(session_id: str, turn_id: str, call_id: str = "") -> Generator[No
 
 
 def ids_here() -> dict[str, str]:
-    """turn_id, session_id and call_id; with telemetry on trace_id and span_id, as W3C writes them. Empty: no turn."""
+    """turn_id, session_id, call_id, and request_id in a gateway; with telemetry on trace_id and span_id, as W3C writes
+    them. Empty: no turn, and no request."""
     ids = _ids.get()
     if ids is None:
         return {}

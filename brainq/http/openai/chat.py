@@ -22,12 +22,14 @@ from brainq.http.openai.following import streamed, wanted_of, whole
 from brainq.http.openai.params import (
     SESSION,
     SESSION_HEADER,
+    AskBody,
     OpenAiBody,
     client_tools,
     limits_of,
     options_of,
     output_schema,
     require_brain,
+    require_known,
     require_plain,
 )
 from brainq.http.openai.parts import (
@@ -68,7 +70,7 @@ class StreamOptions(OpenAiBody):
     include_obfuscation: bool | None = None
 
 
-class ChatBody(OpenAiBody):
+class ChatBody(AskBody):
     """A chat completion, as OpenAI's clients ask for it."""
 
     model: str
@@ -136,6 +138,7 @@ async def chat_completions(
     Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
     """
     given = body.model_dump(exclude_unset=True)
+    require_known(here, body)
     brain = require_brain(here, body.model)
     require_plain(given, PLAIN)
     said = read_conversation("messages", [entry_of(i, message) for i, message in enumerate(body.messages)])

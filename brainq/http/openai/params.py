@@ -40,6 +40,19 @@ def require_brain(here: Gateway, model: str | None) -> Brain:
     return found
 
 
+class AskBody(OpenAiBody):
+    """What asks for an answer. Parameters that are not known are kept apart: see `require_known`."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def require_known(here: Gateway, body: AskBody) -> None:
+    """Raise InvalidInput for a parameter that is not known, where the gateway does not leave such out."""
+    if not here.settings.http_openai_lenient:
+        for name in body.model_extra or ():
+            raise InvalidInput(name, "it is not known here; leave it out")
+
+
 async def name_of_brain(here: Gateway, handle: AsyncTurnHandle) -> str:
     """The name of a turn's brain."""
     snapshot = await handle.snapshot()

@@ -24,13 +24,14 @@ from brainq.http.openai.input_items import entries_of
 from brainq.http.openai.params import (
     SESSION,
     SESSION_HEADER,
-    OpenAiBody,
+    AskBody,
     client_tools,
     limits_of,
     name_of_brain,
     options_of,
     output_schema,
     require_brain,
+    require_known,
     require_plain,
 )
 from brainq.http.openai.parts import Broke, Last
@@ -57,7 +58,7 @@ PLAIN: dict[str, Sequence[Any]] = {
 """Parameters that are refused, but for values that ask for nothing."""
 
 
-class ResponseBody(OpenAiBody):
+class ResponseBody(AskBody):
     """A response, as OpenAI's clients ask for it."""
 
     model: str | None = None
@@ -121,6 +122,7 @@ async def create(
     Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
     """
     given = body.model_dump(exclude_unset=True)
+    require_known(here, body)
     brain = require_brain(here, body.model)
     require_plain(given, PLAIN)
     said = read_conversation("input", _entries(body, await resolved(here, by, body.input)))

@@ -15,6 +15,7 @@ from openai import OpenAI
 
 from brainq.access import Tokens
 from brainq.client.handle import TurnHandle
+from brainq.observe.log_ids import stamp, stamped
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
@@ -137,6 +138,40 @@ def test_what_is_not_supported_is_named(client: OpenAI) -> None:
         with pytest.raises(openai.BadRequestError) as refusal:
             create(**{"model": "shop", "messages": HELLO, **given})
         assert (refusal.value.param, refusal.value.type) == (param, "invalid_request_error")
+
+
+@pytest.mark.usefixtures("pools")
+def test_a_lenient_gateway_leaves_out_what_it_does_not_know(
+    gateways: Callable[..., GatewayThread], clients: Callable[..., OpenAI]
+) -> None:
+    client = clients(base_url=f"{gateways(openai_lenient=True).url}/v1")
+    more: Any = {"top_k": 4, "chat_template_kwargs": {"enable_thinking": False}}
+    done = client.chat.completions.create(model="shop", messages=HELLO, extra_body=more)
+    assert done.choices[0].message.content == "You said hello."
+    assert (
+        client.responses.create(model="shop", input="hello", extra_body=more).output_text == "You said hello."
+    )
+    with pytest.raises(openai.BadRequestError):
+        client.chat.completions.create(model="shop", messages=HELLO, n=2)
+
+
+def test_every_answer_has_the_id_of_its_request(
+    client: OpenAI, gateway: GatewayThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.handler.addFilter(lambda record: stamp(record) is None)  # as the gateway's own handler does
+
+    def logged() -> set[str | None]:
+        return {stamped(record).get("request_id") for record in caplog.records}
+
+    with caplog.at_level("INFO", "brainq.http"):
+        page = client.models.list(extra_headers={"X-Request-ID": "from-a-proxy.7"})
+        assert page._request_id == "from-a-proxy.7"  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(openai.NotFoundError) as refusal:
+            client.models.retrieve("gpt-5", extra_headers={"X-Request-ID": "no id!"})
+        ids = {"from-a-proxy.7", refusal.value.request_id}
+        wait_until(lambda: ids <= logged(), "both are logged")
+    assert refusal.value.request_id not in (None, "", "no id!")
+    assert gateway.http.get("/healthz").headers["x-request-id"]
 
 
 @pytest.mark.full
