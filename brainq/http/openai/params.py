@@ -43,7 +43,7 @@ def require_brain(here: Gateway, model: str | None) -> Brain:
 class AskBody(OpenAiBody):
     """What asks for an answer. Parameters that are not known are kept apart: see `require_known`."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
 
 def require_known(here: Gateway, body: AskBody) -> None:
