@@ -10,6 +10,7 @@ from brainq.contracts.effect import Effect
 from brainq.contracts.hold import HoldSpec
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus, TurnState
+from brainq.contracts.usage import Account, Spend
 
 Why = TypeVar("Why")
 
@@ -21,12 +22,23 @@ class Dropped(Generic[Why]):
     why: Why
 
 
+@dataclass(slots=True)
+class UnderWay:
+    """The attempt at a step that is made under a claim. `account` None: no model is asked."""
+
+    step: int = 0
+    attempt: int = 0
+    account: Account | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class TurnClaim:
     """The ownership of a turn for one advance. Every write carries `owner` and `fence`.
 
     seen   what was read of the turn with the claim; `Turns.look` makes the view of it
     lost   whether its owner before had stopped beating
+    under_way   what is written with each beat, and with each text that readers are told: should this worker die, it is
+                what its model call is charged as
     """
 
     session_id: str
@@ -36,6 +48,7 @@ class TurnClaim:
     now_ms: int
     seen: object = field(default=None, compare=False, repr=False)
     lost: bool = False
+    under_way: UnderWay = field(default_factory=UnderWay, compare=False, repr=False)
 
 
 TurnDropped = Dropped[TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain"]]
@@ -69,6 +82,8 @@ class StepStart:
     readiness   the newest word of theirs about it: `ready`, a hold, or "" for none
     full        how much of the context it fills, in per cent, where that is worth a warning; else 0
     turn        what the turn begins with, if it has not begun
+    lost        what the attempt before came to, if that broke off; None: nobody knows
+    under_way   what this one comes to, should its worker die before it tells more
     """
 
     estimate: int
@@ -80,6 +95,8 @@ class StepStart:
     readiness: HoldSpec | str = ""
     full: int = 0
     turn: TurnStart | None = None
+    lost: tuple[Spend, ...] | None = None
+    under_way: tuple[Spend, ...] = ()
 
     @property
     def again(self) -> StepStart:

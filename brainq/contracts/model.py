@@ -100,9 +100,14 @@ class ModelRetry(Wire):
 
 
 class ModelChunk(Wire):
-    """A part of a streamed reply: retries, text and reasoning deltas, then one chunk that carries the whole `reply`."""
+    """A part of a streamed reply: retries, text and reasoning deltas, then one chunk that carries the whole `reply`.
+
+    arguments   what came of a call: its name, or a part of its arguments. Nobody is shown it; it is counted, should the
+                stream break off
+    """
 
     text: str = ""
     reasoning: str = ""
+    arguments: str = ""
     reply: ModelReply | None = None
     retry: ModelRetry | None = None

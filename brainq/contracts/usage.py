@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
 
 from brainq.contracts.base import Wire
 
@@ -48,10 +48,12 @@ def no_price(provider: str, model: str, usage: TokenUsage) -> float | None:
 class Spend(Wire):
     """What one model call of a turn used.
 
-    kind       `step`; `lost`: an attempt that broke off, charged as an estimate; `child`: all of a child
-               turn; or a call beside the steps. `memory` and `judge` come after the result: SQL has them
+    kind       `step`; `lost`: a request that broke off; `child`: all of a child turn; or a call beside the steps.
+               `memory` and `judge` come after the result: SQL has them
+    model      the one that was asked, by its own name: never that of a `Fallback`
     cost_usd   None where the price of the model is not known
-    estimated  the service did not count the tokens of its reply
+    estimated  the service did not count the tokens, or not all of them. So it is with what broke off: what the stream
+               had told of usage is taken, else the input is estimated, and output from what had been streamed
     """
 
     kind: SpendKind = "step"
@@ -87,3 +89,19 @@ class Spend(Wire):
             cache_creation_tokens=self.cache_creation_tokens,
             estimated=self.estimated,
         )
+
+
+class LostRequest(Wire):
+    """A request that broke off and may be billed: who was asked, and what it is thought to have used."""
+
+    provider: str
+    model: str
+    usage: TokenUsage
+
+
+class Account(Protocol):
+    """What a model call that is under way has come to."""
+
+    def so_far(self) -> Sequence[Spend]:
+        """Its spends should it end here. Another thread than that which asks the model may call it."""
+        ...

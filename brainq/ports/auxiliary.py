@@ -29,6 +29,7 @@ class Auxiliary(Protocol):
         mark: str,
         tokens: int,
         usd: float | None,
+        under_way: Sequence[Spend] = ...,
     ) -> Literal["GO", "DONE", "SPENT", "LOST"]: ...
     def commit_note(
         self,

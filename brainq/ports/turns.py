@@ -48,7 +48,13 @@ class Turns(Protocol):
     ) -> TurnClaim | TurnDropped: ...
     def release(self, claim: TurnClaim) -> Literal["RELEASED", "CLEARED", "GONE"]: ...
     def let_wait(
-        self, claim: TurnClaim, ring_s: float, wait_s: float, why: str, stands: str
+        self,
+        claim: TurnClaim,
+        ring_s: float,
+        wait_s: float,
+        why: str,
+        stands: str,
+        lost: Sequence[Spend] = ...,
     ) -> Literal["WAITS", "LOST"]: ...
     def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]: ...
     def mark(self, claim: TurnClaim) -> str: ...
@@ -73,6 +79,7 @@ class Turns(Protocol):
         block_tools: Sequence[str] = ...,
         problem: str = ...,
         notes: Sequence[Message] = ...,
+        lost: Sequence[Spend] = ...,
     ) -> CallsRefused | Literal["COMMITTED", "LOST"]: ...
     def end(
         self,
@@ -93,6 +100,7 @@ class Turns(Protocol):
         last: str = ...,
         diff: str = ...,
         n_changes: int = ...,
+        lost: Sequence[Spend] | None = ...,
     ) -> TurnEnded | Literal["MORE", "CHANGED", "LOST"]: ...
     def said_so_far(self, claim: TurnClaim) -> str: ...
     def changes(self, claim: TurnClaim) -> Sequence[Mapping[str, str | None]]: ...

@@ -169,12 +169,15 @@ class AnthropicStream:
         self._order = Order()
         self._thinking: dict[int, dict[str, Any]] = {}
         self._calls: dict[int, tuple[dict[str, Any], list[str]]] = {}
-        self._usage: dict[str, Any] = {}
+        self._counts: dict[str, Any] = {}
+        self.usage = (
+            TokenUsage()
+        )  # as far as it was told: the input with message_start, the output at the end
         self._model = ""
         self._stop_reason: Any = None
 
     def feed(self, event: dict[str, Any]) -> ModelChunk | None:
-        """What `event` adds: a text or reasoning delta, an empty ModelChunk for a part of a call, None for neither."""
+        """What `event` adds: a text or reasoning delta, a part of a call, None for neither."""
         kind = event.get("type")
         index = int(event.get("index") or 0)
         if kind == "content_block_delta":
@@ -187,7 +190,7 @@ class AnthropicStream:
                 return ModelChunk(reasoning=str(block.get("thinking") or ""))
             if block.get("type") == "tool_use":
                 self._calls[index] = (block, [])
-                return ModelChunk()
+                return ModelChunk(arguments=str(block.get("name") or ""))
             return self._add_text(str(block.get("text") or ""))
         if kind == "message_start":
             message: dict[str, Any] = event.get("message") or {}
@@ -206,8 +209,9 @@ class AnthropicStream:
         if index in self._thinking:
             return self._add_thinking(self._thinking[index], delta)
         if delta.get("type") == "input_json_delta" and index in self._calls:
-            self._calls[index][1].append(str(delta.get("partial_json") or ""))
-            return ModelChunk()
+            piece = str(delta.get("partial_json") or "")
+            self._calls[index][1].append(piece)
+            return ModelChunk(arguments=piece)
         return None
 
     def _add_thinking(self, block: dict[str, Any], delta: dict[str, Any]) -> ModelChunk:
@@ -226,7 +230,8 @@ class AnthropicStream:
     def _count(self, usage: Any) -> None:
         # Later counts are totals, and leave out what did not change.
         if isinstance(usage, dict):
-            self._usage.update({key: value for key, value in usage.items() if value is not None})
+            self._counts.update({key: value for key, value in usage.items() if value is not None})
+            self.usage = from_usage(self._counts)
 
     def reply(self) -> ModelReply:
         return ModelReply(
@@ -238,7 +243,7 @@ class AnthropicStream:
                 )
                 for index, (block, pieces) in sorted(self._calls.items())
             ),
-            usage=from_usage(self._usage),
+            usage=self.usage,
             model=self._model,
             finish_reason=finish_word(self._stop_reason),
             reasoning=self._order.reasoning(),

@@ -14,7 +14,9 @@ from brainq.contracts.model import AnsweredBy, ModelReply, ModelRequest, Purpose
 from brainq.errors import ProviderError
 from brainq.observe.metrics.models import asking
 from brainq.observe.model_spans import chat_span
+from brainq.providers.allowance import allowance_here
 from brainq.providers.base import Provider
+from brainq.providers.bill import Bill
 from brainq.providers.metering import Asked, note
 from brainq.providers.places import Taking, reply_of
 from brainq.providers.pricing import cost_usd
@@ -64,21 +66,7 @@ class AuxiliaryModel:
         chat = chat_span(self.provider, request)
         places = self.taking.here() if self.taking is not None else nullcontext()
         with chat.span, places, asking(self.provider.name, self.model, purpose) as asked:
-            try:
-                # A provider of the user's own may not look at the time it has.
-                reply = within(
-                    timeout_s + SPARE_S,
-                    f"{purpose} by {self.model}",
-                    lambda: reply_of(self.provider, request),
-                )
-            except TimeoutError as error:
-                late = ProviderError(str(error), kind="timeout", retryable=True)
-                note(Asked(self.provider, self.model, system + text, late))
-                raise late from error
-            except Exception as error:
-                note(Asked(self.provider, self.model, system + text, error))
-                raise
-            note(Asked(self.provider, self.model, system + text, reply))
+            reply = self._asked(request)
             chat.reply(reply)
             by = reply.answered_by or AnsweredBy(provider=self.provider.name, model=self.model)
             asked.answered(reply, cost_usd(by.provider, by.model, reply.usage))
@@ -89,6 +77,26 @@ class AuxiliaryModel:
         if not reply.text.strip():
             raise ProviderError("the model's reply was empty", kind="malformed", retryable=False)
         return reply
+
+    def _asked(self, request: ModelRequest) -> ModelReply:
+        """The reply; what it used, and what was lost on the way, is noted."""
+        with Bill(allowance=allowance_here()).here() as bill:
+            try:
+                # A provider of the user's own may not look at the time it has.
+                reply = within(
+                    request.timeout_s + SPARE_S,
+                    f"{request.purpose} by {self.model}",
+                    lambda: reply_of(self.provider, request),
+                )
+            except TimeoutError as error:
+                late = ProviderError(str(error), kind="timeout", retryable=True)
+                note(Asked(self.provider, self.model, None, bill.close(late)))
+                raise late from error
+            except Exception as error:
+                note(Asked(self.provider, self.model, None, bill.close(error)))
+                raise
+            note(Asked(self.provider, self.model, reply, bill.close(reply)))
+            return reply
 
 
 def read_json_object(text: str) -> dict[str, Any]:

@@ -54,6 +54,10 @@ _UNSUPPORTED = (
 )
 
 
+_NEVER_SENT = frozenset({"ConnectTimeout", "PoolTimeout", "WriteTimeout"})
+_CUT = frozenset({"ReadError", "RemoteProtocolError"})
+
+
 class ServiceError(ProviderError):
     """A ProviderError that also says how many seconds the service asked us to wait (None: it did not).
 
@@ -95,6 +99,20 @@ def translate(error: Exception, sdk: Any, provider: str) -> ProviderError:
     return ServiceError(
         _short(f"{provider}: {type(error).__name__}: {error}"), kind="refused", retryable=False
     )
+
+
+def may_have_been_read(error: BaseException, sdk: Any, *, stream: bool) -> bool:
+    """Whether the service may have worked on a request that it answered nothing.
+
+    A stream begins to answer at once. A whole answer comes when the work is done, so a connection that is cut before it
+    tells nothing of the work.
+    """
+    if not isinstance(error, sdk.APIConnectionError):
+        return False
+    cause = type(error.__cause__).__name__
+    if isinstance(error, sdk.APITimeoutError):
+        return cause not in _NEVER_SENT
+    return not stream and cause in _CUT
 
 
 def shared(error: Exception, sdk: Any, provider: str) -> ProviderError:

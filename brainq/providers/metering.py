@@ -1,4 +1,4 @@
-"""Which models were asked beside a turn's steps while code ran that may ask them: extraction, judging."""
+"""Which models were asked beside a turn's steps while code ran that may ask them: reflections, extraction, judging."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from brainq.contracts.model import ModelReply
+from brainq.contracts.usage import LostRequest
 from brainq.providers.base import Provider
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One call: who was asked what, and the reply, or what it failed with."""
+    """One call: who was asked, and the reply (None: it failed); and requests for it that broke off."""
 
     provider: Provider
     model: str
-    text: str
-    outcome: ModelReply | Exception
+    reply: ModelReply | None
+    lost: tuple[LostRequest, ...] = ()
 
 
 _meter: ContextVar[list[Asked] | None] = ContextVar("brainq_meter", default=None)

@@ -214,7 +214,7 @@ class OpenAIStream:
         self._joiner = SurrogateJoiner()
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
-        self._usage = TokenUsage()
+        self.usage = TokenUsage()
         self._model = ""
         self._finish_reason = ""
         self._refused = False
@@ -225,32 +225,35 @@ class OpenAIStream:
         return bool(self._finish_reason) and self._finish_reason not in BROKEN_OFF
 
     def feed(self, chunk: dict[str, Any]) -> ModelChunk | None:
-        """What `chunk` adds: a text or reasoning delta, an empty ModelChunk for a part of a call, None for neither."""
+        """What `chunk` adds: a text or reasoning delta, a part of a call, None for neither."""
         self._model = str(chunk.get("model") or self._model)
         if isinstance(chunk.get("usage"), dict):
-            self._usage = from_usage(chunk["usage"])
+            self.usage = from_usage(chunk["usage"])
         choices: list[dict[str, Any]] = chunk.get("choices") or []
         if not choices:
             return None
         choice = choices[0]
         self._finish_reason = finish_word(choice.get("finish_reason")) or self._finish_reason
         delta: dict[str, Any] = choice.get("delta") or {}
-        for part in delta.get("tool_calls") or ():
-            self._feed_call(part)
+        parts = delta.get("tool_calls") or ()
+        arguments = "".join([self._feed_call(part) for part in parts])
         self._refused = self._refused or bool(delta.get("refusal"))
         thought = clean(self._thoughts.feed(delta))
         text = _text(delta.get("content")) or delta.get("refusal") or ""
         if text:
             split = self._tags.feed(self._joiner.feed(text))
-            return ModelChunk(text=split.text, reasoning=thought + split.reasoning)
-        return ModelChunk(reasoning=thought) if thought or delta.get("tool_calls") else None
+            return ModelChunk(text=split.text, reasoning=thought + split.reasoning, arguments=arguments)
+        return ModelChunk(reasoning=thought, arguments=arguments) if thought or parts else None
 
-    def _feed_call(self, part: dict[str, Any]) -> None:
+    def _feed_call(self, part: dict[str, Any]) -> str:
+        """What the part says of its call."""
         call = self._call_of(part)
         function: dict[str, Any] = part.get("function") or {}
-        call.name = call.name or str(function.get("name") or "")
+        name = "" if call.name else str(function.get("name") or "")
+        call.name = call.name or name
         arguments = function.get("arguments") or ""
         call.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
+        return name + call.arguments[-1]
 
     def _call_of(self, part: dict[str, Any]) -> _PartialCall:
         """The call a part belongs to: by index, unless the server reuses or leaves out indexes, or ids."""
@@ -280,7 +283,7 @@ class OpenAIStream:
                 _call(index, call.id, call.name, "".join(call.arguments))
                 for index, call in enumerate(self._calls)
             ),
-            usage=self._usage,
+            usage=self.usage,
             model=self._model,
             finish_reason="content_filter" if self._refused else self._finish_reason,
             reasoning=self._thoughts.reasoning(split.reasoning),

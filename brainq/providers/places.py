@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, replace
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.rate import SAID_NOTHING, RateSaid, RateWait
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.usage import Spend, TokenUsage
 from brainq.errors import ProviderError
 from brainq.observe.logs import logger
 from brainq.ports.rates import RateLimits
 from brainq.providers.base import Provider
+from brainq.providers.bill import MAYBE_BILLED, Bill, BilledRequest, current_bill
 from brainq.providers.rate_headers import said_of
 from brainq.providers.watched import watched
 from brainq.text.estimate import estimate_request
@@ -38,12 +39,14 @@ class PlaceLater(ProviderError):
     The place in line is kept: whoever asks again for the same step when the time has come gets it.
 
     stands   the count's name, and who waits there
+    spends   what requests to other models came to, that broke off before
     """
 
     def __init__(self, model: str, wait: RateWait, stands: str = "") -> None:
         self.wait_s = wait.wait_s
         self.stands = stands
         self.why = wait.told(model)
+        self.spends: tuple[Spend, ...] = ()
         super().__init__(f"waits for {self.why}, {wait.wait_s:.0f} s", kind="limited", retryable=True)
 
 
@@ -92,32 +95,44 @@ _taking: ContextVar[Taking | None] = ContextVar("taking", default=None)
 
 @dataclass(slots=True)
 class Place:
-    """One request's. Without limits it takes none, and only hears what the service says.
+    """One request's. Without limits it takes none, and only hears what the service says. What the request comes to is
+    entered in `bill`.
 
     is_stopped   the fleet waits as its service asked: whoever asks next waits for a place, and for nothing else
     """
 
-    model: str
+    provider: str
+    asked_model: str
     account: str = ""
     taking: Taking | None = None
+    bill: Bill = field(default_factory=Bill)
     is_taken: bool = False
     is_stopped: bool = False
     _answered_at: float | None = None
     _used: TokenUsage | None = None
     _said: RateSaid = SAID_NOTHING
+    _request: BilledRequest | None = None
+    model: str = field(init=False)
     name: str = field(init=False)
     id: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         """`name`: the count it is in."""
+        self.model = f"{self.provider}:{self.asked_model}"
         self.name = f"{self.model} #{self.account}" if self.account else self.model
 
     def take(self, request: ModelRequest, remaining_s: float) -> bool:
         """Wait for it, if need be; whether that was so.
 
         Raises PlaceLater, and ProviderError where it would come after `remaining_s` (`limited`), or for a turn
-        later than that may wait (`waited` where it has not begun).
+        later than that may wait (`waited` where it has not begun); BudgetSpent, where the turn has nothing left for it.
         """
+        self.bill.require(self.provider, self.asked_model, request)
+        has_waited = self._take(request, remaining_s)
+        self._request = self.bill.sent(self.provider, self.asked_model, request)
+        return has_waited
+
+    def _take(self, request: ModelRequest, remaining_s: float) -> bool:
         if self.taking is None or not self.taking.limits.holds(self.name):
             return False
         ticket = self.id = uuid.uuid4().hex  # both begin with the session: tenants share the model
@@ -184,12 +199,47 @@ class Place:
     def answered(self, headers: Mapping[str, str] | None = None, status: int = 200) -> None:
         """The answer begins: from here on its place is the service's."""
         self._answered_at = self._answered_at or time.monotonic()
+        if self._request is not None and status < 400:
+            self._request.has_begun = True
         if headers is not None and self.taking is not None:
             self._said = said_of(headers, status)
+
+    def wrote(self, chunk: ModelChunk) -> None:
+        """A part of the reply came."""
+        if self._request is not None:
+            self._request.wrote(chunk)
+
+    def retried(self, request: ModelRequest, kind: str) -> None:
+        """What was asked failed so, and the provider asks again by itself."""
+        if self._request is not None:
+            self._request.has_failed = True
+            self.bill.end(self._request, self._request.has_output or kind in MAYBE_BILLED)
+            self._request = self.bill.sent(self.provider, self.asked_model, request)
+
+    def reported(self, usage: TokenUsage) -> None:
+        """The service told of usage so far, in a stream that goes on."""
+        if self._request is not None:
+            self._request.reported(usage)
 
     def used(self, usage: TokenUsage) -> None:
         """What the service counted."""
         self._used = usage
+        if self._request is not None:
+            self._request.counted(usage)
+
+    def broke_off(self, failure: BaseException, is_read: bool = False) -> None:
+        """No reply comes of it. `is_read`: the service may have worked on it, though it has answered nothing."""
+        if self._request is not None:
+            # A reader that has the whole reply may leave without reading to the end.
+            self._request.has_failed = not self._request.is_whole
+            self._end(self._request, is_read or self._request.may_be_billed(failure))
+
+    def _end(self, request: BilledRequest, is_billed: bool) -> None:
+        """The request is over. Its place counts what it has used, where it brought no reply, too."""
+        if is_billed and self._used is None:
+            self._used = request.usage()
+        self.bill.end(request, is_billed)
+        self._request = None
 
     def stopped(self, wait_s: float) -> None:
         """The service takes nothing for so long."""
@@ -197,6 +247,8 @@ class Place:
 
     def settle(self) -> None:
         """Say what came of it. What cannot be said is not the call's failure: the place counts its longest, then."""
+        if self._request is not None:
+            self._end(self._request, self._request.has_begun)
         if self.taking is None:
             return
         if self._said is SAID_NOTHING and not self.taking.limits.holds(self.name):
@@ -217,7 +269,7 @@ def place_for(provider: str, model: str, account: str = "") -> Place:
 
     account   tells keys and addresses apart that a service counts apart
     """
-    return Place(f"{provider}:{model}", account, _taking.get())
+    return Place(provider, model, account, _taking.get(), current_bill() or Bill())
 
 
 def account_word(base_url: str | None, api_key: str | None) -> str:
@@ -227,20 +279,25 @@ def account_word(base_url: str | None, api_key: str | None) -> str:
 
 def chunks_of(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
     """The provider's stream, each of its requests at its place."""
-    if _taking.get() is None or _takes_its_own(provider):
+    if _takes_its_own(provider) or not _is_counted():
         return watched(provider, request)
     return _placed_chunks(provider, request)
 
 
 def reply_of(provider: Provider, request: ModelRequest) -> ModelReply:
     """The provider's whole reply, each of its requests at its place."""
-    if _taking.get() is None or _takes_its_own(provider):
+    if _takes_its_own(provider) or not _is_counted():
         return provider.generate(request)
     with placed_call(provider, request) as (place, sent):
         reply = provider.generate(sent)
         place.answered()
         place.used(reply.usage)
         return reply
+
+
+def _is_counted() -> bool:
+    """Whether whoever asks takes places, or keeps a bill."""
+    return _taking.get() is not None or current_bill() is not None
 
 
 def _takes_its_own(provider: Provider) -> bool:
@@ -252,9 +309,12 @@ def _placed_chunks(provider: Provider, request: ModelRequest) -> Iterator[ModelC
     with placed_call(provider, request) as (place, sent):
         is_answered = False
         for chunk in watched(provider, sent):
-            if not is_answered:
+            if chunk.retry is not None:
+                place.retried(sent, chunk.retry.kind)
+            elif not is_answered:
                 is_answered = True
                 place.answered()
+            place.wrote(chunk)
             if chunk.reply is not None:
                 place.used(chunk.reply.usage)
             yield chunk
@@ -269,10 +329,12 @@ def placed_call(provider: Provider, request: ModelRequest) -> Generator[tuple[Pl
         request = request.model_copy(update={"timeout_s": left_s})
     try:
         yield place, request
-    except ProviderError as failure:
-        wait_s = getattr(failure, "retry_after_s", None)
-        if failure.kind == "rate_limited" and wait_s:
-            place.stopped(wait_s)
+    except BaseException as failure:
+        place.broke_off(failure)
+        if isinstance(failure, ProviderError) and failure.kind == "rate_limited":
+            wait_s = getattr(failure, "retry_after_s", None)
+            if wait_s:
+                place.stopped(wait_s)
         raise
     finally:
         place.settle()

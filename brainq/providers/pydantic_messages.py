@@ -25,6 +25,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RequestUsage
 
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest
@@ -195,19 +196,23 @@ def from_response(response: ModelResponse, model: str, system: str) -> ModelRepl
             reasoning.extend(_marked("call", part, response, model, system, len(calls)))
             calls.append(_call(part))
     finish = _FINISH.get(response.finish_reason or "", response.finish_reason or "")
-    usage = response.usage
     return ModelReply(
         text=clean("".join(texts)),
         calls=tuple(calls),
-        usage=TokenUsage(
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            cache_creation_tokens=usage.cache_write_tokens,
-        ),
+        usage=from_usage(response.usage),
         model=response.model_name or model,
         finish_reason="tool_calls" if finish == "stop" and calls else finish,
         reasoning=tuple(reasoning),
+    )
+
+
+def from_usage(usage: RequestUsage) -> TokenUsage:
+    """Ours: `input_tokens` includes the cached ones there, too."""
+    return TokenUsage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_creation_tokens=usage.cache_write_tokens,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 from collections.abc import Coroutine, Generator, Iterator
@@ -10,6 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.contracts.usage import TokenUsage
 from brainq.errors import ProviderError, SetupError
 from brainq.providers.model_loop import model_loop, on_loop
 from brainq.providers.pace import Pace
@@ -94,7 +96,7 @@ class PydanticAIProvider:
                 raise deadline.error() from None
             finally:
                 task.cancel()
-            place.answered()
+            place.answered(status=_status(found))
             if isinstance(found, BaseException):
                 raise self._failure(found) from found
             reply = self._finished(found, request, model)
@@ -103,7 +105,7 @@ class PydanticAIProvider:
 
     def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
         model = self._model(request.model)
-        items: SimpleQueue[ModelChunk | ModelReply | BaseException] = SimpleQueue()
+        items: SimpleQueue[ModelChunk | TokenUsage | ModelReply | BaseException] = SimpleQueue()
         shown = 0
         with placed_call(self, _in_time(request, deadline)) as (place, _):
             pace = Pace.of(request, deadline, self._retry.clock)
@@ -114,12 +116,16 @@ class PydanticAIProvider:
                         item = items.get(timeout=pace.allowed_s())
                     except Empty:
                         raise pace.error(self.name) from None
-                    place.answered()
+                    place.answered(status=_status(item))
                     if isinstance(item, BaseException):
                         raise self._failure(item) from item
                     if isinstance(item, ModelReply):
                         break
+                    if isinstance(item, TokenUsage):
+                        place.reported(item)
+                        continue
                     pace.begin()
+                    place.wrote(item)
                     shown += len(item.text)
                     yield item
             finally:
@@ -186,6 +192,11 @@ class PydanticAIProvider:
         return translate(error, self.name)
 
 
+def _status(item: object) -> int:
+    """As HTTP says it: whether the service answers, or fails."""
+    return 500 if isinstance(item, BaseException) else 200
+
+
 def _in_time(request: ModelRequest, deadline: Deadline) -> ModelRequest:
     return request.model_copy(update={"timeout_s": max(0.001, deadline.remaining_s())})
 
@@ -208,7 +219,7 @@ async def _asked(model: Model, request: ModelRequest, timeout_s: float) -> Model
 async def _streamed(
     model: Model, request: ModelRequest, timeout_s: float, items: SimpleQueue[Any]
 ) -> ModelReply:
-    """Puts what can be shown into `items`; an empty chunk for a part of a call."""
+    """Puts what comes into `items`: what can be shown, parts of calls, and usage as far as the service tells it."""
     from pydantic_ai import direct
     from pydantic_ai.messages import PartDeltaEvent, PartStartEvent
 
@@ -226,15 +237,19 @@ async def _streamed(
         model_request_parameters=wire.to_parameters(request, model),
         instrument=False,
     )
+    told = TokenUsage()
     async with opened as stream:
         async for event in stream:
+            if (usage := wire.from_usage(stream.usage)) != told:
+                told = usage
+                items.put(told)
             if not isinstance(event, PartStartEvent | PartDeltaEvent):
                 continue
             part: Any = event.part if isinstance(event, PartStartEvent) else event.delta
             kind = str(getattr(part, "part_kind", None) or part.part_delta_kind)
             text = str(getattr(part, "content", None) or getattr(part, "content_delta", None) or "")
             if kind.startswith("tool"):
-                items.put(ModelChunk())
+                items.put(ModelChunk(arguments=_said_of_call(part)))
             elif kind == "text" and (text := said.feed(text)):
                 items.put(ModelChunk(text=text))
             elif kind == "thinking" and (text := thought.feed(text)):
@@ -243,6 +258,13 @@ async def _streamed(
     if response.state == "interrupted":
         raise ProviderError("the stream was interrupted", kind="stream", retryable=True)
     return wire.from_response(response, request.model, model.system)
+
+
+def _said_of_call(part: Any) -> str:
+    """The name, and what came of the arguments, of a call or a part of it."""
+    name = getattr(part, "tool_name", None) or getattr(part, "tool_name_delta", None) or ""
+    arguments = getattr(part, "args", None) or getattr(part, "args_delta", None) or ""
+    return f"{name}{arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)}"
 
 
 async def _told(work: Coroutine[Any, Any, ModelReply], items: SimpleQueue[Any]) -> None:

@@ -136,9 +136,10 @@ class ResponsesStream:
         self._arguments: dict[int, list[str]] = {}
         self._done: dict[int, Item] = {}
         self._response: dict[str, Any] = {}
+        self.usage = TokenUsage()  # told with the response's last event, also of one that failed
 
     def feed(self, event: dict[str, Any]) -> ModelChunk | None:
-        """What `event` adds: a text or reasoning delta, an empty ModelChunk for a part of a call, None for neither.
+        """What `event` adds: a text or reasoning delta, a part of a call, None for neither.
 
         Raises ProviderError for an error that the service reports.
         """
@@ -152,10 +153,12 @@ class ResponsesStream:
         if kind == "response.output_item.added":
             item: Item = event.get("item") or {}
             self._begun[index] = item
-            return ModelChunk() if item.get("type") == "function_call" else None
+            is_call = item.get("type") == "function_call"
+            return ModelChunk(arguments=str(item.get("name") or "")) if is_call else None
         if kind == "response.function_call_arguments.delta":
-            self._arguments.setdefault(index, []).append(str(event.get("delta") or ""))
-            return ModelChunk()
+            piece = str(event.get("delta") or "")
+            self._arguments.setdefault(index, []).append(piece)
+            return ModelChunk(arguments=piece)
         if kind == "response.output_item.done":
             self._done[index] = event.get("item") or {}
         elif kind == "error":
@@ -173,6 +176,7 @@ class ResponsesStream:
 
     def _end(self, status: str, response: dict[str, Any]) -> None:
         self._response = {"status": status} | {key: value for key, value in response.items() if value}
+        self.usage = from_usage(self._response.get("usage"))
         _finish(self._response, [], self._name)  # raises for a response that failed
         self.complete = self.ended = True
 

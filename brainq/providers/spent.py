@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brainq.contracts.model import ModelReply
-from brainq.contracts.usage import Price, Spend, SpendKind, TokenUsage
-from brainq.errors import ProviderError
-from brainq.providers.auxiliary import AuxiliaryModel
+from brainq.contracts.usage import LostRequest, Price, Spend, SpendKind, TokenUsage
 from brainq.providers.base import Provider, members_of
 from brainq.providers.metering import Asked
-from brainq.text.estimate import estimate_text
-
-# The service may have worked on these, and bills for it; of the other kinds it made nothing.
-MAYBE_BILLED = frozenset({"timeout", "stream", "stalled", "malformed"})
 
 
 def spend_of(
@@ -35,31 +29,30 @@ def most_usd(provider: Provider, model: str, usage: TokenUsage, price: Price) ->
     return max(known) if len(known) == len(prices) else None
 
 
-def spends_of(kind: SpendKind, calls: Sequence[Asked], price: Price) -> tuple[Spend, ...]:
-    """What calls used that were metered beside no step."""
-    found = [
-        spend_of(kind, 0, call.provider, call.model, call.outcome, price)
-        if isinstance(call.outcome, ModelReply)
-        else spend_of_failure(
-            kind, 0, AuxiliaryModel(call.provider, call.model), call.outcome, call.text, price
-        )
-        for call in calls
-    ]
-    return tuple(spend for spend in found if spend is not None)
+def first_asked(provider: Provider, model: str) -> tuple[str, str]:
+    """The provider and the model that are asked first, by their own names."""
+    members = members_of(provider)
+    return first_asked(*members[0]) if members else (provider.name, model)
 
 
-def spend_of_failure(
-    kind: SpendKind, step: int, auxiliary: AuxiliaryModel, failure: Exception, asked: str, price: Price
-) -> Spend | None:
-    """What a call that failed may have used: its input, estimated; None where the service did nothing."""
-    if not isinstance(failure, ProviderError) or failure.kind not in MAYBE_BILLED:
-        return None
-    usage = TokenUsage(input_tokens=estimate_text(asked))
-    most = most_usd(auxiliary.provider, auxiliary.model, usage, price)
-    return Spend.of(kind, step, auxiliary.model, usage, most)
+def lost_spends(kind: SpendKind, step: int, lost: Sequence[LostRequest], price: Price) -> tuple[Spend, ...]:
+    """What requests that broke off are charged as, each by the name and the price of the model it went to."""
+    return tuple(
+        Spend.of(kind, step, one.model, one.usage, price(one.provider, one.model, one.usage)) for one in lost
+    )
 
 
-def sum_of(spends: list[Spend]) -> Spend | None:
+def spends_of(kind: SpendKind, calls: Sequence[Asked], price: Price, step: int = 0) -> tuple[Spend, ...]:
+    """What metered calls used, and what was lost on their way."""
+    found: list[Spend] = []
+    for call in calls:
+        found += lost_spends(kind, step, call.lost, price)
+        if call.reply is not None:
+            found.append(spend_of(kind, step, call.provider, call.model, call.reply, price))
+    return tuple(found)
+
+
+def sum_of(spends: Sequence[Spend]) -> Spend | None:
     """Several calls of one kind and step as one; the price is not known where one part's is not."""
     if not spends:
         return None

@@ -15,12 +15,20 @@ from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.contracts.usage import TokenUsage
 from brainq.errors import ProviderError, SetupError
 from brainq.observe.logs import logger
 from brainq.providers.attachment_blocks import SHOWN, UNREADABLE, Blocks, Kind, is_unreadable, refused_kind
 from brainq.providers.cutoff import Cutoff
 from brainq.providers.extras import with_extras
-from brainq.providers.failures import from_error_event, of_model, refused_parameter, shared, translate
+from brainq.providers.failures import (
+    from_error_event,
+    may_have_been_read,
+    of_model,
+    refused_parameter,
+    shared,
+    translate,
+)
 from brainq.providers.pace import Pace
 from brainq.providers.places import Place, account_word, place_for
 from brainq.providers.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
@@ -48,6 +56,11 @@ class StreamReader(Protocol):
     @property
     def ended(self) -> bool:
         """Whether nothing can follow, apart from the `[DONE]` of some services."""
+        ...
+
+    @property
+    def usage(self) -> TokenUsage:
+        """What the service has told of it so far; the same object until it tells more."""
         ...
 
     def feed(self, event: dict[str, Any], /) -> ModelChunk | None: ...
@@ -177,6 +190,7 @@ class VendorProvider(ABC):
                 yield ModelChunk(reply=reply)
                 return
             reader = self._new_reader(request)
+            usage = reader.usage
             shown = 0
             stream = events(_heard(response.iter_bytes(), pace, cutoff))
             for event in stream:
@@ -185,7 +199,11 @@ class VendorProvider(ABC):
                 if event.get("error"):
                     raise from_error_event(self.name, event["error"])
                 chunk = _parsed(reader.feed, event)
+                if reader.usage is not usage:
+                    usage = reader.usage
+                    place.reported(usage)
                 if chunk is not None:
+                    place.wrote(chunk)
                     shown += len(chunk.text)
                     pace.begin()
                     cutoff.move(deadline.remaining_s())  # the reader's time is not the service's
@@ -269,12 +287,16 @@ class VendorProvider(ABC):
                     self._refused |= {self._mark(named, request)}
                     log.warning("the service refuses a part of requests", provider=self.name, left_out=named)
                 continue
-            except BaseException:
+            except BaseException as error:
+                place.broke_off(error, is_read=may_have_been_read(error, sdk, stream=stream))
                 place.settle()
                 raise
             place.answered(response.headers)
             try:
                 yield response, place
+            except BaseException as error:
+                place.broke_off(error)
+                raise
             finally:
                 opening.__exit__(None, None, None)
                 place.settle()

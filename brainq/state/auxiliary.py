@@ -13,7 +13,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.usage import Spend
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import as_json, json_or_none, plan_json, used
+from brainq.state.script_values import as_json, json_or_none, plan_json, spends_json, used
 from brainq.state.typed_scripts import AuxBeginSpent, Scripts
 
 
@@ -53,10 +53,12 @@ class RedisAuxiliary:
         mark: str,
         tokens: int,
         usd: float | None,
+        under_way: Sequence[Spend] = (),
     ) -> Literal["GO", "DONE", "SPENT", "LOST"]:
         """Mark a `reflection` or `compaction` as tried: `GO`, `DONE` (tried before), `SPENT` or `LOST`.
 
-        tokens, usd   the most it is thought to cost: held against the budget, and charged if its worker is lost
+        tokens, usd   the most it is thought to cost: held against the budget
+        under_way     what is charged if its worker is lost
         """
         reply = self._run.aux_begin(
             claim.session_id,
@@ -67,6 +69,7 @@ class RedisAuxiliary:
             mark=mark,
             tokens=tokens,
             usd=usd,
+            under_way=spends_json(under_way or None),
         )
         return "SPENT" if isinstance(reply, AuxBeginSpent) else reply
 

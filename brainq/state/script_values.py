@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from pydantic import BaseModel
 
-from brainq.contracts.claim import PlannedCall
+from brainq.contracts.claim import PlannedCall, TurnClaim
 from brainq.contracts.hold import HoldSpec, readiness_id
 from brainq.contracts.kept import Kept
 from brainq.contracts.usage import Spend
@@ -49,6 +49,19 @@ def used(spend: Spend | None) -> Used:
         "cost": spend.cost_usd,
         "spend": as_json(spend),
     }
+
+
+def spends_json(spends: Sequence[Spend] | None) -> str:
+    """Spends as a JSON array; "" where they are not known."""
+    return "" if spends is None else f"[{','.join(map(as_json, spends))}]"
+
+
+def under_way_word(claim: TurnClaim) -> str:
+    """What the claim's model call has come to, after its step and attempt; "" where no model is asked."""
+    attempt = claim.under_way
+    if attempt.account is None:
+        return ""
+    return f"{attempt.step}:{attempt.attempt} {spends_json(attempt.account.so_far())}"
 
 
 def plan_json(plan: Sequence[PlannedCall]) -> str:

@@ -21,7 +21,7 @@ from brainq.contracts.model import ModelRetry
 from brainq.contracts.usage import Spend
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import as_json, plan_json, ready_word, used
+from brainq.state.script_values import as_json, plan_json, ready_word, spends_json, under_way_word, used
 from brainq.state.typed_scripts import Scripts, StepBeginGo, StepBeginSpent, StepCommitBudget
 
 
@@ -82,6 +82,7 @@ class TurnSteps:
             part=mark or self.mark(claim),
             kind=kind.value,
             text=text,
+            under_way=under_way_word(claim),
         )
         return reply == "OK"
 
@@ -111,6 +112,7 @@ class TurnSteps:
         block_tools: Sequence[str] = (),
         problem: str = "",
         notes: Sequence[Message] = (),
+        lost: Sequence[Spend] = (),
     ) -> CallsRefused | Literal["COMMITTED", "LOST"]:
         """Pay for the calls of a reply, commit it, and open its first wave.
 
@@ -118,6 +120,7 @@ class TurnSteps:
 
         problem   what is wrong with the reply, in a word for events; "" for nothing
         notes     follow a reply without calls, and tell the model
+        lost      requests for it that broke off before
         """
         reply = self._run.step_commit(
             claim.session_id,
@@ -131,6 +134,7 @@ class TurnSteps:
             tail=tail,
             problem=problem,
             notes=[as_json(message) for message in notes],
+            lost=spends_json(lost),
             **used(spend),
         )
         self._outbox.flush(claim.session_id)
@@ -164,6 +168,8 @@ def _begin_step(
         tokens=step.most_tokens,
         estimate_usd=step.most_usd,
         shown=step.shown,
+        lost=spends_json(step.lost),
+        under_way=spends_json(step.under_way or None),
         drain=step.drained,
         ready=ready,
         full=step.full,

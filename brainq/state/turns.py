@@ -18,7 +18,16 @@ from brainq.observe.trace_context import turn_context
 from brainq.state.conversations import Conversations
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import as_json, json_or_none, kept_json, ready_word, said_at_submit, used
+from brainq.state.script_values import (
+    as_json,
+    json_or_none,
+    kept_json,
+    ready_word,
+    said_at_submit,
+    spends_json,
+    under_way_word,
+    used,
+)
 from brainq.state.turn_steps import TurnSteps
 from brainq.state.turn_view import Seen, read_said, view_of, view_reads
 from brainq.state.typed_scripts import (
@@ -145,6 +154,7 @@ class RedisTurns(TurnSteps):
             owner=claim.owner,
             fence=claim.fence,
             lease_ms=self._lease_ms,
+            under_way=under_way_word(claim),
         )
 
     def release(self, claim: TurnClaim) -> Literal["RELEASED", "CLEARED", "GONE"]:
@@ -152,10 +162,17 @@ class RedisTurns(TurnSteps):
         return self._run.turn_release(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence)
 
     def let_wait(
-        self, claim: TurnClaim, ring_s: float, wait_s: float, why: str, stands: str
+        self,
+        claim: TurnClaim,
+        ring_s: float,
+        wait_s: float,
+        why: str,
+        stands: str,
+        lost: Sequence[Spend] = (),
     ) -> Literal["WAITS", "LOST"]:
         """Let the turn go until its model may be asked: it is rung in `ring_s`; readers are told `wait_s` and `why`.
-        Without a reply so far its time begins then. `stands`: in which line it stands, and as whom."""
+        Without a reply so far its time begins then. `stands`: in which line it stands, and as whom. `lost`: requests to
+        other models that broke off before."""
         reply = self._run.turn_wait(
             claim.session_id,
             claim.turn_id,
@@ -165,6 +182,7 @@ class RedisTurns(TurnSteps):
             wait_ms=int(wait_s * 1000),
             why=why,
             stands=stands,
+            lost=spends_json(lost),
         )
         self._outbox.flush(claim.session_id)
         return reply
@@ -232,8 +250,12 @@ class RedisTurns(TurnSteps):
         last: str = "",
         diff: str = "",
         n_changes: int = 0,
+        lost: Sequence[Spend] | None = None,
     ) -> TurnEnded | Literal["MORE", "CHANGED", "LOST"]:
-        """End the turn. `MORE`: input came, and another step may read it; `CHANGED`: the diff lacks changes; `LOST`."""
+        """End the turn. `MORE`: input came, and another step may read it; `CHANGED`: the diff lacks changes; `LOST`.
+
+        lost   requests that broke off; None: nobody knows what became of one that is under way
+        """
         sid = claim.session_id
         reply = self._run.turn_end(
             sid,
@@ -254,6 +276,7 @@ class RedisTurns(TurnSteps):
             last=last,
             diff=diff,
             n_changes=n_changes,
+            lost=spends_json(lost),
             **used(spend),
             keep_session_ms=self._keep_session_ms,
         )

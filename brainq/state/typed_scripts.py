@@ -21,7 +21,7 @@ from brainq.state.scripts import Doorbells, LoadedScripts, undeclared
 
 HEADERS = {
     "approval_decide": "e64cd80f1b",
-    "aux_begin": "14b8cf2e76",
+    "aux_begin": "680a703b37",
     "aux_commit": "738ee9cbde",
     "budget_claim": "fc378f6866",
     "budget_create": "c7bcf67065",
@@ -70,23 +70,23 @@ HEADERS = {
     "room_keep": "16b84fba61",
     "session_pause": "2042b7e823",
     "session_resume": "50368eb72b",
-    "step_begin": "a7c37a35c1",
-    "step_commit": "9c4513114f",
-    "step_delta": "a8133d275b",
+    "step_begin": "f76f8d4193",
+    "step_commit": "7fb10ecfff",
+    "step_delta": "70fd33682a",
     "step_retry": "8a4283b19b",
-    "turn_beat": "1050784ce4",
+    "turn_beat": "5d54543334",
     "turn_begin": "3fd49bcee1",
     "turn_blame": "a5dc14f816",
     "turn_cancel": "011479cf20",
     "turn_claim": "8a3f441eb4",
-    "turn_end": "7256097ca6",
+    "turn_end": "b62a463d5d",
     "turn_open": "97f7c55730",
     "turn_quarantine": "a7305b7ebe",
     "turn_release": "38a02c25dd",
     "turn_said": "88286312f8",
     "turn_submit": "59641fa617",
     "turn_sweep": "a9680832cf",
-    "turn_wait": "861b5cb045",
+    "turn_wait": "83f7a03027",
     "turn_waited": "ddf24a4bdf",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
@@ -427,13 +427,14 @@ class Scripts(LoadedScripts):
         mark: str,
         tokens: int,
         usd: float | None,
+        under_way: str,
     ) -> AuxBeginSpent | Literal["GO", "DONE", "LOST"]:
         """Begin a model call beside the steps: a reflection, or a compaction."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "aux_begin",
             [turn, f"{turn}:budget"],
-            [owner, fence, kind, mark, tokens, "" if usd is None else repr(usd)],
+            [owner, fence, kind, mark, tokens, "" if usd is None else repr(usd), under_way],
         )
         if reply[0] == "SPENT":
             return AuxBeginSpent(what=_closed("aux_begin", reply[1], ("tokens", "cost", "reflections")))
@@ -1434,6 +1435,8 @@ class Scripts(LoadedScripts):
         tokens: int,
         estimate_usd: float | None,
         shown: Sequence[str],
+        lost: str,
+        under_way: str,
         drain: int,
         ready: str,
         full: int,
@@ -1461,6 +1464,8 @@ class Scripts(LoadedScripts):
                 tokens,
                 "" if estimate_usd is None else repr(estimate_usd),
                 " ".join(shown),
+                lost,
+                under_way,
                 drain,
                 ready,
                 full,
@@ -1492,6 +1497,7 @@ class Scripts(LoadedScripts):
         cache_creation: int,
         cost: float | None,
         spend: str,
+        lost: str,
         notes: Sequence[str],
     ) -> StepCommitBudget | Literal["COMMITTED", "LOST"]:
         """Commit a reply that asks for calls: the reply enters the history, the calls their trace,
@@ -1528,6 +1534,7 @@ class Scripts(LoadedScripts):
                 cache_creation,
                 "" if cost is None else repr(cost),
                 spend,
+                lost,
                 *notes,
             ],
         )
@@ -1547,12 +1554,13 @@ class Scripts(LoadedScripts):
         part: str,
         kind: str,
         text: str,
+        under_way: str,
     ) -> Literal["OK", "LOST"]:
         """Tell readers a part of the reply that is being written, or of what was thought before it
         (`kind`)."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "step_delta", [turn, f"{turn}:events"], [owner, fence, step, attempt, part, kind, text]
+            "step_delta", [turn, f"{turn}:events"], [owner, fence, step, attempt, part, kind, text, under_way]
         )
         return reply[0]
 
@@ -1580,11 +1588,11 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def turn_beat(
-        self, session_id: str, turn_id: str, *, owner: str, fence: int, lease_ms: int
+        self, session_id: str, turn_id: str, *, owner: str, fence: int, lease_ms: int, under_way: str
     ) -> Literal["OK", "CANCEL", "LOST"]:
         """Renew the lease of a turn."""
         turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("turn_beat", [turn], [owner, fence, lease_ms])
+        reply = self.run("turn_beat", [turn], [owner, fence, lease_ms, under_way])
         return reply[0]
 
     def turn_begin(
@@ -1713,6 +1721,7 @@ class Scripts(LoadedScripts):
         cache_creation: int,
         cost: float | None,
         spend: str,
+        lost: str,
         keep_session_ms: int,
     ) -> TurnEndEnded | Literal["MORE", "CHANGED", "LOST"]:
         """End a turn, once, by its owner: its mailbox is sealed, calls still open get their
@@ -1765,6 +1774,7 @@ class Scripts(LoadedScripts):
                 cache_creation,
                 "" if cost is None else repr(cost),
                 spend,
+                lost,
                 keep_session_ms,
             ],
         )
@@ -1942,14 +1952,15 @@ class Scripts(LoadedScripts):
         wait_ms: int,
         why: str,
         stands: str,
+        lost: str,
     ) -> Literal["WAITS", "LOST"]:
         """Let a turn go that waits for its place among a model's requests: nobody's thread waits
         with it."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "turn_wait",
-            [turn, f"{turn}:budget", f"{turn}:events"],
-            [session_id, turn_id, owner, fence, after_ms, wait_ms, why, stands],
+            [turn, f"{turn}:budget", f"{turn}:events", f"{turn}:spends"],
+            [session_id, turn_id, owner, fence, after_ms, wait_ms, why, stands, lost],
         )
         return reply[0]
 

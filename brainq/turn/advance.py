@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from brainq.beats import Beats
 from brainq.by_brain import ByBrain
@@ -162,7 +163,10 @@ class Coordinator:
         those before it may have left."""
         wait_s = later.wait_s if later.wait_s <= LOOKS_S else max(LOOKS_S, later.wait_s / 2)
         ring_s = max(0.0, wait_s - EARLY_S)
-        word = trying(lambda: self._turns.let_wait(claim, ring_s, later.wait_s, later.why, later.stands))
+        let_wait = partial(
+            self._turns.let_wait, claim, ring_s, later.wait_s, later.why, later.stands, later.spends
+        )
+        word = trying(let_wait)
         return f"waits for {later.why}" if word == "WAITS" else "lost"
 
     def _end_unserved(self, claim: TurnClaim, view: TurnView, trying: Trying) -> str:

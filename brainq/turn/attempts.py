@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from brainq.brain import Brain
 from brainq.contracts.callbacks import StreamChunk
-from brainq.contracts.claim import StepSpent, TurnClaim
+from brainq.contracts.claim import StepBegun, StepSpent, TurnClaim
 from brainq.contracts.event import EventKind
-from brainq.contracts.model import ModelRequest, ModelRetry
+from brainq.contracts.model import ModelReply, ModelRequest, ModelRetry
 from brainq.contracts.model_failure import failure_text
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.usage import Price, Spend, TokenUsage
+from brainq.contracts.usage import Price, Spend
 from brainq.contracts.view import TurnView
 from brainq.errors import ProviderError
 from brainq.observe.logs import logger
 from brainq.observe.metrics.models import asking as counted
 from brainq.ports.turns import Turns
+from brainq.providers.allowance import BudgetSpent
 from brainq.providers.places import PlaceLater
-from brainq.providers.spent import MAYBE_BILLED, spend_of
+from brainq.providers.spent import spend_of
 from brainq.turn.context.blob_cache import BlobCache
 from brainq.turn.decide import SPENT, End
-from brainq.turn.outcome import Answer, StepOutcome, StepRequest
+from brainq.turn.lost_attempts import AttemptAccount, allowance_of
+from brainq.turn.outcome import Answer, ReplyCost, StepOutcome, StepRequest
 from brainq.turn.patience import Trying
 from brainq.turn.replies import Replies
 from brainq.turn.stream import Ask, TurnLost, stream_reply
@@ -64,63 +67,107 @@ class Attempts:
     def make(
         self, claim: TurnClaim, view: TurnView, asking: StepRequest, lost: Callable[[], bool], trying: Trying
     ) -> StepOutcome:
-        setting, begin = asking.setting, asking.begin
-        provider, model, limits = setting.provider, setting.model, setting.limits
         # What was waited for since the view was read is gone from the turn's time.
         ends_at = min(time.monotonic() + view.remaining_ms / 1000, trying.ends_at)
         blobs = trying(partial(self._blobs.of, claim.session_id, asking.messages))
+        allowance = allowance_of(view, asking.setting.limits, self._price)
+        begin = asking.begin
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
+            account = AttemptAccount.of(asking, view.step + 1, self._price, allowance)
+            begin = replace(begin, under_way=account.so_far())
             step = trying(partial(self._turns.begin_step, claim, begin, self._turns.mark(claim)))
             if step == "LOST":
                 return None
             if isinstance(step, StepSpent):
-                return Answer(SPENT[step.what])
-            number, attempt = step.step, step.attempt
-            # Each part was checked when it was made, and there may be thousands of messages.
-            request = ModelRequest.model_construct(
-                model=model,
-                messages=asking.messages,
-                tools=asking.specs,
-                max_output_tokens=limits.max_output_tokens,
-                options=setting.options,
-                output_schema=view.request.output_schema,
-                timeout_s=max(0.001, ends_at - time.monotonic()),
-                first_token_s=limits.first_token_s,
-                idle_s=limits.idle_s,
-                session_id=claim.session_id,
-                turn_id=claim.turn_id,
-                step=number,
-                attempt=attempt,
-                turn_number=setting.info.turn_number,
-                metadata=view.request.metadata,
-                estimate=begin.estimate,
-                blobs=blobs,
-            )
-            tail = self._tail(claim, number, attempt, trying)
-            tell_retry = self._retry_teller(claim, number, attempt)
-            on_chunk = self._chunk_callback(claim, number, attempt)
+                return Answer(SPENT[step.what], lost=())
+            claim.under_way.step, claim.under_way.attempt = step.step, step.attempt
+            claim.under_way.account = account
+            request = self._request(claim, view, asking, step, ends_at - time.monotonic(), blobs)
+            tail = self._tail(claim, step.step, step.attempt, trying)
             try:
-                with counted(provider.name, model, "step") as asked:
-                    reply = stream_reply(self._ask, provider, request, tail, tell_retry, lost, on_chunk)
-                    spend = spend_of("step", number, provider, model, reply, self._price)
-                    asked.answered(reply, spend.cost_usd)
-            except TurnLost:
+                reply, spend = self._asked(claim, asking, request, account, tail, lost)
+            except TurnLost as failure:
+                self._leave(claim, account, failure)
                 return None
-            except PlaceLater:
+            except PlaceLater as later:
+                later.spends = account.close(later)
                 raise  # the turn lets go of its thread meanwhile
             except ProviderError as failure:
-                if failure.kind in BEGUN_AGAIN and failure.retryable and remaining:
-                    log.info(
-                        "stream broke, asking again", turn_id=claim.turn_id, step=number, attempt=attempt
-                    )
-                    wait_s = min(random.random() * attempt * PAUSE_S, max(0.0, ends_at - time.monotonic()))
-                    tell_retry(ModelRetry(kind=failure.kind, wait_s=wait_s))
-                    self._pause(wait_s)
-                    begin = begin.again
-                    continue
-                return _after_failure(failure, asking, number)
-            return self._replies.act(claim, view, number, reply, spend, tail.rest(trying), trying)
+                spends = account.close(failure)
+                if not (failure.kind in BEGUN_AGAIN and failure.retryable and remaining):
+                    return Answer(end_of(failure), lost=spends)
+                self._wait(claim, step, failure, ends_at - time.monotonic())
+                begin = replace(begin.again, lost=spends)
+                continue
+            cost = ReplyCost(spend, account.close(reply))
+            return self._replies.act(claim, view, step.step, reply, cost, tail.rest(trying), trying)
         raise AssertionError("the last attempt returns")
+
+    def _request(
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        asking: StepRequest,
+        step: StepBegun,
+        remaining_s: float,
+        blobs: Mapping[str, bytes],
+    ) -> ModelRequest:
+        setting = asking.setting
+        limits = setting.limits
+        # Each part was checked when it was made, and there may be thousands of messages.
+        return ModelRequest.model_construct(
+            model=setting.model,
+            messages=asking.messages,
+            tools=asking.specs,
+            max_output_tokens=limits.max_output_tokens,
+            options=setting.options,
+            output_schema=view.request.output_schema,
+            timeout_s=max(0.001, remaining_s),
+            first_token_s=limits.first_token_s,
+            idle_s=limits.idle_s,
+            session_id=claim.session_id,
+            turn_id=claim.turn_id,
+            step=step.step,
+            attempt=step.attempt,
+            turn_number=setting.info.turn_number,
+            metadata=view.request.metadata,
+            estimate=asking.begin.estimate,
+            blobs=blobs,
+        )
+
+    def _asked(
+        self,
+        claim: TurnClaim,
+        asking: StepRequest,
+        request: ModelRequest,
+        account: AttemptAccount,
+        tail: TextTail,
+        lost: Callable[[], bool],
+    ) -> tuple[ModelReply, Spend]:
+        """One attempt's reply, and what it used. Raises ProviderError and TurnLost."""
+        provider, model, step = asking.setting.provider, asking.setting.model, request.step
+        tell_retry = self._retry_teller(claim, step, request.attempt)
+        on_chunk = self._chunk_callback(claim, step, request.attempt)
+        with counted(provider.name, model, "step") as asked, account.bill.here():
+            reply = stream_reply(self._ask, provider, request, tail, tell_retry, lost, on_chunk)
+            spend = spend_of("step", step, provider, model, reply, self._price)
+            asked.answered(reply, spend.cost_usd)
+        return reply, spend
+
+    def _leave(self, claim: TurnClaim, account: AttemptAccount, failure: TurnLost) -> None:
+        """Say what the attempt has come to, should nobody have taken the turn yet: whoever does charges it."""
+        account.close(failure)
+        try:
+            self._turns.beat(claim)
+        except Exception as away:  # it was told with the last text, or beat
+            log.info("lost attempt not told", turn_id=claim.turn_id, why=type(away).__name__)
+
+    def _wait(self, claim: TurnClaim, step: StepBegun, failure: ProviderError, remaining_s: float) -> None:
+        """Before a stream that broke off is begun again."""
+        log.info("stream broke, asking again", turn_id=claim.turn_id, step=step.step, attempt=step.attempt)
+        wait_s = min(random.random() * step.attempt * PAUSE_S, max(0.0, remaining_s))
+        self._retry_teller(claim, step.step, step.attempt)(ModelRetry(kind=failure.kind, wait_s=wait_s))
+        self._pause(wait_s)
 
     def _tail(self, claim: TurnClaim, step: int, attempt: int, trying: Trying) -> TextTail:
         def tell(mark: str, text: str, kind: EventKind) -> bool:
@@ -156,28 +203,19 @@ def not_asked(error: str) -> Answer:
     return Answer(End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", error))
 
 
-def _after_failure(failure: ProviderError, asking: StepRequest, step: int) -> Answer:
-    if failure.kind == "timeout":
-        end = End(Ending.TIMED_OUT, StopReason.DEADLINE, "the model did not answer by the deadline")
-    elif failure.kind == "waited":
-        end = End(
-            Ending.TIMED_OUT,
-            StopReason.WAITED,
-            "no place among its model's requests came in time",
-            str(failure),
-        )
-    elif failure.kind == "limited":
-        end = End(
-            Ending.FAILED,
-            StopReason.LIMITED,
-            "its place among its model's requests comes too late",
-            str(failure),
-        )
-    else:
-        wait_s: float | None = getattr(failure, "retry_after_s", None)
-        end = not_asked(failure_text(failure.kind, str(failure), wait_s)).end
-    if failure.kind not in MAYBE_BILLED:
-        return Answer(end)
-    # Nobody knows what the service has worked on: it is charged like an attempt whose worker was lost.
-    usage = TokenUsage(input_tokens=asking.begin.estimate)
-    return Answer(end, spend=Spend.of("lost", step, asking.setting.model, usage, asking.begin.most_usd))
+def end_of(failure: ProviderError) -> End:
+    """How a turn ends whose model failed so."""
+    if isinstance(failure, BudgetSpent):
+        return SPENT[failure.what]
+    match failure.kind:
+        case "timeout":
+            return End(Ending.TIMED_OUT, StopReason.DEADLINE, "the model did not answer by the deadline")
+        case "waited":
+            why = "no place among its model's requests came in time"
+            return End(Ending.TIMED_OUT, StopReason.WAITED, why, str(failure))
+        case "limited":
+            why = "its place among its model's requests comes too late"
+            return End(Ending.FAILED, StopReason.LIMITED, why, str(failure))
+        case _:
+            wait_s: float | None = getattr(failure, "retry_after_s", None)
+            return not_asked(failure_text(failure.kind, str(failure), wait_s)).end

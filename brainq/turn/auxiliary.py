@@ -9,20 +9,22 @@ from functools import partial
 from brainq.brain import Brain
 from brainq.contracts.claim import PlannedCall, TurnClaim
 from brainq.contracts.message import Message
-from brainq.contracts.usage import Price, TokenUsage
+from brainq.contracts.usage import LostRequest, Price, Spend, TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError
 from brainq.gates.canonical import fingerprint
 from brainq.observe.logs import logger
 from brainq.ports.auxiliary import Auxiliary
+from brainq.providers.allowance import Allowance
 from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.resolve import resolve_model
-from brainq.providers.spent import most_usd
+from brainq.providers.spent import first_asked, lost_spends, most_usd
 from brainq.text.estimate import estimate_messages
 from brainq.turn.context.compaction import ContextCompactor, should_compact
 from brainq.turn.context.opening import opening_calls, opening_limit_s
 from brainq.turn.context.reflection import ReflectionEngine, note_of
 from brainq.turn.context.tracker import ContextTracker
+from brainq.turn.lost_attempts import allowance_of
 from brainq.turn.patience import Trying
 from brainq.turn.prepare import PreparedStep
 
@@ -76,20 +78,24 @@ class AuxiliaryWork:
 
         def claimed() -> bool:
             tokens = min(MOST_REFLECTION_TOKENS, estimate_messages(view.own)) + REFLECTION_FRAME_TOKENS
-            usd = self._usd(view, tokens)
-            word = trying(lambda: self._auxiliary.begin(claim, "reflection", str(view.step), tokens, usd))
+            usd, under_way = self._most(view, tokens)
+            begin = partial(
+                self._auxiliary.begin, claim, "reflection", str(view.step), tokens, usd, under_way
+            )
+            word = trying(begin)
             if word == "LOST":
                 lost.append(True)
             return word == "GO"
 
         engine = ReflectionEngine(lambda: self._model(view), claimed, self._price)
-        made = engine.reflect(
-            view.own,
-            view.step,
-            timeout_s=view.remaining_ms / 1000,
-            session_id=claim.session_id,
-            turn_id=claim.turn_id,
-        )
+        with self._allowance(view).here():
+            made = engine.reflect(
+                view.own,
+                view.step,
+                timeout_s=view.remaining_ms / 1000,
+                session_id=claim.session_id,
+                turn_id=claim.turn_id,
+            )
         if lost:
             return "lost"
         if made.result.stub in ("budget", "deadline"):
@@ -129,20 +135,22 @@ class AuxiliaryWork:
         fixed_estimate: int,
         trying: Trying,
     ) -> Word:
-        usd = self._usd(view, tokens)
-        word = trying(lambda: self._auxiliary.begin(claim, "compaction", str(tokens), tokens, usd))
+        usd, under_way = self._most(view, tokens)
+        begin = partial(self._auxiliary.begin, claim, "compaction", str(tokens), tokens, usd, under_way)
+        word = trying(begin)
         if word != "GO":
             return "lost" if word == "LOST" else ""
         compactor = ContextCompactor(lambda: self._model(view), self._price, self._is_write)
-        made = compactor.compact(
-            view.history.messages,
-            turn_id=claim.turn_id,
-            tracker=tracker,
-            fixed_estimate=fixed_estimate,
-            timeout_s=view.remaining_ms / 1000,
-            session_id=claim.session_id,
-            step=view.step,
-        )
+        with self._allowance(view).here():
+            made = compactor.compact(
+                view.history.messages,
+                turn_id=claim.turn_id,
+                tracker=tracker,
+                fixed_estimate=fixed_estimate,
+                timeout_s=view.remaining_ms / 1000,
+                session_id=claim.session_id,
+                step=view.step,
+            )
         if made is None:
             return ""
         try:
@@ -182,14 +190,21 @@ class AuxiliaryWork:
         calls = [call for message in messages for call in message.calls if not self._is_write(call.name)]
         return [fingerprint(c.name, c.arguments) for c in calls if isinstance(c.arguments, dict)]
 
-    def _usd(self, view: TurnView, tokens: int) -> float | None:
-        """What a call beside the steps may cost; None where the price is not known."""
+    def _most(self, view: TurnView, tokens: int) -> tuple[float | None, tuple[Spend, ...]]:
+        """What a call beside the steps may cost (None where the price is not known), and what is charged should its
+        worker die over it."""
         try:
             auxiliary = self._model(view)
         except BrainqError:
-            return None
-        usage = TokenUsage(input_tokens=tokens)
-        return most_usd(auxiliary.provider, auxiliary.model, usage, self._price)
+            return None, ()
+        usage = TokenUsage(input_tokens=tokens, estimated=True)
+        asked, model = first_asked(auxiliary.provider, auxiliary.model)
+        lost = (LostRequest(provider=asked, model=model, usage=usage),)
+        most = most_usd(auxiliary.provider, auxiliary.model, usage, self._price)
+        return most, lost_spends("lost", view.step, lost, self._price)
+
+    def _allowance(self, view: TurnView) -> Allowance:
+        return allowance_of(view, view.request.limits.over(self._brain.limits), self._price)
 
     def _is_write(self, name: str) -> bool:
         tool = self._brain.tools.get(name)

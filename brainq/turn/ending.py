@@ -99,12 +99,15 @@ class Ender:
             last="" if _is_own_text(message, end) else said or last_said(view),
             diff=diff,
             n_changes=n_changes,
+            lost=answer.lost if answer else None,
         )
 
     def _go_on(self, claim: TurnClaim, view: TurnView, message: Message, answer: Answer) -> str:
         """The answer becomes a step like any other: the next one reads what came meanwhile."""
         assert answer.spend is not None
-        done = self._turns.commit_calls(claim, message.step, message, (), answer.spend, answer.tail)
+        done = self._turns.commit_calls(
+            claim, message.step, message, (), answer.spend, answer.tail, lost=answer.lost or ()
+        )
         return "answered, and goes on with new input" if done == "COMMITTED" else "lost"
 
     def _after(self, claim: TurnClaim, ended: TurnEnded) -> None:

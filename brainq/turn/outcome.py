@@ -26,13 +26,26 @@ class RungAgain:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyCost:
+    """What a reply used, and requests for it that broke off before."""
+
+    spend: Spend
+    lost: tuple[Spend, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """The loop is over: with the model's answer, or without one (`message` is None)."""
+    """The loop is over: with the model's answer, or without one (`message` is None).
+
+    spend   what the answer used
+    lost    requests that broke off; None: nobody knows what became of one that is under way
+    """
 
     end: End
     message: Message | None = None
     spend: Spend | None = None
     tail: str = ""
+    lost: tuple[Spend, ...] | None = None
 
 
 StepOutcome = Calls | RungAgain | Answer | None

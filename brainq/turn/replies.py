@@ -10,14 +10,13 @@ from brainq.contracts.claim import CallsRefused, TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
 from brainq.ports.approval_rows import ApprovalRows
 from brainq.ports.budgets import Budgets
 from brainq.ports.turns import Turns
 from brainq.turn.decide import End
-from brainq.turn.outcome import Answer, Calls, StepOutcome
+from brainq.turn.outcome import Answer, Calls, ReplyCost, StepOutcome
 from brainq.turn.patience import Trying
 from brainq.turn.planning.approval_rows import approval_rows
 from brainq.turn.planning.plan import Plan, judge_reply, plan_calls, refuse_calls, without
@@ -41,7 +40,7 @@ class Replies:
         view: TurnView,
         step: int,
         reply: ModelReply,
-        spend: Spend,
+        cost: ReplyCost,
         tail: str,
         trying: Trying,
     ) -> StepOutcome:
@@ -51,7 +50,7 @@ class Replies:
         if judged is None and schema is not None and not reply.calls:
             judged = judge_output(view, step, reply.text, schema)
         if isinstance(judged, TellModel):
-            return self._tell(claim, view, step, reply, spend, tail, judged, trying)
+            return self._tell(claim, view, step, reply, cost, tail, judged, trying)
         if isinstance(judged, End) or not reply.calls:
             answered = bool(reply.text.strip())
             end = judged or End(
@@ -63,14 +62,14 @@ class Replies:
             message = Message(
                 role="assistant", content=text, turn=claim.turn_id, step=step, reasoning=reply.reasoning
             )
-            return Answer(end, message, spend, tail)
+            return Answer(end, message, cost.spend, tail, cost.lost)
         verdicts = judge_reply(self._brain, view, step, reply)
         plan = plan_calls(self._brain, view, step, reply, verdicts)
         if plan.asks_people:
             refused = trying(partial(self._over_budget, claim, plan))
             plan = plan_calls(self._brain, view, step, reply, without(verdicts, refused))
             trying(partial(self._ask_people, claim, plan))
-        commit = partial(self._commit, claim, step, spend, tail)
+        commit = partial(self._commit, claim, step, cost, tail)
         done = trying(partial(commit, plan))
         if isinstance(done, CallsRefused):
             # The others are paid for now, so that this commit is refused nothing.
@@ -79,9 +78,11 @@ class Replies:
         return Calls() if done == "COMMITTED" else None
 
     def _commit(
-        self, claim: TurnClaim, step: int, spend: Spend, tail: str, plan: Plan
+        self, claim: TurnClaim, step: int, cost: ReplyCost, tail: str, plan: Plan
     ) -> CallsRefused | Literal["COMMITTED", "LOST"]:
-        return self._turns.commit_calls(claim, step, plan.message, plan.calls, spend, tail, plan.block_tools)
+        return self._turns.commit_calls(
+            claim, step, plan.message, plan.calls, cost.spend, tail, plan.block_tools, lost=cost.lost
+        )
 
     def _tell(
         self,
@@ -89,7 +90,7 @@ class Replies:
         view: TurnView,
         step: int,
         reply: ModelReply,
-        spend: Spend,
+        cost: ReplyCost,
         tail: str,
         tell: TellModel,
         trying: Trying,
@@ -100,7 +101,7 @@ class Replies:
         notes = () if plan.calls else (told(tell, claim.turn_id, step),)
         done = trying(
             lambda: self._turns.commit_calls(
-                claim, step, plan.message, plan.calls, spend, tail, (), tell.problem, notes
+                claim, step, plan.message, plan.calls, cost.spend, tail, (), tell.problem, notes, cost.lost
             )
         )
         return Calls() if done == "COMMITTED" else None

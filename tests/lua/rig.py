@@ -79,6 +79,8 @@ _USUAL: dict[str, Any] = {
     "cache_creation": 0,
     "cost": "",
     "spend": '{"step":1}',
+    "lost": "",
+    "under_way": "",
     "earlier": 0,
     "tokens": 10,
     "usd": "",

@@ -46,10 +46,26 @@ def test_one_whose_worker_is_lost_is_charged(rig: Rig) -> None:
     assert rig.run("turn_claim", owner="w2")[0] == "GO"
     assert rig.client.hmget(rig.names(TID)["budget"], "input_tokens", "cost_usd") == ["70", "0.25"]
     (spend,) = rig.client.lrange(rig.names(TID)["spends"], 0, -1)
-    assert json.loads(spend) == {"kind": "lost", "step": 0, "input_tokens": 70, "cost_usd": 0.25}
+    assert json.loads(spend) == {
+        "kind": "lost",
+        "step": 0,
+        "input_tokens": 70,
+        "cost_usd": 0.25,
+        "estimated": True,
+    }
     rig.pass_ms(LEASE_MS + 1)
     assert rig.run("turn_claim", owner="w3", fence=2, most_lost=9)[0] == "GO"
     assert rig.client.hget(rig.names(TID)["budget"], "input_tokens") == "70"
+
+
+def test_one_whose_worker_is_lost_names_its_model(rig: Rig) -> None:
+    spend = {"kind": "lost", "step": 0, "model": "m", "input_tokens": 60, "cost_usd": 0.5, "estimated": True}
+    rig.owned()
+    rig.run("aux_begin", kind="reflection", mark="1", tokens=70, under_way=json.dumps([spend]))
+    rig.pass_ms(LEASE_MS + 1)
+    assert rig.run("turn_claim", owner="w2")[0] == "GO"
+    assert rig.client.hmget(rig.names(TID)["budget"], "input_tokens", "cost_usd") == ["60", "0.5"]
+    assert [json.loads(one) for one in rig.client.lrange(rig.names(TID)["spends"], 0, -1)] == [spend]
 
 
 def test_one_that_was_committed_is_not_charged_again(rig: Rig) -> None:

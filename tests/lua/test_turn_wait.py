@@ -45,6 +45,16 @@ def test_nothing_is_charged_for_it_and_readers_are_told(rig: Rig) -> None:
     assert [json.loads(event["data"]) for event in told] == [{"waits_for": WAIT["why"], "wait_ms": 12_000}]
 
 
+def test_what_another_model_was_asked_before_is_charged(rig: Rig) -> None:
+    rig.owned()
+    rig.run("step_begin", estimate=500)
+    lost = '[{"kind":"lost","step":1,"input_tokens":40,"output_tokens":2}]'
+    rig.run("turn_wait", **WAIT, lost=lost)
+    rig.run("turn_claim", owner="w2", fence=1)
+    assert rig.client.llen(rig.names("t01")["spends"]) == 1
+    assert rig.client.hmget(rig.names("t01")["budget"], "input_tokens", "output_tokens") == ["40", "2"]
+
+
 def test_a_call_beside_the_steps_is_begun_again_and_paid_once(rig: Rig) -> None:
     rig.owned()
     assert rig.run("aux_begin", kind="reflection", mark="1") == ["GO"]

@@ -1,10 +1,10 @@
 --[[
 Begin a model call beside the steps: a reflection, or a compaction. It is marked as tried before it is made, so that
-one in which a worker dies is not tried for ever; the next claim then charges what it may have cost. One that would
-pass the tokens or the money of the turn is not made. A reflection is paid for here.
+one in which a worker dies is not tried for ever; the next claim then charges `under_way`, a JSON array of spends. One
+that would pass the tokens or the money of the turn is not made. A reflection is paid for here.
 
 KEYS   turn budget
-ARGV   owner fence:n kind:reflection/compaction mark tokens:n usd:f?
+ARGV   owner fence:n kind:reflection/compaction mark tokens:n usd:f? under_way
 REPLY  GO | DONE | SPENT what:tokens/cost/reflections | LOST
 ]]
 -- @include lib/holds
@@ -15,5 +15,6 @@ redis.call('HSET', turn, 'aux_' .. kind, mark)
 local too_much = would_pass(budget, tokens, usd)
 if too_much then return {'SPENT', too_much} end
 if kind == 'reflection' and claim_units(budget, 'reflections', {mark})[1] == 'SPENT' then return {'SPENT', 'reflections'} end
-redis.call('HSET', turn, 'aux_open', kind, 'aux_tokens', tokens, 'aux_usd', usd)
+redis.call('HSET', turn, 'aux_open', kind, 'aux_tokens', tokens, 'aux_usd', usd,
+  'aux_under_way', kind .. ' ' .. under_way)
 return {'GO'}

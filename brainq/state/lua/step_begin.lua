@@ -1,6 +1,7 @@
 --[[
 Claim the next step and start an attempt at it. A step is paid for once, however often it is attempted; an
-attempt of the same owner that broke off is charged as an estimate. `asked` is new for each attempt, so that
+attempt of the same owner that broke off is charged with `lost`, a JSON array of spends ("": nobody knows).
+`under_way` is what this one is charged with should nobody tell its end. `asked` is new for each attempt, so that
 asking twice with the same one is asking once. `estimate` is compared with what the step is billed for in the end;
 `tokens` is the most it is thought to take, and what the budget is held against.
 With the step the input it reads is consumed: the `drain` oldest of the mailbox, whose messages (`items`) enter the
@@ -8,7 +9,7 @@ history. `ready` is the newest word about readiness: `ready`, or a hold as JSON 
 context this step fills, in per cent, where that is worth a warning, else 0: it is told once a turn.
 
 KEYS   turn budget history events spends mailbox receipts
-ARGV   owner fence:n asked estimate:n tokens:n estimate_usd:f? shown:words drain:n ready full:n items...
+ARGV   owner fence:n asked estimate:n tokens:n estimate_usd:f? shown:words lost under_way drain:n ready full:n items...
 REPLY  GO step:n attempt:n | SPENT what:steps/tokens/cost | LOST
 ]]
 -- @include lib/event
@@ -17,7 +18,7 @@ REPLY  GO step:n attempt:n | SPENT what:steps/tokens/cost | LOST
 -- @include lib/own_history
 -- @include lib/readiness
 local t = held_by(turn, owner, fence, {'step', 'asked', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd',
-  'isolated', 'context_full'})
+  'isolated', 'context_full', 'under_way'})
 if not t then return {'LOST'} end
 local step, is_repeat, thinks = tonumber(t.step) + 1, t.asked == asked, t.thinking == '1'
 if is_repeat and thinks then return {'GO', step, tonumber(t.attempt)} end
@@ -28,14 +29,15 @@ local function spent(what)
   return {'SPENT', what}
 end
 
-if thinks then charge_lost(budget, spends, t.thinking_step, t.estimate, t.estimate_usd) end
+if thinks and lost == '' then charge_thinking(budget, spends, t) end
+if thinks then charge_spends(budget, spends, lost) end
 local too_much = would_pass(budget, tokens, estimate_usd)
 if too_much then return spent(too_much) end
 if claim_units(budget, 'steps', {tostring(step)})[1] == 'SPENT' then return spent('steps') end
 local attempt = t.thinking_step == tostring(step) and tonumber(t.attempt) + 1 or 1
 local most_full = tonumber(t.context_full or 0)
 redis.call('HSET', turn, 'thinking_step', step, 'thinking', '1', 'attempt', attempt, 'estimate', estimate,
-  'estimate_usd', estimate_usd, 'asked', asked, 'aux_open', '', 'context_full', math.max(full, most_full))
+  'estimate_usd', estimate_usd, 'asked', asked, 'aux_open', '', 'under_way', step .. ':' .. attempt .. ' ' .. under_way, 'context_full', math.max(full, most_full))
 if shown ~= '' then redis.call('HSETNX', turn, 'shown', shown) end
 for _ = 1, drain do
   local item = redis.call('LPOP', mailbox)

@@ -2,12 +2,12 @@
 Commit a reply that asks for calls: the reply enters the history, the calls their trace, the first wave opens.
 `calls` is a JSON array in the model's order; a call that a gate denied carries its message. `problem` says what was
 wrong with the reply, where something was; `notes` follow a reply without calls and tell the model.
-The calls are paid for here. BUDGET: these could not be, the others are, and nothing else has changed: they are to be
+`lost` are spends of requests for it that broke off before, as a JSON array. The calls are paid for here. BUDGET: these could not be, the others are, and nothing else has changed: they are to be
 committed again, with those `refused`.
 
 KEYS   turn session budget trace history events guard blocked spends
 ARGV   sid tid owner fence:n step:n item calls block:words tail problem input:n output:n cache_read:n
-       cache_creation:n cost:f? spend notes...
+       cache_creation:n cost:f? spend lost notes...
 REPLY  COMMITTED | BUDGET refused:words | LOST
 ]]
 -- @include lib/holds
@@ -34,6 +34,7 @@ end
 
 push(history, {item, unpack(notes)})
 if tail ~= '' then emit(events, 'text.delta', {step = step, attempt = tonumber(t.attempt), text = tail}) end
+charge_spends(budget, spends, lost)
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 redis.call('RPUSH', spends, spend)
 learn_ratio(session, t.estimate, input)

@@ -1,16 +1,17 @@
 --[[
 Tell readers a part of the reply that is being written, or of what was thought before it (`kind`). A higher attempt
 replaces the text of a lower one.
+`under_way` is what the attempt has come to so far, after its step and number; "" where that is not told.
 `part` is new for each text, so that telling it twice is telling it once.
 
 KEYS   turn events
-ARGV   owner fence:n step:n attempt:n part kind text
+ARGV   owner fence:n step:n attempt:n part kind text under_way
 REPLY  OK | LOST
 ]]
 -- @include lib/event
 -- @include lib/holds
 if not holds(turn, owner, fence) then return {'LOST'} end
 if redis.call('HGET', turn, 'part') == part then return {'OK'} end
-redis.call('HSET', turn, 'part', part)
+redis.call('HSET', turn, 'part', part, unpack(under_way ~= '' and {'under_way', under_way} or {}))
 emit(events, kind, {step = step, attempt = attempt, text = text})
 return {'OK'}

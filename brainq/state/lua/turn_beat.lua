@@ -1,13 +1,13 @@
 --[[
-Renew the lease of a turn.
+Renew the lease of a turn. `under_way` is what the model call that is made has come to so far, as in step_delta.
 
 KEYS   turn
-ARGV   owner fence:n lease_ms:n
+ARGV   owner fence:n lease_ms:n under_way
 REPLY  OK | CANCEL | LOST
 ]]
 -- @include lib/now
 -- @include lib/holds
 if not holds(turn, owner, fence) then return {'LOST'} end
-redis.call('HSET', turn, 'lease_until', now + lease_ms)
+redis.call('HSET', turn, 'lease_until', now + lease_ms, unpack(under_way ~= '' and {'under_way', under_way} or {}))
 if redis.call('HGET', turn, 'cancel') == '1' then return {'CANCEL'} end
 return {'OK'}

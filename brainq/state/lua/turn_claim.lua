@@ -21,8 +21,8 @@ REPLY  GO fence:n now:n lost:b | DROP why:TurnState/gone/stale/held/grace/suspec
 -- @include lib/room
 -- @include lib/quarantine
 local t = read(turn, {'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at', 'cancel_at', 'lost_attempts',
-  'isolated', 'thinking', 'thinking_step', 'estimate', 'estimate_usd', 'aux_open', 'step', 'aux_tokens', 'aux_usd', 'brain',
-  'waits_for', 'resumes_at'})
+  'isolated', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd', 'under_way', 'aux_open', 'step', 'aux_tokens',
+  'aux_usd', 'aux_under_way', 'brain', 'waits_for', 'resumes_at'})
 if not t.state then return {'DROP', 'gone'} end
 if t.state ~= 'active' then return {'DROP', t.state} end
 if tonumber(t.fence) ~= fence then return {'DROP', 'stale'} end
@@ -43,8 +43,10 @@ end
 mark_claimed('turns', t.rung_at)
 if lost then note_lost(turn, t.owner) end
 -- The owner before us died, or was cut off, in the middle of a model call: charge what it may have cost.
-if t.thinking == '1' then charge_lost(budget, spends, t.thinking_step, t.estimate, t.estimate_usd) end
-if t.aux_open and t.aux_open ~= '' then charge_lost(budget, spends, t.step, t.aux_tokens, t.aux_usd) end
+if t.thinking == '1' then charge_thinking(budget, spends, t) end
+if t.aux_open and t.aux_open ~= '' then
+  charge_unknown(budget, spends, t.aux_under_way, t.aux_open, t.step, t.aux_tokens, t.aux_usd)
+end
 redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms, 'thinking', '0', 'aux_open', '')
 if t.waits_for then
   redis.call('HDEL', turn, 'waits_for', 'resumes_at')

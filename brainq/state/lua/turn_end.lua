@@ -3,12 +3,13 @@ End a turn, once, by its owner: its mailbox is sealed, calls still open get thei
 session's history, the write gate shuts, its room goes to whoever is next in line, and the finalizer is rung.
 MORE: input came while the last step was answered, and another step may read it; nothing has changed. CHANGED: there
 are more than the `n_changes` changes that the diff was made of. `base` is the key prefix of the session's turns; the next
-turn's keys are made from it, in the same slot. `outcome` is what the session keeps of a turn with a history of its own.
+turn's keys are made from it, in the same slot. `lost` are spends of requests that broke off, as a JSON array; "": nobody
+says what became of a model call that is under way. `outcome` is what the session keeps of a turn with a history of its own.
 
 KEYS   session waiting turn budget trace history events guard notices spends mailbox receipts changes flags readiness
 ARGV   base sid tid owner fence:n ending:Ending stop_reason:StopReason text failure item marker outcome
        open_status:TraceStatus open_text first_step tail last diff n_changes:n input:n output:n cache_read:n
-       cache_creation:n cost:f? spend keep_session_ms:n
+       cache_creation:n cost:f? spend lost keep_session_ms:n
 REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 ]]
 -- @include lib/holds
@@ -21,7 +22,7 @@ REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 -- @include lib/bounce
 local KEPT_MESSAGES = 2000  -- of a session's history: as many as a step reads
 local t = held_by(turn, owner, fence, {'step', 'attempt', 'estimate', 'cancel', 'n_calls', 'absorbed', 'number', 'flag',
-  'trimmed', 'isolated', 'brain'})
+  'trimmed', 'isolated', 'brain', 'thinking', 'thinking_step', 'estimate_usd', 'under_way'})
 if not t then return {'LOST'} end
 use_own_history(t.isolated)
 if redis.call('LLEN', changes) ~= n_changes then return {'CHANGED'} end
@@ -31,6 +32,8 @@ if stop_reason == 'answered' and item ~= '' and may_go_on(inputs, t.cancel) then
 if tail ~= '' then
   emit(events, 'text.delta', {step = t.step + 1, attempt = tonumber(t.attempt), text = tail})
 end
+if t.thinking == '1' and spend == '' and lost == '' then charge_thinking(budget, spends, t) end
+charge_spends(budget, spends, lost)
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 if spend ~= '' then redis.call('RPUSH', spends, spend) end
 if item ~= '' and ending == 'completed' then learn_ratio(session, t.estimate, input) end

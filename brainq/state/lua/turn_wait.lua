@@ -1,19 +1,21 @@
 --[[
-Let a turn go that waits for its place among a model's requests: nobody's thread waits with it. Nothing was asked of the
-model, so nothing is charged, and a call beside the steps is begun again. The sweeper rings in `after_ms`; `why` is told. Its
+Let a turn go that waits for its place among a model's requests: nobody's thread waits with it. Nothing was asked of
+that model, so nothing is charged but `lost`, what others were asked before; a call beside the steps is begun again. The sweeper rings in `after_ms`; `why` is told. Its
 room is another's until then, whose model may have no limit; it goes on without asking for some, as one that was parked.
 The turn's time stands still until it is claimed then (turn_claim); of one that has no reply yet it begins there. `stands` says in which line it stands, and as whom.
 
-KEYS   turn budget events
-ARGV   sid tid owner fence:n after_ms:n wait_ms:n why stands
+KEYS   turn budget events spends
+ARGV   sid tid owner fence:n after_ms:n wait_ms:n why stands lost
 REPLY  WAITS | LOST
 ]]
 -- @include lib/event
 -- @include lib/holds
 -- @include lib/index
 -- @include lib/fill
+-- @include lib/budget
 local t = held_by(turn, owner, fence, {'aux_open', 'step', 'brain'})
 if not t then return {'LOST'} end
+charge_spends(budget, spends, lost)
 if t.aux_open and t.aux_open ~= '' then redis.call('HDEL', turn, 'aux_' .. t.aux_open) end
 redis.call('HSET', turn, 'owner', '', 'thinking', '0', 'aux_open', '', 'rung_at', now, 'resumes_at', now + after_ms,
   'resumes_ms', after_ms, 'waits_for', why, 'stands', stands)

@@ -13,8 +13,9 @@ from brainq.contracts.reflection import ReflectionResult
 from brainq.contracts.usage import Price, Spend
 from brainq.observe.logs import logger
 from brainq.providers.auxiliary import AuxiliaryModel
+from brainq.providers.metering import metered
 from brainq.providers.places import PlaceLater
-from brainq.providers.spent import spend_of, spend_of_failure
+from brainq.providers.spent import spends_of, sum_of
 from brainq.text.shorten import shortened
 from brainq.text.surrogates import clean
 from brainq.turn.context.transcript import transcript_lines
@@ -86,32 +87,25 @@ class ReflectionEngine:
             return Reflected(ReflectionResult(step=step, stub="deadline"))
         if not self.claim():
             return Reflected(ReflectionResult(step=step, stub="budget"))
-        question = transcript_of(messages)
-        auxiliary: AuxiliaryModel | None = None
-        try:
-            auxiliary = self.model_of()
-            reply = auxiliary.ask(
-                "reflection",
-                _SYSTEM,
-                question,
-                timeout_s=allowed_s,
-                session_id=session_id,
-                turn_id=turn_id,
-                step=step,
-            )
-            text = _bounded(reply.text)
-            spend = spend_of("reflection", step, auxiliary.provider, auxiliary.model, reply, self.price)
-        except PlaceLater:
-            raise
-        except Exception as failure:
-            log.info("no reflection", failure=failure, turn_id=turn_id, step=step)
-            spend = (
-                spend_of_failure("reflection", step, auxiliary, failure, _SYSTEM + question, self.price)
-                if auxiliary is not None
-                else None
-            )
-            return Reflected(ReflectionResult(step=step, stub="model"), spend)
-        return Reflected(ReflectionResult(step=step, text=text), spend)
+        with metered() as asked:
+            try:
+                reply = self.model_of().ask(
+                    "reflection",
+                    _SYSTEM,
+                    transcript_of(messages),
+                    timeout_s=allowed_s,
+                    session_id=session_id,
+                    turn_id=turn_id,
+                    step=step,
+                )
+                result = ReflectionResult(step=step, text=_bounded(reply.text))
+            except PlaceLater as later:
+                later.spends = spends_of("reflection", asked, self.price, step)
+                raise
+            except Exception as failure:
+                log.info("no reflection", failure=failure, turn_id=turn_id, step=step)
+                result = ReflectionResult(step=step, stub="model")
+        return Reflected(result, sum_of(spends_of("reflection", asked, self.price, step)))
 
 
 def transcript_of(messages: Sequence[Message]) -> str:

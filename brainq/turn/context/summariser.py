@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from brainq.contracts.usage import Price, Spend
 from brainq.observe.logs import logger
 from brainq.providers.auxiliary import AuxiliaryModel
+from brainq.providers.metering import metered
 from brainq.providers.places import PlaceLater
-from brainq.providers.spent import spend_of, spend_of_failure, sum_of
+from brainq.providers.spent import spends_of, sum_of
 from brainq.text.estimate import estimate_text
 from brainq.text.shorten import shortened_to_tokens
 from brainq.turn.context.summary import Folded, SummaryMethod, summary_by_rules
@@ -68,52 +69,44 @@ class Summariser:
         allowed_s = min(MAX_COMPACTION_S, timeout_s * SHARE_OF_TIME)
         if allowed_s < MIN_COMPACTION_S:
             return summary_by_rules(folded, max_tokens), "rules", None
-        text, spends = self._asked(folded, max_tokens, self.clock() + allowed_s)
+        with metered() as asked:
+            try:
+                text = self._asked(folded, max_tokens, self.clock() + allowed_s)
+            except PlaceLater as later:
+                if any(call.reply is not None for call in asked):
+                    text = ""
+                else:  # no summary is paid yet: it is begun again when the model's limit allows
+                    later.spends = spends_of("compaction", asked, self.price, self.step)
+                    raise
+            except Exception as failure:
+                log.info("no summary by a model", failure=failure, turn_id=self.turn_id, step=self.step)
+                text = ""
+        spend = sum_of(spends_of("compaction", asked, self.price, self.step))
         if not text:
-            return summary_by_rules(folded, max_tokens), "rules", sum_of(spends)
-        return text, "model", sum_of(spends)
+            return summary_by_rules(folded, max_tokens), "rules", spend
+        return text, "model", spend
 
-    def _asked(self, folded: Folded, max_tokens: int, ends_at: float) -> tuple[str, list[Spend]]:
-        """The model's summary, empty when one of its pieces failed; and what all of them used."""
+    def _asked(self, folded: Folded, max_tokens: int, ends_at: float) -> str:
+        """The model's summary; empty when time ran out. Raises what asking it raises."""
         so_far, pieces = self._pieces(folded, max_tokens)
         system = _SYSTEM.format(words=max(20, int(max_tokens * WORDS_PER_TOKEN)))
-        spends: list[Spend] = []
-        auxiliary: AuxiliaryModel | None = None
-        question = ""
-        try:
-            auxiliary = self.model_of()
-            for piece in pieces:
-                question = _question(so_far, piece)
-                left_s = ends_at - self.clock()
-                if left_s <= 0:
-                    return "", spends
-                reply = auxiliary.ask(
-                    "compaction",
-                    system,
-                    question,
-                    timeout_s=left_s,
-                    max_output_tokens=max(1_000, 2 * max_tokens),  # models that reason first count that in
-                    session_id=self.session_id,
-                    turn_id=self.turn_id,
-                    step=self.step,
-                )
-                spends.append(
-                    spend_of("compaction", self.step, auxiliary.provider, auxiliary.model, reply, self.price)
-                )
-                so_far = shortened_to_tokens(reply.text.strip(), max_tokens)
-        except PlaceLater:
-            if not spends:
-                raise  # nothing is paid yet: it is begun again when the model's limit allows
-            return "", spends
-        except Exception as failure:
-            log.info("no summary by a model", failure=failure, turn_id=self.turn_id, step=self.step)
-            if auxiliary is not None:
-                lost = spend_of_failure(
-                    "compaction", self.step, auxiliary, failure, system + question, self.price
-                )
-                spends += [lost] if lost else []
-            return "", spends
-        return so_far, spends
+        auxiliary = self.model_of()
+        for piece in pieces:
+            left_s = ends_at - self.clock()
+            if left_s <= 0:
+                return ""
+            reply = auxiliary.ask(
+                "compaction",
+                system,
+                _question(so_far, piece),
+                timeout_s=left_s,
+                max_output_tokens=max(1_000, 2 * max_tokens),  # models that reason first count that in
+                session_id=self.session_id,
+                turn_id=self.turn_id,
+                step=self.step,
+            )
+            so_far = shortened_to_tokens(reply.text.strip(), max_tokens)
+        return so_far
 
     def _pieces(self, folded: Folded, max_tokens: int) -> tuple[str, list[str]]:
         """The summary to start from, and the transcript in pieces that each fit a request."""

@@ -75,7 +75,7 @@ def test_a_reply_that_broke_off_is_begun_again_by_the_next_model(made: Callable[
     result = pump.finish(handle)
     assert (result.ending, result.text) == (Ending.COMPLETED, "Pears.")
     kinds = [(spend.kind, spend.model) for spend in result.spends]
-    assert kinds == [("lost", ""), ("step", "gpt-4.1-mini"), ("step", "gpt-4.1-mini")]
+    assert kinds == [("lost", "gpt-4.1"), ("step", "gpt-4.1-mini"), ("step", "gpt-4.1-mini")]
 
 
 def test_the_price_is_that_of_who_answered_and_the_worst_case_that_of_the_dearest(

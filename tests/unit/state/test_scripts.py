@@ -127,7 +127,7 @@ def test_a_header_that_has_changed_since_is_refused() -> None:
 
 def test_an_undeclared_reply_is_refused() -> None:
     with pytest.raises(ScriptError, match=r"replied 'MAYBE', its header declares \['CANCEL', 'LOST', 'OK'\]"):
-        scripts(Replies("MAYBE")).turn_beat("s", "t", owner="w", fence=3, lease_ms=1000)
+        scripts(Replies("MAYBE")).turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="")
 
 
 def finalize_claim(*reply: str) -> object:
@@ -160,14 +160,14 @@ def test_a_reply_has_named_fields_of_closed_types() -> None:
 def test_names_become_positions() -> None:
     client = Replies("OK")
     loaded = scripts(client)
-    assert loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000) == "OK"
-    assert client.sent == [("EVALSHA", loaded.all()["turn_beat"].sha, 1, "bq:{s}:t:t", "w", 3, 1000)]
+    assert loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="") == "OK"
+    assert client.sent == [("EVALSHA", loaded.all()["turn_beat"].sha, 1, "bq:{s}:t:t", "w", 3, 1000, "")]
 
 
 def test_a_server_that_does_not_know_the_script_is_sent_it() -> None:
     client = Replies("OK", knows=False)
     loaded = scripts(client)
-    loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000)
+    loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="")
     beat = loaded.all()["turn_beat"]
     assert [words[:2] for words in client.sent] == [("EVALSHA", beat.sha), ("EVAL", beat.text)]
 

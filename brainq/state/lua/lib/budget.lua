@@ -41,22 +41,35 @@ local function would_pass(budget_key, tokens, usd)
   if cost_max and tonumber(b.cost_usd or 0) + (tonumber(usd) or 0) > cost_max then return 'cost' end
 end
 
--- A model call that broke off, or whose worker died, is charged as it was estimated.
-local function charge_lost(budget_key, spends_key, step, estimate, usd)
-  estimate = tonumber(estimate or 0) or 0
-  redis.call('HINCRBY', budget_key, 'input_tokens', estimate)
-  local spend = {kind = 'lost', step = tonumber(step), input_tokens = estimate}
-  if usd and usd ~= '' then
-    redis.call('HINCRBYFLOAT', budget_key, 'cost_usd', usd)
-    spend.cost_usd = tonumber(usd)
-  end
-  redis.call('RPUSH', spends_key, cjson.encode(spend))
-end
-
 local function add_usage(budget_key, input, output, cache_read, cache_creation, cost)
   redis.call('HINCRBY', budget_key, 'input_tokens', input)
   redis.call('HINCRBY', budget_key, 'output_tokens', output)
   if cache_read ~= 0 then redis.call('HINCRBY', budget_key, 'cache_read_tokens', cache_read) end
   if cache_creation ~= 0 then redis.call('HINCRBY', budget_key, 'cache_creation_tokens', cache_creation) end
   if cost ~= '' then redis.call('HINCRBYFLOAT', budget_key, 'cost_usd', cost) end
+end
+
+-- Charge model calls that broke off: a JSON array of spends. Nothing for "".
+local function charge_spends(budget_key, spends_key, list)
+  for _, spend in ipairs(list ~= '' and cjson.decode(list) or {}) do
+    add_usage(budget_key, spend.input_tokens or 0, spend.output_tokens or 0, spend.cache_read_tokens or 0,
+      spend.cache_creation_tokens or 0, spend.cost_usd or '')
+    redis.call('RPUSH', spends_key, cjson.encode(spend))
+  end
+end
+
+-- Charge a model call whose end nobody tells. `known` is what its owner last said of it, after the word it is of (`mark`);
+-- where that is another one's, or was not said, the estimate that it was begun with is charged.
+local function charge_unknown(budget_key, spends_key, known, mark, step, estimate, usd)
+  local of, list = (known or ''):match('^(%S+) (.*)$')
+  if of == mark and list ~= '' then return charge_spends(budget_key, spends_key, list) end
+  local spend = {kind = 'lost', step = tonumber(step), input_tokens = tonumber(estimate or 0) or 0, estimated = true,
+    cost_usd = tonumber(usd or '')}
+  charge_spends(budget_key, spends_key, cjson.encode({spend}))
+end
+
+-- Charge the attempt at a step that is under way, of which nobody tells the end. `t` are its fields of the turn.
+local function charge_thinking(budget_key, spends_key, t)
+  local mark = (t.thinking_step or '') .. ':' .. (t.attempt or '')
+  charge_unknown(budget_key, spends_key, t.under_way, mark, t.thinking_step, t.estimate, t.estimate_usd)
 end
