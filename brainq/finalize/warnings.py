@@ -40,9 +40,16 @@ def _of_context(full: int) -> tuple[str, ...]:
 
 
 def _of_tokens(turn: EndedTurn) -> tuple[str, ...]:
-    uncounted = sum(spend.estimated for spend in turn.spends)
+    uncounted = sum(spend.estimated and spend.kind != "lost" for spend in turn.spends)
+    lost = sum(spend.kind == "lost" for spend in turn.spends)
+    requests = "1 request" if lost == 1 else f"{lost} requests"
     return (
-        (f"the service counted no tokens of {_counted(uncounted)}; they are estimated",) if uncounted else ()
+        *(
+            (f"the service counted no tokens of {_counted(uncounted)}; they are estimated",)
+            if uncounted
+            else ()
+        ),
+        *((f"{requests} to a model broke off and may be billed: the cost is estimated",) if lost else ()),
     )
 
 

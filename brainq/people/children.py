@@ -229,4 +229,5 @@ def spend_of_child(result: TurnResult, step: int) -> Spend:
         cache_read_tokens=result.cache_read_tokens,
         cache_creation_tokens=result.cache_creation_tokens,
         cost_usd=result.cost_usd,
+        estimated=any(spend.estimated for spend in result.spends),
     )

@@ -98,6 +98,6 @@ def test_a_commit_charges_what_was_lost_on_its_way(rig: Rig) -> None:
     rig.owned()
     rig.run("step_begin", under_way=said(spend(6)))
     used = spend(1, kind="step")
-    given = {"input": 100, "output": 1, "cost": "0.25", "spend": json.dumps(used)}
+    given: dict[str, Any] = {"input": 100, "output": 1, "cost": "0.25", "spend": json.dumps(used)}
     assert rig.run("step_commit", item="{}", calls="[]", lost=said(spend(2)), **given) == ["COMMITTED"]
     assert charged(rig) == [2, 1]

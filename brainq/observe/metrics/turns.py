@@ -75,6 +75,8 @@ def count_lost(counters: Counters, spends: Sequence[Spend], provider: str) -> No
         if spend.kind == LOST:
             model = model_name(spend.model)
             counters.add(m.TOKENS, provider, model, LOST, "input", by=spend.input_tokens)
+            if spend.output_tokens:
+                counters.add(m.TOKENS, provider, model, LOST, "output", by=spend.output_tokens)
             if spend.cost_usd:
                 counters.add(m.COST, provider, model, LOST, by=spend.cost_usd)
 

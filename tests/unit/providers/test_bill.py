@@ -227,7 +227,7 @@ def test_what_was_sent_and_not_answered_may_have_been_worked_on(
 ) -> None:
     import openai
 
-    sent = httpx.Request("POST", "http://service")
+    sent: Any = httpx.Request("POST", "http://service")
     error = openai.APITimeoutError(sent) if is_timeout else openai.APIConnectionError(request=sent)
     error.__cause__ = cause("so")
     assert may_have_been_read(error, openai, stream=True) is streamed

@@ -145,12 +145,13 @@ def test_of_several_models_the_one_counts_that_answered() -> None:
 
 def test_an_attempt_that_broke_off_counts_as_the_estimate_it_was_charged_as() -> None:
     counters = Counters()
-    lost = Spend(kind="lost", step=1, model="gpt-4.1", input_tokens=50, cost_usd=0.5)
+    lost = Spend(kind="lost", step=1, model="gpt-4.1", input_tokens=50, output_tokens=7, cost_usd=0.5)
     count_lost(
         counters, [lost, Spend(kind="step", step=1, input_tokens=9), Spend(kind="child", step=1)], "openai"
     )
     assert counters.totals() == {
         ("brainq_tokens", "openai", "gpt-4.1", "lost", "input"): 50,
+        ("brainq_tokens", "openai", "gpt-4.1", "lost", "output"): 7,
         ("brainq_cost_usd", "openai", "gpt-4.1", "lost"): 0.5,
     }
 

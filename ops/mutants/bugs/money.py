@@ -1,0 +1,83 @@
+"""Bugs of the money of model calls: what was lost on the way, and the limits that it counts against."""
+
+from __future__ import annotations
+
+from ops.mutants.bug import Bug
+
+BILL = ("tests/unit/providers/test_bill.py",)
+SPENT = ("tests/unit/providers/test_spent.py",)
+LOST = ("tests/lua/test_lost_attempts.py",)
+CUT = ("tests/integration/test_money_of_cut_streams.py",)
+
+BUGS = (
+    Bug(
+        "what was streamed before a cut is not counted",
+        "brainq/providers/bill.py",
+        "max(self._reported.output_tokens, self._written.tokens)",
+        "self._reported.output_tokens",
+        BILL,
+    ),
+    Bug(
+        "the arguments of a call that was cut are not counted",
+        "brainq/providers/bill.py",
+        "if chunk.arguments:",
+        "if chunk.arguments and chunk.text:",
+        BILL,
+    ),
+    Bug(
+        "what a stream had told of usage is forgotten when it is cut",
+        "brainq/providers/vendor.py",
+        "place.reported(usage)",
+        "pass",
+        CUT,
+    ),
+    Bug(
+        "what broke off is not marked as an estimate",
+        "brainq/providers/bill.py",
+        '"estimated": True,',
+        '"estimated": False,',
+        BILL,
+    ),
+    Bug(
+        "the limit of money is not held between requests",
+        "brainq/providers/allowance.py",
+        "self._used_usd + (self.price(provider, model, usage) or 0.0) > self.usd",
+        "(self.price(provider, model, usage) or 0.0) > self.usd",
+        BILL,
+    ),
+    Bug(
+        "a lost attempt is charged after the next one is allowed",
+        "brainq/state/lua/step_begin.lua",
+        "if thinks then charge_spends(budget, spends, lost) end",
+        "",
+        LOST,
+    ),
+    Bug(
+        "a dead worker's newest word about its attempt is not charged",
+        "brainq/state/lua/lib/budget.lua",
+        "if of == mark and list ~= '' then",
+        "if false then",
+        LOST,
+    ),
+    Bug(
+        "requests that broke off before a reply are not charged with it",
+        "brainq/state/lua/step_commit.lua",
+        "charge_spends(budget, spends, lost)\n",
+        "",
+        LOST,
+    ),
+    Bug(
+        "a lost attempt names the fallback, not its member",
+        "brainq/providers/spent.py",
+        "return first_asked(*members[0]) if members else (provider.name, model)",
+        "return provider.name, model",
+        SPENT,
+    ),
+    Bug(
+        "a cost limit is passed by a fallback's member without a price: the others' prices stand for it",
+        "brainq/providers/spent.py",
+        "return max(known) if len(known) == len(prices) else None",
+        "return max(known) if known else None",
+        SPENT,
+    ),
+)
