@@ -19,6 +19,7 @@ from brainq.contracts.claim import Dropped, StepClaim
 from brainq.contracts.did import Did, Failed
 from brainq.contracts.turn import TurnResult
 from brainq.finalize.alone import MOST_LOST, RunAlone, error_type_of
+from brainq.finalize.behind import RESULT_WAITS_S, Behind, ResultFirst
 from brainq.finalize.brain_finals import BrainFinals
 from brainq.finalize.ended import EndedTurns
 from brainq.finalize.order import Past
@@ -32,7 +33,7 @@ from brainq.ports.child_turns import ChildTurns
 from brainq.ports.finals import Finals
 from brainq.ports.records import Records
 from brainq.ports.task_events import TaskEvents
-from brainq.providers.within import within
+from brainq.providers.within import Running, within
 
 log = logger("brainq.finalize")
 
@@ -40,6 +41,7 @@ FIRST_RETRY_S = 0.5
 LONGEST_RETRY_S = 60.0
 LIMIT_S = 60.0  # of a step that runs code of the brain's; a step may say otherwise by `limit_s`
 MAX_TRIES = 8  # then the step is dead: seen in `show`, and the chain goes on without it
+ALONE_STARTS_S = 10.0  # which a process of a step's own may take more
 VISIT_S = 1.0  # a visit this old takes no further step: those who wait come first
 RESULT = "result"
 NEVER_DEAD = frozenset({"log", RESULT})  # SQL must learn of every ending, and every caller get a result
@@ -86,6 +88,7 @@ class TurnFinalizer:
         self._alone = alone
         self._chance = chance
         self._read = EndedTurns(chain)
+        self._behind = Behind()
 
     def run(self, session_id: str, turn_id: str, step_name: str, events: TaskEvents | None = None) -> str:
         """Answer one doorbell, and go on with the steps that follow while nobody waits for this worker.
@@ -135,9 +138,16 @@ class TurnFinalizer:
             try:
                 if claim.tries > self._max_tries and claim.step not in NEVER_DEAD:
                     raise RuntimeError(f"its worker died, or was cut off, in each of {claim.tries - 1} tries")
-                self._run(step, self._context(claim, outgoing))
+                late = self._run_in_time(step, self._context(claim, outgoing))
             except Exception as failure:
                 return self._failed(claim, failure, until)
+        if late is not None:
+            return self._end_behind(step, claim, late)
+        return self._done(claim, until, outgoing)
+
+    def _done(
+        self, claim: StepClaim, until: float, outgoing: Sequence[TurnResult] | None = None
+    ) -> tuple[str, StepClaim | None]:
         if claim.tries > 1:
             self._note_done(claim)
         return self._go_on(claim, until, outgoing or ())
@@ -152,6 +162,57 @@ class TurnFinalizer:
             return None  # it was told before, and goes again
         return self._failed(claim, RuntimeError("its worker died, or was cut off"), until)
 
+    def _run_in_time(self, step: FinalStep, context: StepContext) -> Running[None] | None:
+        """Run the step. A callback that the result waits for gets a second; None: it has ended, else it runs on. Raises
+        what it raises in that time."""
+        if not self._keeps_waiting(step, context.claim):
+            self._run(step, context)
+            return None
+        running = Running(f"step {step.name!r}", lambda: self._run(step, context, bounded=False))
+        if not running.is_over_within(RESULT_WAITS_S):
+            return running
+        running.result(RESULT_WAITS_S)
+        return None
+
+    def _keeps_waiting(self, step: FinalStep, claim: StepClaim) -> bool:
+        """Whether the result, which is not out yet, comes after this step, which runs code of the brain's."""
+        return (
+            _limit_s(step) is not None
+            and not claim.sent
+            and RESULT in self._work(claim).order.behind(claim.step)
+        )
+
+    def _end_behind(
+        self, step: FinalStep, claim: StepClaim, running: Running[None]
+    ) -> tuple[str, StepClaim | None]:
+        """The result goes first. The callback that it waited for ends behind it, and this worker is free meanwhile."""
+        first = ResultFirst(
+            claim.turn_id, lambda: self._send_ahead(claim), lambda why: self._give_up(claim, why)
+        )
+        limit_s = (_limit_s(step) or LIMIT_S) + (ALONE_STARTS_S if self._goes_alone(claim) else 0.0)
+
+        def end() -> str:
+            with self._beats.renew(lambda: self._chain.beat(claim), _ignore):
+                try:
+                    first.wait(running, limit_s)
+                    running.result(limit_s)
+                except Exception as failure:
+                    return self._failed(claim, failure, 0.0)[0]
+            return self._done(claim, 0.0)[0]
+
+        return "behind" if self._behind.go_on(end) else end(), None
+
+    def _send_ahead(self, claim: StepClaim) -> None:
+        """Do the steps that lead to the result, and send it, while this one runs. The chain comes to them once more,
+        and finds them done."""
+        order = self._work(claim).order
+        for name in order.behind(claim.step):
+            step = order.get(name)
+            assert step is not None
+            self._run(step, self._context(replace(claim, step=name, tries=1, lost=0, seen=[], said=[])))
+            if name == RESULT:
+                return
+
     def run_claimed(self, claim: StepClaim) -> None:
         """Run a step that somebody else has claimed, limits, and will settle. Raises what the step raises."""
         step = self._work(claim).order.get(claim.step)
@@ -159,11 +220,15 @@ class TurnFinalizer:
             raise LookupError(f"step {claim.step!r} is not known here")
         step.run(self._context(claim))
 
-    def _run(self, step: FinalStep, context: StepContext) -> None:
-        limit_s: float | None = getattr(step, "limit_s", LIMIT_S)
+    def _goes_alone(self, claim: StepClaim) -> bool:
+        return claim.lost >= MOST_LOST and self._alone is not None
+
+    def _run(self, step: FinalStep, context: StepContext, *, bounded: bool = True) -> None:
+        """`bounded`: by its limit; else whoever calls looks after that."""
+        limit_s = _limit_s(step)
         if context.claim.lost >= MOST_LOST and self._alone is not None:
             self._alone(context.claim, limit_s)
-        elif limit_s is None:
+        elif limit_s is None or not bounded:
             step.run(context)
         else:
             within(limit_s, f"step {step.name!r}", lambda: step.run(context))
@@ -192,6 +257,10 @@ class TurnFinalizer:
         why = turn.failing_error or self._untaken(turn.request.brain)
         result = result_of(turn, warnings=sent_before(why))
         return self._chain.publish(result).lower()
+
+    def _give_up(self, claim: StepClaim, why: str) -> None:
+        warning = f"sent before the finalizer was done: what comes after {claim.step} failed: {why}"
+        self._chain.publish(result_of(self._read.turn(claim), warnings=(warning,)))
 
     def _untaken(self, brain: str | None) -> str:
         said = "no finalizer worker has taken it up"
@@ -281,6 +350,10 @@ def _counted(claim: StepClaim) -> StepClaim:
         tries=before + (1 if claim.base else claim.tries),
         lost=past.lost(claim.step) + claim.lost,
     )
+
+
+def _limit_s(step: FinalStep) -> float | None:
+    return getattr(step, "limit_s", LIMIT_S)
 
 
 def _ignore(word: str) -> None:

@@ -74,7 +74,7 @@ class StepOrder:
         if name not in self._steps:
             return "log" if "log" in self._steps else ""
         done = past.done if past is not None else ()
-        return next((step for step in self._behind(name) if step not in done), "")
+        return next((step for step in self.behind(name) if step not in done), "")
 
     def ahead_of(self, base: str, past: Past, last: str = "", *, untried: bool = False) -> str:
         """The step that goes ahead of `base` next, which is to be tried again; "" when this round is over.
@@ -86,7 +86,7 @@ class StepOrder:
         """
         waiting = {base}
         is_reached = not last
-        for name in self._behind(base):
+        for name in self.behind(base):
             may_go = is_reached and name not in past.done and not waiting.intersection(self._needs(name))
             if may_go and not (untried and name in past.failed):
                 return name
@@ -95,9 +95,10 @@ class StepOrder:
             is_reached = is_reached or name == last
         return ""
 
-    def _behind(self, name: str) -> Sequence[str]:
+    def behind(self, name: str) -> Sequence[str]:
+        """The steps that follow, in order; none after one that this brain does not know."""
         return self._names[self._names.index(name) + 1 :] if name in self._steps else ()
 
     def _needs(self, name: str) -> Sequence[str]:
         needs: Sequence[str] = getattr(self._steps[name], "needs", ())
-        return (*needs, RESULT) if name in self._behind(RESULT) else needs
+        return (*needs, RESULT) if name in self.behind(RESULT) else needs

@@ -23,9 +23,9 @@ class TracedFinalizer(TurnFinalizer):
         with self._span(claim):
             super().run_claimed(claim)
 
-    def _run(self, step: FinalStep, context: StepContext) -> None:
+    def _run(self, step: FinalStep, context: StepContext, *, bounded: bool = True) -> None:
         with self._span(context.claim):
-            super()._run(step, context)
+            super()._run(step, context, bounded=bounded)
 
     def _go_on(
         self, claim: StepClaim, until: float, outgoing: Sequence[TurnResult] = ()

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import contextvars
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, LifoQueue, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -48,24 +50,46 @@ def in_thread(work: Callable[[], None]) -> None:
     worker.inbox.put(work)
 
 
+class Running(Generic[T]):
+    """A function that runs in a thread of its own."""
+
+    def __init__(self, what: str, function: Callable[[], T]) -> None:
+        self._what = what
+        self._began = time.monotonic()
+        self._answered: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
+        self._answer: tuple[bool, Any] | None = None
+        variables = contextvars.copy_context()  # spans opened here stay the parents of those opened there
+
+        def work() -> None:
+            try:
+                self._answered.put((True, variables.run(function)))
+            except (
+                BaseException
+            ) as error:  # SystemExit, too: it reaches the caller instead of ending this thread
+                self._answered.put((False, error))
+
+        in_thread(work)
+
+    def is_over_within(self, wait_s: float) -> bool:
+        """Whether it has ended, or does in the next `wait_s` seconds."""
+        if self._answer is None:
+            with suppress(Empty):
+                self._answer = self._answered.get(timeout=max(0.0, wait_s))
+        return self._answer is not None
+
+    def result(self, limit_s: float) -> T:
+        """What it returned or raised; raises TimeoutError when it has run for longer than `limit_s` seconds."""
+        self.is_over_within(self._began + limit_s - time.monotonic())
+        if self._answer is None:
+            raise TimeoutError(f"{self._what} did not return within {limit_s:g} s and was abandoned")
+        returned, found = self._answer
+        if returned:
+            return found
+        if isinstance(found, Exception):
+            raise found
+        raise RuntimeError(f"{self._what} raised {type(found).__name__}: {found}") from found
+
+
 def within(limit_s: float, what: str, function: Callable[[], T]) -> T:
     """What `function` returns or raises; raises TimeoutError naming `what` after `limit_s` seconds."""
-    variables = contextvars.copy_context()  # spans opened here stay the parents of those opened there
-    answered: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
-
-    def work() -> None:
-        try:
-            answered.put((True, variables.run(function)))
-        except BaseException as error:  # SystemExit, too: it reaches the caller instead of ending this thread
-            answered.put((False, error))
-
-    in_thread(work)
-    try:
-        returned, found = answered.get(timeout=limit_s)
-    except Empty:
-        raise TimeoutError(f"{what} did not return within {limit_s:g} s and was abandoned") from None
-    if returned:
-        return found
-    if isinstance(found, Exception):
-        raise found
-    raise RuntimeError(f"{what} raised {type(found).__name__}: {found}") from found
+    return Running(what, function).result(limit_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
@@ -11,10 +12,12 @@ import pytest
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import Dropped, StepClaim
 from brainq.contracts.event import EventKind
+from brainq.finalize import behind
 from brainq.finalize.finalizer import retry_after_s
 from brainq.finalize.step import StepContext
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
+from tests.support.people import turn_field
 from tests.support.pump import Pump
 from tests.support.stand_in import stand_in
 from tests.support.wait import wait_until
@@ -433,3 +436,72 @@ def test_a_callback_that_hangs_stops_no_other_turn(pump: Pump, monkeypatch: pyte
     assert "did not return within 0.05 s" in str(states["usage"].error)
     assert states["log"].state == "done"
     assert hung.result(timeout_s=1).text == "done"
+
+
+def left_behind(pump: Pump) -> TurnHandle:
+    """A turn whose `on_usage` waits at a gate. Its worker has answered the doorbell, and waits for nothing."""
+    order("usage.gate", "usage")
+    handle = pump.submit("s1", script([("read", {"name": "a"})]))
+    pump.drain()
+    assert [word for bell, word in pump.bells if bell.args[2] == "usage"] == ["behind"]
+    return handle
+
+
+def end_behind(pump: Pump, handle: TurnHandle) -> None:
+    open_gate("usage")
+    pump.settle(handle)
+    assert len(notes("usage.end", turn=handle.turn_id)) == 1
+    once_in_sql(pump, handle)
+    assert result_events(handle) == 1
+
+
+def test_the_result_does_not_wait_for_a_callback_longer_than_a_second(pumps: Callable[..., Pump]) -> None:
+    """It is recorded and goes out without a warning, its worker is free for others, and the callback ends behind it."""
+    pump = pumps(lease_s=30.0)
+    handle = left_behind(pump)
+    result = handle.result(timeout_s=30)
+    assert (result.text, result.warnings) == ("done", ())
+    assert pump.wiring.store.turns.result(handle.turn_id) == result
+    assert notes("usage.end") == []
+    claimed_until = turn_field(pump, handle, "fin_lease")
+    wait_until(lambda: turn_field(pump, handle, "fin_lease") != claimed_until, "its lease is renewed")
+    order("usage.gate", "")
+    assert pump.finish(pump.submit("s2", script())).warnings == ()
+    assert len(notes("usage", turn=handle.turn_id)) == 1
+    end_behind(pump, handle)
+    assert [len(notes(name, turn=handle.turn_id)) for name in ("usage", "extra", "turn_end")] == [1, 1, 1]
+
+
+def test_a_callback_that_fails_behind_its_result_is_called_again(pumps: Callable[..., Pump]) -> None:
+    pump = pumps(lease_s=30.0)
+    order("usage.raise", "1")
+    handle = left_behind(pump)
+    assert handle.result(timeout_s=30).warnings == ()
+    end_behind(pump, handle)
+    assert len(notes("usage", turn=handle.turn_id)) == 2
+
+
+def test_where_sql_is_away_the_result_goes_out_with_a_warning_while_a_callback_runs(
+    pumps: Callable[..., Pump], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(behind, "GIVEN_UP_S", 0.0)
+    pump = pumps(lease_s=30.0)
+    wrap(pump, "record_answer", 1)
+    handle = left_behind(pump)
+    warning = "sent before the finalizer was done: what comes after usage failed: OSError"
+    assert handle.result(timeout_s=30).warnings == (warning,)
+    end_behind(pump, handle)
+
+
+def test_without_a_place_behind_the_worker_itself_waits_for_the_callback(pumps: Callable[..., Pump]) -> None:
+    pump = pumps(lease_s=30.0)
+    finalizer: Any = pump.wiring.finalizer
+    finalizer._behind = behind.Behind(most=0)
+    order("usage.gate", "usage")
+    handle = pump.submit("s1", script())
+    opener = threading.Thread(target=lambda: (handle.result(timeout_s=60), open_gate("usage")))
+    opener.start()
+    pump.drain()
+    opener.join()
+    assert [word for bell, word in pump.bells if bell.args[2] == "usage"] == ["next"]
+    assert len(notes("usage.end")) == 1
