@@ -176,9 +176,7 @@ def _tools(brain: Brain) -> Text:
 
 def _http(wanted: bool, port: int) -> Text:
     if port:
-        return Text(f"http://{LOOPBACK}:{port}").append(
-            "  a page to look at turns, and HTTP; docs/page.md", "dim"
-        )
+        return Text(f"http://{LOOPBACK}:{port}").append("  a page to look at turns, and HTTP", "dim")
     return Text("none", "dim").append(
         "" if not wanted else "; pip install 'brainq[http]' for turns over HTTP"
     )

@@ -29,9 +29,9 @@ def init(
     """
     from brainq.cli.output import say
 
-    write_project(Path(name))
+    write_project(Path(name).absolute())
     say(f"made {name}/: {', '.join(FILES.values())}", style="green")
-    typer.echo(f"cd {name}\nbrainq dev")
+    typer.echo(f"cd {name}\nbrainq dev" if Path(name).resolve() != Path.cwd() else "brainq dev")
 
 
 def write_project(directory: Path) -> None:

@@ -13,6 +13,7 @@ from brainq.cli.table import PageTable, fact, key, words
 from brainq.cli.turn_after import (
     cost_section,
     decision_section,
+    dollars,
     judgement_section,
     remembered_section,
     step_section,
@@ -129,12 +130,17 @@ def _budget(budget: BudgetSnapshot, *, ended: bool) -> PageTable:
         ("cost", budget.cost_usd, budget.cost_max_usd, "$"),
     ]
     for name, used, most, unit in rows:
-        shown = f"{unit}{used:.4f}" if unit else f"{used:g}"
+        shown = _spent(used) if unit else f"{used:g}"
         limit = "no limit" if most is None else f"of {unit}{most:g}"
         table.add(name, _bar(used, most), shown, Text(limit, "dim"))
     if not ended:
         table.add("time", Text(""), Text(duration(budget.remaining_s * 1000)), Text("left", "dim"))
     return table
+
+
+def _spent(used: float) -> str:
+    """Nothing for a turn that is at 0: its model may have no price, which the page says where its spends are."""
+    return dollars(used) if used else ""
 
 
 def _bar(used: float, most: float | None) -> Text:

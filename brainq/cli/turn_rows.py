@@ -9,9 +9,11 @@ from rich.text import Text
 
 from brainq.cli.style import STATUS_STYLES, ago, clean, duration, short, styled
 from brainq.cli.table import PageTable, fact, key, words
+from brainq.cli.turn_after import dollars
 from brainq.contracts.listing import ListedSession, ListedTurn
 
 NOTE_WIDTH = 72
+MESSAGE_WIDTH = 48
 
 
 def as_table(rows: Sequence[ListedTurn]) -> PageTable:
@@ -23,6 +25,7 @@ def as_table(rows: Sequence[ListedTurn]) -> PageTable:
         fact("took", 2),
         fact("failed", 3, right=True),
         fact("cost", 1, right=True),
+        words("message", 6),
         words("note", 5),
     )
     now = datetime.now(UTC)
@@ -36,7 +39,8 @@ def as_table(rows: Sequence[ListedTurn]) -> PageTable:
             ago(row.accepted_at, now),
             Text(duration(max(0.0, took_ms))),
             Text(str(failed) if failed else "", "red"),
-            Text(f"${row.cost_usd:.4f}" if row.cost_usd else ""),
+            Text(dollars(row.cost_usd) if row.cost_usd else ""),
+            clean(short(row.message, MESSAGE_WIDTH), lines=False),
             Text(short(row.note, NOTE_WIDTH), "dim"),
         )
     return table

@@ -233,19 +233,21 @@ class Client:
     def schedules(
         self,
         limit: int = 1000,
-        names: Sequence[str] | None = None,
-        sessions: Sequence[str] | None = None,
+        name_prefixes: Sequence[str] | None = None,
+        session_prefixes: Sequence[str] | None = None,
         *,
         after: str = "",
     ) -> tuple[Schedule, ...]:
         """Schedules by name.
 
-        names      only those that begin with one of these prefixes, such as ("acme:",)
-        sessions   only those whose session begins with one of these
+        name_prefixes      only those that begin with one of these prefixes, such as ("acme:",)
+        session_prefixes   only those whose session begins with one of these
         after      the last name of the page at hand
         """
-        by_name = (ALL,) if names is None else check_prefixes("names", names)
-        by_session = (ALL,) if sessions is None else check_prefixes("sessions", sessions)
+        by_name = (ALL,) if name_prefixes is None else check_prefixes("name_prefixes", name_prefixes)
+        by_session = (
+            (ALL,) if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
+        )
         rows = self._wiring.store.schedules.list(by_name, checks.limit(limit), by_session, after)
         return tuple(schedules.schedule_of(row) for row in rows)
 
@@ -291,7 +293,7 @@ class Client:
         session: str | None = None,
         state: str | None = None,
         limit: int = 50,
-        sessions: Sequence[str] | None = None,
+        session_prefixes: Sequence[str] | None = None,
         *,
         brain: str | None = None,
         ending: str | None = None,
@@ -309,7 +311,7 @@ class Client:
         session        only of this session
         state          queued, active, parked, closing; accepted: any of these; ended; rejected; None: any
         limit          turns a page, up to 10,000
-        sessions       only of sessions that begin with one of these prefixes, such as ("acme:",)
+        session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
         brain          only those that name this brain; in a deployment of one, none does
         ending         completed, timed_out, cancelled, failed
         stop_reason    such as `answered` or `max_steps`
@@ -327,7 +329,7 @@ class Client:
         asked = checked_filter(
             session,
             state,
-            sessions,
+            session_prefixes,
             brain=brain,
             ending=ending,
             stop_reason=stop_reason,
@@ -344,7 +346,7 @@ class Client:
         self,
         prefix: str = "",
         limit: int = 50,
-        sessions: Sequence[str] | None = None,
+        session_prefixes: Sequence[str] | None = None,
         *,
         before: str | None = None,
     ) -> tuple[ListedSession, ...]:
@@ -352,12 +354,12 @@ class Client:
 
         prefix     only those whose id begins so
         limit      sessions a page, up to 10,000
-        sessions   only those that begin with one of these prefixes, such as ("acme:",)
+        session_prefixes   only those that begin with one of these prefixes, such as ("acme:",)
         before     the id of `last_turn` of the last session of the page at hand: gives the page after it
 
         A session that gets a turn meanwhile moves to the first page. Raises InvalidInput.
         """
-        return turn_list_of(self._wiring).sessions(prefix, limit, sessions, before)
+        return turn_list_of(self._wiring).sessions(prefix, limit, session_prefixes, before)
 
     def fleet(self) -> Fleet:
         """What runs turns, at this moment: workers of each pool, queues, lanes, turns by state, the sweeper, what was
@@ -378,18 +380,22 @@ class Client:
         session: str | None = None,
         state: str | None = "pending",
         limit: int = 50,
-        sessions: Sequence[str] | None = None,
+        session_prefixes: Sequence[str] | None = None,
+        *,
+        before: str | None = None,
     ) -> tuple[Approval, ...]:
         """Calls that people are, or were, asked to approve, the newest first.
 
         state      pending, approved, denied, expired, void (its turn ended first); None or `all`: any
-        sessions   only of sessions that begin with one of these prefixes, such as ("acme:",)
+        before     the id of the last approval of the page at hand: gives the page after it
+        session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
         """
         return self._wiring.people.approvals.list(
             None if session is None else check_id("session", session),
             checks.approval_state(state),
             checks.limit(limit),
-            None if sessions is None else check_prefixes("sessions", sessions),
+            None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes),
+            None if before is None else checks.approval(before),
         )
 
     def approval(self, approval_id: str) -> Approval:
@@ -460,22 +466,22 @@ class Client:
         self,
         state: str | None = None,
         limit: int = 50,
-        sessions: Sequence[str] | None = None,
+        session_prefixes: Sequence[str] | None = None,
         before: int | None = None,
     ) -> tuple[DeliveryRow, ...]:
         """What webhooks were, or are to be, sent, the newest first.
 
         state      pending, done, dead; None: any
-        sessions   only of sessions that begin with one of these prefixes, such as ("acme:",)
+        session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
         before     the `row` of the last one of the page at hand
 
         Raises InvalidInput.
         """
-        return tuple(list_deliveries(self._wiring.store, state, limit, sessions, before))
+        return tuple(list_deliveries(self._wiring.store, state, limit, session_prefixes, before))
 
-    def send_again(self, delivery: int, sessions: Sequence[str] | None = None) -> bool:
+    def send_again(self, delivery: int, session_prefixes: Sequence[str] | None = None) -> bool:
         """A dead delivery, by its `row`, is due at once, as if it were new; False where none of these sessions is."""
-        theirs = None if sessions is None else check_prefixes("sessions", sessions)
+        theirs = None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
         return self._wiring.store.deliveries.revive(delivery, theirs)
 
     def begin_try(self, digest: str, number: int, *, is_refused: bool = False, older: str = "") -> str:

@@ -18,5 +18,5 @@ def list_deliveries(
     """See `Client.deliveries`."""
     if state not in (None, *get_args(DeliveryState)):
         raise InvalidInput("state", f"{state!r} is none of {', '.join(get_args(DeliveryState))}")
-    theirs = None if sessions is None else check_prefixes("sessions", sessions)
+    theirs = None if sessions is None else check_prefixes("session_prefixes", sessions)
     return store.deliveries.list(state, checks.limit(limit), before, sessions=theirs)

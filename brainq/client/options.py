@@ -58,7 +58,7 @@ class TurnFilters(TypedDict, total=False):
 
     session: str | None
     state: str | None
-    sessions: Sequence[str] | None
+    session_prefixes: Sequence[str] | None
     brain: str | None
     ending: str | None
     stop_reason: str | None

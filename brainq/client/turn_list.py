@@ -48,7 +48,7 @@ class TurnList:
         self, prefix: str, limit: int, sessions: Sequence[str] | None, before: str | None
     ) -> tuple[ListedSession, ...]:
         """See `Client.sessions`."""
-        theirs = None if sessions is None else check_prefixes("sessions", sessions)
+        theirs = None if sessions is None else check_prefixes("session_prefixes", sessions)
         begins = check_id("prefix", prefix) if prefix else ""
         place = self._place(before, theirs)
         found = self.store.turn_lists.sessions(theirs, begins, place, checks.limit(limit))
@@ -116,7 +116,7 @@ def turn_list_of(wiring: Wiring) -> TurnList:
 def checked_filter(
     session: str | None = None,
     state: str | None = None,
-    sessions: Sequence[str] | None = None,
+    session_prefixes: Sequence[str] | None = None,
     *,
     brain: str | None = None,
     ending: str | None = None,
@@ -137,7 +137,7 @@ def checked_filter(
     return TurnFilter(
         session=None if session is None else check_id("session", session),
         brain=None if brain is None else check_id("brain", brain),
-        sessions=None if sessions is None else check_prefixes("sessions", sessions),
+        sessions=None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes),
         state=state,
         ending=_word("ending", ending, Ending),
         stop_reason=_word("stop_reason", stop_reason, StopReason),

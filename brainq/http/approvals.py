@@ -1,4 +1,4 @@
-"""Approvals, and results from outside: what calls wait for."""
+"""ApprovalPage, and results from outside: what calls wait for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from brainq.contracts.ids import split_call_id
 from brainq.contracts.outside_token import ref_of_token
 from brainq.errors import TokenRefused
 from brainq.http.bodies.people import (
-    Approvals,
+    ApprovalPage,
     ApproveBody,
     DenyBody,
     EditBody,
@@ -45,12 +45,15 @@ async def approvals(
     session: Annotated[str | None, Query(pattern=ID)] = None,
     state: Annotated[str, Query(pattern="^(pending|approved|denied|expired|void|all)$")] = "pending",
     limit: Limit = LISTED,
-) -> Approvals:
+    before: Annotated[
+        str | None, Query(max_length=200, description="The `next` of the page at hand, its last approval.")
+    ] = None,
+) -> ApprovalPage:
     """Calls that people are, or were, asked to approve, the newest first."""
     if session is not None:
         by.require(session)
-    found = await here.client.approvals(session, state, limit, sessions=by.caller.prefixes)
-    return Approvals(approvals=found)
+    found = await here.client.approvals(session, state, limit, by.caller.prefixes, before=before)
+    return ApprovalPage(approvals=found, next=found[-1].id if len(found) == limit else None)
 
 
 @router.get("/approvals/{approval_id}")

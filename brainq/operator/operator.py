@@ -84,12 +84,12 @@ class Operator:
         self,
         prefix: str = "",
         limit: int = 50,
-        sessions: Sequence[str] | None = None,
+        session_prefixes: Sequence[str] | None = None,
         *,
         before: str | None = None,
     ) -> tuple[ListedSession, ...]:
         """As `Client.sessions`; while Redis is away, what SQL knows."""
-        return self._lists().sessions(prefix, limit, sessions, before)
+        return self._lists().sessions(prefix, limit, session_prefixes, before)
 
     def facts(self, sought: str) -> TurnFacts:
         """All that Redis and SQL know of a turn. Raises as `find`."""
@@ -132,16 +132,21 @@ class Operator:
         session: str | None = None,
         state: str | None = "pending",
         limit: int = 50,
-        sessions: Sequence[str] | None = None,
+        session_prefixes: Sequence[str] | None = None,
+        *,
+        before: str | None = None,
     ) -> tuple[Approval, ...]:
         """As `Client.approvals`; while Redis is away, what SQL knows."""
         if self._client is not None:
-            return self._client.approvals(session, state, limit, sessions)
+            return self._client.approvals(session, state, limit, session_prefixes, before=before)
+        prefixes = None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
+        place = None
+        if before is not None:
+            place = self._store.approvals.place(*split_call_id(checks.approval(before)), prefixes)
+            if place is None:
+                raise InvalidInput("before", f"there is no approval {before!r}; begin with the first page")
         rows = self._store.approvals.list(
-            session,
-            checks.approval_state(state),
-            checks.limit(limit),
-            sessions=None if sessions is None else check_prefixes("sessions", sessions),
+            session, checks.approval_state(state), checks.limit(limit), place, prefixes
         )
         return tuple(row.approval for row in rows)
 
@@ -162,16 +167,16 @@ class Operator:
         return wiring_of(self.client).retrier.run(self.find(turn_id).session_id, turn_id, step)
 
     def deliveries(
-        self, state: str | None = None, limit: int = 50, sessions: Sequence[str] | None = None
+        self, state: str | None = None, limit: int = 50, session_prefixes: Sequence[str] | None = None
     ) -> list[DeliveryRow]:
         """What webhooks were, or are to be, sent, the newest first.
 
         state      pending, done, dead; None: any
-        sessions   only of sessions that begin with one of these prefixes, such as ("acme:",)
+        session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
 
         Raises InvalidInput.
         """
-        return list_deliveries(self._store, state, limit, sessions)
+        return list_deliveries(self._store, state, limit, session_prefixes)
 
     def send_again(self, delivery: int | None) -> int:
         """A dead delivery, or (None) every one, is due at once, as if it were new; how many were dead."""

@@ -13,7 +13,7 @@ from brainq.contracts.claim import CallRef
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.rows import ApprovalRow
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import ApprovalNotFound, TurnNotFound
+from brainq.errors import ApprovalNotFound, InvalidInput, TurnNotFound
 from brainq.observe.logs import logger
 from brainq.people.approval_truth import in_truth, refusal
 from brainq.ports.approval_rows import ApprovalRows
@@ -48,11 +48,16 @@ class ApprovalDesk:
         state: str | None = "pending",
         limit: int = 50,
         sessions: Sequence[str] | None = None,
+        before: str | None = None,
     ) -> tuple[Approval, ...]:
-        """The newest first; `state` None: in whatever state. `sessions`: only of those with one of these prefixes."""
+        """The newest first; `state` None: in whatever state. `sessions`: only of those with one of these prefixes.
+
+        before   only those that were asked before this approval, by its id. Raises InvalidInput where there is none
+        """
+        place = None if before is None else self._place(before, sessions)
 
         def walk(in_sql: str | None) -> Iterator[ApprovalRow]:
-            return self._walk(session_id, in_sql, state, sessions)
+            return self._walk(session_id, in_sql, state, sessions, place)
 
         if state in (None, "pending"):
             return tuple(found.approval for found in islice(walk(state), limit))
@@ -186,11 +191,23 @@ class ApprovalDesk:
             raise ApprovalNotFound(f"no approval {approval_id!r}; `brainq approvals` shows those that wait")
         return row
 
+    def _place(self, approval_id: str, sessions: Sequence[str] | None) -> int:
+        place = self.rows.place(*split_call_id(approval_id), sessions)
+        if place is None:
+            raise InvalidInput(
+                "before", f"there is no approval {approval_id!r}, or no more; begin with the first page"
+            )
+        return place
+
     def _walk(
-        self, session_id: str | None, in_sql: str | None, wanted: str | None, sessions: Sequence[str] | None
+        self,
+        session_id: str | None,
+        in_sql: str | None,
+        wanted: str | None,
+        sessions: Sequence[str] | None,
+        before_row: int | None,
     ) -> Iterator[ApprovalRow]:
         """All that are `in_sql` in SQL and `wanted` in truth, the newest first."""
-        before_row: int | None = None
         while page := self.rows.list(session_id, in_sql, PAGE, before_row, sessions):
             approvals = self._joined([placed.approval for placed in page])
             for placed, approval in zip(page, approvals, strict=True):

@@ -222,7 +222,7 @@ def test_sessions_tell_what_runs_and_what_waits(pump: Pump) -> None:
     assert (second.is_paused, second.flags) == (False, 0)
     assert [seen.session_id for seen in client.sessions("acme:1")] == ["acme:1"]
     assert [seen.session_id for seen in client.sessions(limit=1, before=waits.turn_id)] == ["acme:1"]
-    assert client.sessions(sessions=("other:",)) == ()
+    assert client.sessions(session_prefixes=("other:",)) == ()
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_sessions_tell_what_runs_and_what_waits(pump: Pump) -> None:
         ({"before": "no id"}, "before"),
         ({"before": "nobodys-turn"}, "no turn 'nobodys-turn'"),
         ({"session": "no id"}, "session"),
-        ({"sessions": ("acme",)}, "sessions"),
+        ({"session_prefixes": ("acme",)}, "session_prefixes"),
     ],
 )
 def test_what_no_list_can_be_asked_for_is_refused(pump: Pump, given: dict[str, Any], names: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from brainq.contracts.effect import Effect
 from brainq.contracts.parts import Approvals
 from brainq.contracts.status import Ending
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput
+from brainq.operator.operator import Operator
 from brainq.people.approvals import ApprovalDesk
 from brainq.providers.scripted import calls, says
 from tests.support.people import (
@@ -106,6 +108,14 @@ def parked_by_effect(pumps: Pumps, model: Watched, ran: list[str]) -> tuple[Pump
     return pump, handle, approval
 
 
+def paged(approvals: Callable[..., tuple[Approval, ...]]) -> list[Approval]:
+    """All of them, two a page."""
+    found = list(approvals(limit=2))
+    while page := approvals(limit=2, before=found[-1].id):
+        found += page
+    return found
+
+
 def test_several_calls_of_one_reply_are_asked_for_at_once(pumps: Pumps) -> None:
     ran: list[str] = []
     model = Watched(calls(*(("write", {"name": name}) for name in "abc")), says("done"))
@@ -114,6 +124,18 @@ def test_several_calls_of_one_reply_are_asked_for_at_once(pumps: Pumps) -> None:
     pump.drain()
     asked = handle.approvals()
     assert [a.call_id for a in asked] == ["c1-0", "c1-1", "c1-2"]
+    assert paged(pump.client.approvals) == list(reversed(asked))
+    with Operator(pump.settings) as operator:
+        assert paged(operator.approvals) == list(reversed(asked))
+        with pytest.raises(InvalidInput, match="there is no approval 't-9-c1-0'"):
+            operator.approvals(before="t-9-c1-0")
+    foreigners: list[dict[str, Any]] = [
+        {"before": "t-9-c1-0"},
+        {"before": asked[0].id, "session_prefixes": ("other:",)},
+    ]
+    for foreign in foreigners:
+        with pytest.raises(InvalidInput, match="before: there is no approval"):
+            pump.client.approvals(**foreign)
     # The model's order stands, in whatever order people answer.
     pump.client.approve(asked[2].id)
     pump.drain()

@@ -6,13 +6,15 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from brainq import Brain, Effect, RunContext
+from brainq import Brain, Effect, Limits, RunContext
 
 brain = Brain(
     "shop",
     # offline:rules is a set of rules, not a language model: it calls the tools a message names. It needs no key.
     model=os.environ.get("SHOP_MODEL") or "offline:rules",
     system_prompt="You look after the shop's stock. Say what you changed.",
+    # What a turn may use at most: model calls (6 if nothing is said), and seconds. Tokens and money have limits, too.
+    limits=Limits(max_steps=20, timeout_s=300),
 )
 
 # Each pool is a process of its own: what tools share is in a file or a database, never in a variable.

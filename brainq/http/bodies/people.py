@@ -63,6 +63,12 @@ class Approvals(Answer):
     approvals: tuple[Approval, ...]
 
 
+class ApprovalPage(Approvals):
+    """`next`: give it as `before` for the page after this one; None on the last."""
+
+    next: str | None = None
+
+
 class ApproveBody(Body):
     """`by`: the person who decides, beside the caller; `args_hash`: only if the arguments still are those of it."""
 

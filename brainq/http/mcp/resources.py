@@ -63,7 +63,7 @@ async def listed(asked: Asked, cursor: str | None) -> ListResourcesResult:
     if Verb.READ not in asked.caller.verbs:
         return ListResourcesResult(resources=[])
     before = None if cursor is None else check_turn_id("cursor", cursor)
-    found = await asked.here.client.turns(limit=LISTED, sessions=asked.caller.prefixes, before=before)
+    found = await asked.here.client.turns(limit=LISTED, session_prefixes=asked.caller.prefixes, before=before)
     return ListResourcesResult(
         resources=[
             Resource(

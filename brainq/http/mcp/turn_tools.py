@@ -167,7 +167,7 @@ async def _approvals(asked: Asked, given: ApprovalsInput, calls: CallsInFlight) 
     if given.session is not None:
         by.require(given.session)
     found = await asked.here.client.approvals(
-        given.session, "pending", given.limit, sessions=by.caller.prefixes
+        given.session, "pending", given.limit, session_prefixes=by.caller.prefixes
     )
     return Approvals(approvals=found)
 

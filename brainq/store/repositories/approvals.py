@@ -108,6 +108,14 @@ class Approvals:
         """The turn's approvals in the order they were asked for."""
         return [_approval(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
+    def place(self, turn_id: str, call_id: str, sessions: Sequence[str] | None = None) -> int | None:
+        """Where an approval stands among all; None for one that is not there, or in none of these sessions."""
+        statement = select(_A.row).where(_HERE)
+        if sessions is not None:
+            statement = statement.where(within(_A.session_id, sessions))
+        found = self._db.first(statement, {"turn": turn_id, "call": call_id})
+        return None if found is None else int(found["row"])
+
     def list(
         self,
         session_id: str | None = None,

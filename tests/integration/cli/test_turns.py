@@ -64,7 +64,7 @@ def test_the_list_joins_sql_with_what_redis_says_of_open_turns(brainq: Brainq, c
     assert rows[active]["note"].startswith("step 1 of 6 is next; a coordinator is rung")
     assert rows[queued]["note"] == f"queued behind the live turn {active} of its session"
     table = brainq("list").out.splitlines()
-    assert table[0].split() == ["turn", "session", "state", "accepted", "took", "note"]
+    assert table[0].split() == ["turn", "session", "state", "accepted", "took", "message", "note"]
     assert table[1].split()[:3] == [queued, "s1", "queued"]
     assert [row["turn_id"] for row in json.loads(brainq("list", "--state", "queued", "--json").out)] == [
         queued

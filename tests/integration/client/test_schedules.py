@@ -98,7 +98,7 @@ def test_a_removed_one_is_gone_and_its_turns_stay(pump: Pump) -> None:
 def test_a_list_is_of_one_tenants_names(pump: Pump) -> None:
     for name in ("acme:a", "acme:b", "acmeish:c"):
         pump.client.schedule(name, "s1", "hi", when=3600)
-    assert [one.name for one in pump.client.schedules(names=["acme:"])] == ["acme:a", "acme:b"]
+    assert [one.name for one in pump.client.schedules(name_prefixes=["acme:"])] == ["acme:a", "acme:b"]
 
 
 @pytest.mark.parametrize(

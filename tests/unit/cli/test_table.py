@@ -53,6 +53,14 @@ def turn(session: str = "monday", state: str = "completed", note: str = "") -> L
     )
 
 
+def test_the_list_shows_the_message_and_small_money_as_it_is() -> None:
+    row = turn().model_copy(update={"message": "count the\napples", "cost_usd": 0.000034})
+    (_, line) = [line for line in printed(as_table([row]), 200) if line.strip()][:2]
+    assert "count the apples" in line
+    assert "$0.000034" in line
+    assert "0.0000 " not in line
+
+
 @pytest.mark.parametrize("width", [80, 120, 10_000])
 def test_the_list_keeps_turn_session_and_state_at_any_width(width: int) -> None:
     lines = printed(as_table([turn(), turn("customer-4711", "failed", "a long error " * 8)]), width)
