@@ -15,7 +15,7 @@ TESTS ?= tests
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check lint bench compare replay recall mutants aimock js-clients mcp-servers small-model docs lock clean
+.PHONY: help demo test test-full check lint bench compare replay upgrade recall mutants aimock js-clients mcp-servers small-model docs lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ bench: $(READY) ## the reference turn: throughput, latency, CPU; writes .bench/l
 
 compare: $(READY) ## the reference turn on brainq and on what else runs agents (half an hour): make compare [ARGS="--only restate,brainq"]
 	@$(BIN)/python -m ops.compare $(ARGS)
+
+upgrade: $(READY) ## replaces another revision's workers by this one's under load: make upgrade FROM=<revision>
+	@$(BIN)/python -m ops.upgrade $(FROM) $(ARGS)
 
 recall: $(READY) ## how often a turn is shown the tools it calls: make recall [ARGS=...]
 	@$(BIN)/python -m ops.recall $(ARGS)

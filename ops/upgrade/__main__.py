@@ -1,0 +1,191 @@
+"""`python -m ops.upgrade REVISION`: that revision's workers are replaced by this checkout's, under load.
+
+Both builds serve the same Redis and SQL, and producers of both submit all the time. Workers are replaced one by one;
+each new one is ready before the old one is asked to stop. A file that the tools of both builds write to shows what was
+done twice; a result for each turn shows what was lost. Exit code 1 when anything was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from brainq.brain_loading import load_brains
+from brainq.client.client import Client
+from brainq.devserver.embedded import EmbeddedServer
+from brainq.devserver.fleet import POOLS, Fleet, Worker
+from brainq.settings import load_settings
+from ops.upgrade import shop
+
+HERE = Path(__file__).parents[2]
+WORKERS_A_POOL = 2
+WRITES_A_TURN = 2
+RESULT_S = 180.0
+
+
+@dataclass
+class Report:
+    """What was found. `doubled`: writes that the ledger has more than once; `missing`: turns with writes it lacks."""
+
+    turns: int = 0
+    endings: Counter[str] = field(default_factory=Counter[str])
+    lost: list[str] = field(default_factory=list[str])
+    doubled: list[str] = field(default_factory=list[str])
+    missing: list[str] = field(default_factory=list[str])
+
+    @property
+    def is_right(self) -> bool:
+        ended_well = self.turns > 0 and self.endings == Counter({"completed": self.turns})
+        return ended_well and not (self.lost or self.doubled or self.missing)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _parser().parse_args(arguments)
+    console = Console(highlight=False)
+    with tempfile.TemporaryDirectory(prefix="bq-upgrade-") as name:
+        directory = Path(name)
+        build = _checked_out(given.revision, directory / "old")
+        shutil.copy(Path(shop.__file__), directory / "shop.py")
+        report = _upgrade(directory, build, given.seconds, console)
+    console.print(
+        f"{report.turns} turns, {dict(report.endings)}; {len(report.lost)} lost, {len(report.doubled)} writes doubled, "
+        f"{len(report.missing)} missing"
+    )
+    for kind in ("lost", "doubled", "missing"):
+        for line in getattr(report, kind)[:20]:
+            console.print(f"  {kind}: {line}", style="red")
+    return 0 if report.is_right else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m ops.upgrade", description="Does a rolling upgrade lose or double anything?"
+    )
+    parser.add_argument("revision", help="the git revision whose workers are replaced")
+    parser.add_argument(
+        "--seconds", type=float, default=8.0, help="of load before, and after, the workers are replaced"
+    )
+    return parser
+
+
+def _checked_out(revision: str, target: Path) -> Path:
+    """The revision's files. Raises CalledProcessError for one that git does not know."""
+    packed = subprocess.run(
+        ["git", "archive", "--format=tar", revision], cwd=HERE, check=True, capture_output=True
+    )
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(target, filter="data")
+    return target
+
+
+def _upgrade(directory: Path, build: Path, seconds: float, console: Console) -> Report:
+    ledger = directory / "ledger"
+    with EmbeddedServer(directory / "redis") as server, ExitStack() as stack:
+        shared = {
+            "BRAINQ_APP": "shop:brain",
+            "BRAINQ_REDIS_URL": server.url,
+            "BRAINQ_SQL_URL": f"sqlite:///{directory / 'shop.db'}",
+            shop.LEDGER: str(ledger),
+        }
+        old, new = (_of_build(shared, tree, directory) for tree in (build, HERE))
+        counts: dict[str, int] = dict.fromkeys(POOLS, WORKERS_A_POOL)
+        before = stack.enter_context(Fleet(directory / "old-workers", old, workers=counts))
+        after = Fleet(directory / "new-workers", new, workers=counts)
+        stack.callback(after.stop)
+        told = [
+            stack.enter_context(_producer(directory, build_name, environment))
+            for build_name, environment in (("old", old), ("new", new))
+        ]
+        time.sleep(seconds)
+        for theirs, ours in zip(before.workers, after.workers, strict=True):
+            _replace(before, theirs, after, ours)
+            console.print(f"{theirs.name}: replaced")
+        time.sleep(seconds)
+        turns = [turn for path in told for turn in _submitted(path)]
+        return _judged(shared, turns, ledger)
+
+
+def _of_build(shared: Mapping[str, str], tree: Path, directory: Path) -> dict[str, str]:
+    return {**shared, "PYTHONPATH": os.pathsep.join([str(tree), str(directory)])}
+
+
+def _replace(before: Fleet, theirs: Worker, after: Fleet, ours: Worker) -> None:
+    """The new worker consumes before the old one is asked to stop, as a supervisor does it."""
+    after.launch(ours)
+    while not ours.is_ready:
+        if not ours.is_running:
+            raise RuntimeError(f"the new {ours.name} worker ended:\n{after.log_tail(ours)}")
+        time.sleep(0.05)
+    before.kill(theirs, signal.SIGTERM)
+
+
+@contextmanager
+def _producer(directory: Path, name: str, environment: Mapping[str, str]) -> Generator[Path]:
+    """Turns are submitted by this build until it is left or the file `stop-NAME` is there."""
+    path = directory / f"{name}.turns"
+    with path.open("wb") as out, (directory / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(directory / "shop.py"), name, "3600"],
+            env={**os.environ, **environment},
+            stdout=out,
+            stderr=log,
+            cwd=directory,
+        )
+        try:
+            yield path
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _submitted(path: Path) -> list[str]:
+    """Stops the producer, so that each turn it began to submit is in its list."""
+    name = path.stem
+    path.with_name(f"stop-{name}").touch()
+    end, known = time.monotonic() + 60.0, -1
+    while time.monotonic() < end:
+        size = path.stat().st_size
+        if size == known:
+            break
+        known = size
+        time.sleep(1.0)
+    return path.read_text().split()
+
+
+def _judged(shared: Mapping[str, str], turns: Sequence[str], ledger: Path) -> Report:
+    report = Report(turns=len(turns))
+    settings = load_settings(redis_url=shared["BRAINQ_REDIS_URL"], sql_url=shared["BRAINQ_SQL_URL"])
+    with Client(settings, load_brains("ops.upgrade.shop:brain")) as client:
+        end = time.monotonic() + RESULT_S
+        for turn in turns:
+            try:
+                result = client.handle(turn).result(max(1.0, end - time.monotonic()))
+            except TimeoutError:
+                report.lost.append(turn)
+                continue
+            report.endings[str(result.ending)] += 1
+    written = Counter(ledger.read_text().splitlines())
+    report.doubled = sorted(line for line, times in written.items() if times > 1)
+    done = Counter(line.split()[1] for line in written)
+    lost = set(report.lost)
+    report.missing = [turn for turn in turns if turn not in lost and done[turn] != WRITES_A_TURN]
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(main())

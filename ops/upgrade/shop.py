@@ -1,0 +1,77 @@
+"""The brain and the producer of the upgrade. Copied beside each build and run by both, so it imports brainq alone.
+
+`python shop.py BUILD SECONDS` submits turns until the time is over and prints their ids, a line each.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from brainq import Brain, Client, Effect, RunContext, ScriptedProvider
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.providers.scripted import calls, says
+
+LEDGER = "UPGRADE_LEDGER"
+STEP_S = 0.2
+EVERY_S = 0.15
+SESSIONS = 7
+
+
+def answer(request: ModelRequest) -> ModelReply:
+    """Two reads and a write, a second write, the answer."""
+    time.sleep(STEP_S)
+    if request.step == 1:
+        return calls(("look", {"shelf": 1}), ("look", {"shelf": 2}), ("order", {"item": "apples"}))
+    return calls(("ship", {"item": "pears"})) if request.step == 2 else says("done")
+
+
+brain = Brain("shop", ScriptedProvider(rules=answer), "You keep a shop.")
+
+
+@brain.tool(effect=Effect.READ_ONLY)
+def look(shelf: int) -> str:
+    """What is on a shelf."""
+    time.sleep(0.05)
+    return f"shelf {shelf} is half full"
+
+
+def _write(context: RunContext, kind: str) -> str:
+    line = f"{kind} {context.turn_id} {context.call_id}\n"
+    file = os.open(os.environ[LEDGER], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(file, line.encode())  # one write of a short line: lines of several processes do not mix
+    finally:
+        os.close(file)
+    time.sleep(0.1)
+    return "ok"
+
+
+@brain.tool(effect=Effect.LOCAL_WRITE)
+def order(context: RunContext, item: str) -> str:
+    """Order an item."""
+    return _write(context, "order")
+
+
+@brain.tool(effect=Effect.NETWORK)
+def ship(context: RunContext, item: str) -> str:
+    """Ship an item."""
+    return _write(context, "ship")
+
+
+def main() -> None:
+    build, seconds = sys.argv[1], float(sys.argv[2])
+    end, number = time.monotonic() + seconds, 0
+    stop = Path(os.environ[LEDGER]).with_name(f"stop-{build}")
+    with Client(brain=brain) as client:
+        while time.monotonic() < end and not stop.exists():
+            number += 1
+            handle = client.submit(f"{build}-{number % SESSIONS}", f"order {number}")
+            print(handle.turn_id, flush=True)
+            time.sleep(EVERY_S)
+
+
+if __name__ == "__main__":
+    main()
