@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -12,6 +12,7 @@ from brainq.contracts.status import Ending
 
 if TYPE_CHECKING:
     from brainq.client.options import TurnFilters
+    from brainq.contracts.listing import Sort
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
 Before = Annotated[str | None, typer.Option("--before", metavar="TURN", help="The page behind this turn.")]
@@ -31,7 +32,8 @@ def list_turns(
         str | None, typer.Option("--stop-reason", help="Such as answered, max_steps, model_error.")
     ] = None,
     failing: Annotated[
-        bool, typer.Option("--failing", help="Only with calls that failed, or finalizer steps given up.")
+        bool,
+        typer.Option("--failing", help="Only those that failed, or with calls or finalizer steps that did."),
     ] = False,
     min_cost: Annotated[
         float | None, typer.Option("--min-cost", metavar="USD", help="Only those that cost so much, or more.")
@@ -49,6 +51,10 @@ def list_turns(
             "--strategy", help="direct_answer, tool_assisted, retrieval_augmented or web_augmented."
         ),
     ] = None,
+    search: Annotated[
+        str, typer.Option("--search", help="Only those whose message, answer, metadata or ids hold it.")
+    ] = "",
+    sort: Annotated[str, typer.Option("--sort", help="newest, oldest, cost or tokens.")] = "newest",
     limit: Limit = 20,
     before: Before = None,
     as_json: AsJson = False,
@@ -84,6 +90,8 @@ def list_turns(
         "since": began,
         "text": text,
         "strategy": strategy,
+        "search": search,
+        "sort": cast("Sort", sort),
     }
     checked_filter(**asked)  # before anything is opened
     with observer() as seen:

@@ -14,10 +14,10 @@ from brainq.cli.table import PageTable, fact, key, words
 from brainq.contracts.approval import Approval
 from brainq.contracts.history import TurnCall
 from brainq.contracts.hold import StandingHold
+from brainq.contracts.ids import child_turn_id
 from brainq.contracts.mailbox import Receipt
 from brainq.contracts.rows import InputRow
 from brainq.contracts.trace import ToolTraceEntry
-from brainq.people.children import child_turn_id
 
 ARGUMENTS_WIDTH = 60
 REASON_WIDTH = 60

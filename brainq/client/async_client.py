@@ -29,7 +29,8 @@ class AsyncClient:
             print(event.seq, event.kind)
 
     It takes what Client takes, and has its verbs, awaited: `submit`, `run`, `handle`, `find`, `turns`, `sessions`,
-    `fleet`, `metrics`, `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`, `cancel`,
+    `fleet`, `activity`, `metrics`, `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`,
+    `cancel`,
     `schedule`, `schedules`, `find_schedule`, `pause_schedule`, `resume_schedule`, `remove_schedule`, `ping`,
     `close`. `session`, `state` and `brains` ask nothing, and are not awaited.
 
@@ -93,6 +94,7 @@ class AsyncClient:
     turns = looked_up(Client.turns)
     sessions = looked_up(Client.sessions)
     fleet = looked_up(Client.fleet)
+    activity = looked_up(Client.activity)
     metrics = looked_up(Client.metrics)
     approvals = looked_up(Client.approvals)
     approval = looked_up(Client.approval)

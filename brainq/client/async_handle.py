@@ -60,8 +60,8 @@ class AsyncTurnHandle:
     """A TurnHandle on an event loop. Make it with `await client.submit(...)` or `await client.handle(turn_id)`.
 
     The verbs are TurnHandle's, awaited: `result`, `wait`, `events`, `events_so_far`, `snapshot`, `explain`,
-    `transcript`, `decision`, `calls`, `file`, `give_result`, `give_error`, `cancel`, `steer`, `receipt`, `hold`,
-    `holds`, `release`, `approvals`. `result` and `events` take no thread, however many wait.
+    `transcript`, `decision`, `calls`, `children`, `request`, `file`, `give_result`, `give_error`, `cancel`, `steer`,
+    `receipt`, `hold`, `holds`, `release`, `approvals`. `result` and `events` take no thread, however many wait.
     """
 
     def __init__(self, client: Client, threads: Threads, handle: TurnHandle) -> None:
@@ -146,6 +146,7 @@ class AsyncTurnHandle:
     snapshot = looked_up(TurnHandle.snapshot)
     explain = looked_up(TurnHandle.explain)
     timeline = looked_up(TurnHandle.timeline)
+    children = looked_up(TurnHandle.children)
     transcript = looked_up(TurnHandle.transcript)
     decision = looked_up(TurnHandle.decision)
     calls = looked_up(TurnHandle.calls)

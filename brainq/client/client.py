@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, cast
 
@@ -12,6 +12,7 @@ from brainq.admission import read_submit
 from brainq.brain_loading import load_brains
 from brainq.brains import GivenBrains, read_brains
 from brainq.client import checks, moves, schedules
+from brainq.client.activity import LOOKED_AT, WINDOW, activity_of
 from brainq.client.deliveries import list_deliveries
 from brainq.client.finding import find_turn
 from brainq.client.fleet import fleet_of
@@ -25,10 +26,10 @@ from brainq.client.turn_list import checked_filter, turn_list_of
 from brainq.contracts.approval import Approval
 from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.file import File
-from brainq.contracts.fleet import Fleet
+from brainq.contracts.fleet import Fleet, FleetActivity
 from brainq.contracts.ids import check_id
 from brainq.contracts.limits import Limits
-from brainq.contracts.listing import ListedSession, ListedTurn
+from brainq.contracts.listing import ListedSession, ListedTurn, Sort
 from brainq.contracts.message import Message
 from brainq.contracts.options import ModelOptions, OptionsFields
 from brainq.contracts.schedule import Missed, OnRunning, Schedule
@@ -304,6 +305,8 @@ class Client:
         until: datetime | None = None,
         text: str = "",
         strategy: str | None = None,
+        search: str = "",
+        sort: Sort = "newest",
         before: str | None = None,
     ) -> tuple[ListedTurn, ...]:
         """Turns of all sessions, the newest first.
@@ -315,12 +318,16 @@ class Client:
         brain          only those that name this brain; in a deployment of one, none does
         ending         completed, timed_out, cancelled, failed
         stop_reason    such as `answered` or `max_steps`
-        failing        only those with a call that failed, timed out or is unknown, or a finalizer step given up
+        failing        only those that failed or timed out, or that have a call that failed, timed out or is unknown, or
+                       a finalizer step given up
         min_cost_usd   only those that cost so many dollars or more, so far
         since, until   only those that were accepted at `since` or later, before `until`; with a time zone
         text           only those whose id, or whose session's, holds it, or whose request key it is
         strategy       how they came to their answers, by the decision records that SQL keeps: direct_answer,
                        tool_assisted, retrieval_augmented, web_augmented
+        search         only those whose message, answer, metadata (`customer=42`), tags or ids hold it; of the newest
+                       20,000 before `until`, because it reads them
+        sort           newest; oldest; cost or tokens: the highest first, of those that have ended
         before         the id of the last turn of the page at hand: gives the page after it
 
         Pages follow each other without a gap or a repeat while turns are added. What a turn that has not ended does
@@ -339,6 +346,8 @@ class Client:
             until=until,
             text=text,
             strategy=strategy,
+            search=search,
+            sort=sort,
         )
         return turn_list_of(self._wiring).turns(asked, limit, before)
 
@@ -365,6 +374,11 @@ class Client:
         """What runs turns, at this moment: workers of each pool, queues, lanes, turns by state, the sweeper, what was
         given up, and Redis. Asks no worker; docs/operations.md says of each fact where it is from."""
         return fleet_of(self._wiring)
+
+    def activity(self) -> FleetActivity:
+        """What the fleet did in each minute of the last hour, from SQL: turns, failures, how long they took, costs."""
+        now = datetime.now(UTC)
+        return activity_of(self._wiring.store.turn_lists.recent(now - WINDOW, LOOKED_AT), now)
 
     def metrics(self) -> str:
         """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL tell now.

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from brainq.client import checks, moves
+from brainq.client.children import started_by
 from brainq.client.ended import kept_result
 from brainq.client.explaining import what_next
 from brainq.client.history import history_of
@@ -26,6 +27,7 @@ from brainq.contracts.file_fields import checked_files
 from brainq.contracts.history import TurnCall
 from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
 from brainq.contracts.ids import check_id
+from brainq.contracts.listing import StartedTurn
 from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
 from brainq.contracts.rows import TurnRow
@@ -178,6 +180,10 @@ class TurnHandle:
         """
         wiring = self._wiring
         return timeline_of(wiring.store, wiring.state, self._row(), self.events_so_far())
+
+    def children(self) -> tuple[StartedTurn, ...]:
+        """The turns that calls of this one started, in the order of these calls. Empty for nearly every turn."""
+        return started_by(self._wiring, self.session_id, self.turn_id)
 
     def transcript(self, limit: int = checks.MAX_LISTED, after: int = 0) -> tuple[Message, ...]:
         """The turn's messages in order: the user's, then step by step the model's with the `calls` it made, their

@@ -132,6 +132,7 @@ def _turn(turn: WholeTurn, is_first: bool, seen: tuple[str, str] | None) -> Hist
         accepted_at=row.accepted_at,
         ended_at=row.ended_at,
         brain=request.brain,
+        calls=0 if result is None else result.tool_calls,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict
 from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.file import File
 from brainq.contracts.limits import Limits
+from brainq.contracts.listing import Sort
 from brainq.contracts.message import Message
 from brainq.contracts.options import ModelOptions, OptionsFields
 from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind
@@ -68,3 +69,5 @@ class TurnFilters(TypedDict, total=False):
     until: datetime | None
     text: str
     strategy: str | None
+    search: str
+    sort: Sort

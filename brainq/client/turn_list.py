@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import islice
 from typing import TypeVar
 
 from brainq.client import checks
 from brainq.contracts.decision import STRATEGIES, Strategy
 from brainq.contracts.ids import MAX_ID_LENGTH, check_id, check_turn_id
-from brainq.contracts.listing import STATES, ListedSession, ListedTurn, TurnFilter
+from brainq.contracts.listing import SORTS, STATES, ListedSession, ListedTurn, Sort, TurnFilter
 from brainq.contracts.session_prefix import check_prefixes
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnKind
@@ -23,6 +24,7 @@ from brainq.store.store import Store
 from brainq.turn.explain import explain
 from brainq.wiring import Wiring
 
+MAX_SEARCH_CHARS = 200
 AT_ONCE = 200  # turns that Redis is asked about, where only it knows which of them are wanted
 W = TypeVar("W", bound=StrEnum)
 
@@ -38,6 +40,8 @@ class TurnList:
         """See `Client.turns`."""
         checks.limit(limit)
         place = self._place(before, asked.sessions)
+        if asked.search or asked.sort != "newest":
+            return tuple(islice(self._ordered(asked, place, limit), limit))
         # First those that have not ended: one that ends in between is met twice, and not missed.
         live = list(self._live(asked, place, limit)) if asked.has_live else []
         ended = self.store.turn_lists.ended(asked, place, limit) if asked.has_ended else []
@@ -77,6 +81,22 @@ class TurnList:
                 "before", f"there is no turn {before!r}, or no more; begin with the first page"
             )
         return found
+
+    def _ordered(self, asked: TurnFilter, place: int | None, limit: int) -> Iterator[ListedTurn]:
+        """In an order of its own, or those that a search finds."""
+        at_once = max(limit, AT_ONCE) if asked.search or asked.is_redis_asked else limit
+        while True:
+            rows = self.store.turn_lists.ordered(asked, place, at_once)
+            wanted = rows
+            if asked.search:
+                found = self.store.turn_lists.said([row.turn.row for row in rows], asked.search)
+                wanted = [row for row in rows if row.turn.row in found]
+            for row, turn in self._told(wanted):
+                if row.turn.ended_at is not None or asked.fits(turn):
+                    yield turn
+            if len(rows) < at_once:
+                return
+            place = rows[-1].turn.row
 
     def _live(self, asked: TurnFilter, place: int | None, limit: int) -> Iterator[tuple[ListRow, ListedTurn]]:
         """The newest that have not ended and that are wanted, by what Redis says of them."""
@@ -127,11 +147,15 @@ def checked_filter(
     until: datetime | None = None,
     text: str = "",
     strategy: str | None = None,
+    search: str = "",
+    sort: Sort = "newest",
 ) -> TurnFilter:
     """Raises InvalidInput for what is none of a field's values."""
     if state is not None and state not in STATES:
         hint = f"; that is an ending: ending={state!r}" if state in tuple(Ending) else ""
         raise InvalidInput("state", f"{state!r} is none of {', '.join(STATES)}{hint}")
+    if sort not in SORTS:
+        raise InvalidInput("sort", f"{sort!r} is none of {', '.join(SORTS)}")
     if min_cost_usd is not None and not (math.isfinite(min_cost_usd) and min_cost_usd >= 0):
         raise InvalidInput("min_cost_usd", f"{min_cost_usd!r} must be a number of dollars, 0 or more")
     return TurnFilter(
@@ -147,6 +171,8 @@ def checked_filter(
         until=_instant("until", until),
         text=checks.said("text", text, MAX_ID_LENGTH),
         strategy=_strategy(strategy),
+        search=checks.said("search", search, MAX_SEARCH_CHARS).strip(),
+        sort=sort,
     )
 
 
@@ -232,6 +258,7 @@ def _listed(row: ListRow, **said: object) -> ListedTurn:
             "accepted_at": turn.accepted_at,
             "ended_at": turn.ended_at,
             "dead_steps": row.dead_steps,
+            "parent": row.parent,
             **said,
         }
     )

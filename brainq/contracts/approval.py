@@ -34,6 +34,8 @@ class Approval(Wire):
     edited       the person who approved it changed the arguments
     decided_by   who, as the decider named himself; empty where nobody did
     comment      what was said with the decision
+    message      how the user's message begins, which led to the call; empty where content is not kept
+    brain        the one that its turn names; None: the default
     """
 
     id: str
@@ -52,6 +54,8 @@ class Approval(Wire):
     decided_at: datetime | None = None
     decided_by: str = ""
     comment: str = ""
+    message: str = ""
+    brain: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

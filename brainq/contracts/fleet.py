@@ -110,6 +110,32 @@ class FleetSweeper(Wire):
     overdue_s: float = 0.0
 
 
+class FleetMinute(Wire):
+    """What happened within one minute.
+
+    accepted   turns
+    ended      turns, and of these those that failed or timed out
+    p95_s      how long 95 of 100 of those that ended took at most, from their submit; None: none ended
+    cost_usd   of those that ended and have a price
+    """
+
+    accepted: int = 0
+    ended: int = 0
+    failed: int = 0
+    p95_s: float | None = None
+    cost_usd: float = 0.0
+
+
+class FleetActivity(Wire):
+    """The last minutes, the oldest first; the last one goes on. Of turns that were accepted within them.
+
+    is_whole   False: there were more turns than were looked at, and the first minutes lack some
+    """
+
+    minutes: tuple[FleetMinute, ...]
+    is_whole: bool = True
+
+
 class GivenUp(Wire):
     """What nobody tries any more: `brainq finalize retry`, `brainq webhook retry`, and docs/operations.md mend it."""
 

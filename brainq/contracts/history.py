@@ -22,6 +22,7 @@ class HistoryTurn(Wire):
     user_message  what the user said
     attachments   images and files of the user's message
     text          the answer; of a live turn what the model said last
+    calls         how many calls it made; 0 before it has ended
     is_kept       False: the brain keeps content out of SQL (`redact_logs`), and both texts are empty
     """
 
@@ -38,6 +39,7 @@ class HistoryTurn(Wire):
     accepted_at: datetime
     ended_at: datetime | None = None
     brain: str | None = None
+    calls: int = 0
 
 
 class TurnCall(Wire):

@@ -6,6 +6,7 @@ Ids go into Redis keys, Celery task ids and file names, so they are a strict alp
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import time
@@ -60,6 +61,11 @@ def call_id(step: int, index: int) -> str:
     the old intents in SQL instead of running a second time.
     """
     return f"c{step}-{index}"
+
+
+def child_turn_id(turn_id: str, call_id: str) -> str:
+    """The id of the turn that a call starts: the same one for every attempt of it."""
+    return f"{CHILD}{hashlib.sha256(f'{turn_id} {call_id}'.encode()).hexdigest()[:24]}"
 
 
 def call_place(call_id: str) -> tuple[int, int]:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal, get_args
 
 from brainq.contracts.base import Wire
 from brainq.contracts.decision import Strategy
 from brainq.contracts.status import Awaits, Ending, StopReason
-from brainq.contracts.turn import TurnKind
+from brainq.contracts.turn import ParentCall, TurnKind
 
 LIVE_STATES = ("queued", "active", "parked", "closing")
 STATES = (*LIVE_STATES, "accepted", "ended", "rejected")
 """What lists can be asked for; `accepted` is any turn that has not ended."""
+Sort = Literal["newest", "oldest", "cost", "tokens"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+"""How lists are ordered; by cost and tokens stand turns that have ended, the highest first."""
+SEARCHED = 20_000
+"""How many of the newest turns up to `until` a search looks through."""
 
 
 class ListedTurn(Wire):
@@ -28,6 +34,7 @@ class ListedTurn(Wire):
     failed_calls  so far: failed, timed out, or unknown
     dead_steps    finalizer steps that were given up
     cost_usd      None where the price of the model is not known
+    parent        the call that started it, of a child turn
     """
 
     turn_id: str
@@ -49,6 +56,16 @@ class ListedTurn(Wire):
     dead_steps: int = 0
     tokens: int = 0
     cost_usd: float | None = None
+    parent: ParentCall | None = None
+
+
+class StartedTurn(Wire):
+    """A turn that a call started (`ChildTurn`). `state` is `accepted` until it has ended, or was refused."""
+
+    call_id: str
+    turn_id: str
+    session_id: str
+    state: str
 
 
 class ListedSession(Wire):
@@ -86,6 +103,8 @@ class TurnFilter:
     until: datetime | None = None
     text: str = ""
     strategy: Strategy | None = None
+    search: str = ""
+    sort: Sort = "newest"
 
     @property
     def has_live(self) -> bool:
@@ -95,6 +114,7 @@ class TurnFilter:
             and self.ending is None
             and self.stop_reason is None
             and self.strategy is None
+            and self.sort not in ("cost", "tokens")
         )
 
     @property

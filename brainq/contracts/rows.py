@@ -58,6 +58,16 @@ class TurnRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RecentTurn:
+    """When a turn was accepted and ended, how, and for how much."""
+
+    state: str
+    accepted_at: datetime
+    ended_at: datetime | None
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class WholeTurn:
     """A turn with its request, and its result once that is written."""
 

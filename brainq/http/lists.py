@@ -7,14 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 
+from brainq.client.turn_list import MAX_SEARCH_CHARS
 from brainq.contracts.decision import Strategy
-from brainq.contracts.fleet import Fleet
+from brainq.contracts.fleet import Fleet, FleetActivity
 from brainq.contracts.ids import MAX_ID_LENGTH
-from brainq.contracts.listing import STATES
+from brainq.contracts.listing import STATES, ListedTurn, Sort
 from brainq.contracts.status import Ending, StopReason
 from brainq.http.bodies.sessions import SessionPage
 from brainq.http.bodies.turns import TurnPage
-from brainq.http.gateway import ID, TURN_ID, By, Here
+from brainq.http.gateway import ID, TURN_ID, Asker, By, Here
 from brainq.http.paging import LISTED, Limit
 
 router = APIRouter(prefix="/v1", tags=["lists"])
@@ -35,7 +36,11 @@ async def turns(
     ending: Ending | None = None,
     stop_reason: StopReason | None = None,
     failing: Annotated[
-        bool, Query(description="Only with a call that failed, or a finalizer step that was given up.")
+        bool,
+        Query(
+            description="Only those that failed or timed out, or in which a call failed, or a finalizer step was "
+            "given up."
+        ),
     ] = False,
     min_cost_usd: Annotated[float | None, Query(ge=0, allow_inf_nan=False)] = None,
     since: Annotated[AwareDatetime | None, Query(description="Accepted then, or later.")] = None,
@@ -47,6 +52,17 @@ async def turns(
     strategy: Annotated[
         Strategy | None, Query(description="How it came to its answer, by its decision record in SQL.")
     ] = None,
+    search: Annotated[
+        str,
+        Query(
+            max_length=MAX_SEARCH_CHARS,
+            description="In the message, the answer, metadata (`customer=42`), tags or ids; of the newest 20,000 turns "
+            "before `until`.",
+        ),
+    ] = "",
+    sort: Annotated[
+        Sort, Query(description="`cost`, `tokens`: the highest first, of turns that have ended.")
+    ] = "newest",
     limit: Limit = LISTED,
     before: Before = None,
 ) -> TurnPage:
@@ -65,8 +81,11 @@ async def turns(
         until=until,
         text=text,
         strategy=strategy,
+        search=search,
+        sort=sort,
         before=before,
     )
+    found = tuple(without_strange_parent(turn, by) for turn in found)
     return TurnPage(turns=found, next=found[-1].turn_id if len(found) == limit else None)
 
 
@@ -80,6 +99,9 @@ async def sessions(
 ) -> SessionPage:
     """Sessions of the caller's own that have a turn, the one with the newest turn first."""
     found = await here.client.sessions(prefix or "", limit, by.caller.prefixes, before=before)
+    found = tuple(
+        one.model_copy(update={"last_turn": without_strange_parent(one.last_turn, by)}) for one in found
+    )
     return SessionPage(sessions=found, next=found[-1].last_turn.turn_id if len(found) == limit else None)
 
 
@@ -88,3 +110,17 @@ async def fleet(here: Here, by: By) -> Fleet:
     """What runs turns, at this moment. It is of no one session: the caller's must be all (`*`)."""
     by.require(None)
     return await here.client.fleet()
+
+
+@router.get("/fleet/activity")
+async def activity(here: Here, by: By) -> FleetActivity:
+    """What happened in each minute of the last hour. It is of no one session: the caller's must be all (`*`)."""
+    by.require(None)
+    return await here.client.activity()
+
+
+def without_strange_parent(turn: ListedTurn, by: Asker) -> ListedTurn:
+    """A child may have been started from another tenant's session: its caller is told nothing of that."""
+    if turn.parent is None or by.may(turn.parent.session_id):
+        return turn
+    return turn.model_copy(update={"parent": None})

@@ -12,7 +12,7 @@ from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.turn import TurnResult
 from brainq.errors import TurnRejected, Unreachable
 from brainq.http.bodies.submit import SubmitBody, Submitted
-from brainq.http.bodies.turns import Calls, Decided, Explained, Transcript, TurnSeen
+from brainq.http.bodies.turns import Calls, Children, Decided, Explained, Requested, Transcript, TurnSeen
 from brainq.http.event_stream import begin, stream
 from brainq.http.file_answer import file_answer
 from brainq.http.gateway import CALL_ID, Asker, By, Gateway, Here, Turn
@@ -103,6 +103,32 @@ async def submit(
 async def look(handle: Turn) -> TurnSeen:
     """How a turn stands."""
     return await seen(handle)
+
+
+@router.get("/v1/turns/{turn_id}/request")
+async def requested(handle: Turn, by: By) -> Requested:
+    """What was submitted, and which call started it."""
+    asked = await handle.request()
+    parent = asked.parent if asked.parent and by.may(asked.parent.session_id) else None
+    return Requested(
+        turn_id=handle.turn_id,
+        session_id=handle.session_id,
+        user_message=asked.user_message,
+        kind=asked.kind,
+        brain=asked.brain,
+        model=asked.model,
+        metadata=asked.metadata,
+        prompt_tags=asked.prompt_tags,
+        attachments=len(asked.attachments),
+        parent=parent,
+    )
+
+
+@router.get("/v1/turns/{turn_id}/children")
+async def children(handle: Turn, by: By) -> Children:
+    """The turns that its calls started, those in the caller's own sessions."""
+    found = tuple(child for child in await handle.children() if by.may(child.session_id))
+    return Children(turn_id=handle.turn_id, session_id=handle.session_id, children=found)
 
 
 @router.get("/v1/turns/{turn_id}/explain")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from brainq.admission import Admission, read_request
 from brainq.by_brain import ByBrain
 from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, CallRef
-from brainq.contracts.ids import CHILD
+from brainq.contracts.ids import child_turn_id
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolFailure, ToolSuccess
 from brainq.contracts.parts import Children
@@ -34,11 +33,6 @@ from brainq.tools.outcome_text import outcome_text
 log = logger("brainq.people")
 
 NOT_WANTED = "its parent turn is over"
-
-
-def child_turn_id(turn_id: str, call_id: str) -> str:
-    """The id of the turn that a call starts: the same one for every attempt of it."""
-    return f"{CHILD}{hashlib.sha256(f'{turn_id} {call_id}'.encode()).hexdigest()[:24]}"
 
 
 @dataclass(eq=False, kw_only=True)

@@ -78,22 +78,24 @@ def _open(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
         case Reflect() | Compact():
             return f"{decision.why}; {_who(snapshot, sweep_s, rering_s)}"
         case Think():
-            again = (
-                f" (attempt {snapshot.attempt} of it)"
-                if snapshot.lease_remaining_ms and snapshot.attempt > 1
-                else ""
-            )
-            return f"{decision.why}{again}; {_who(snapshot, sweep_s, rering_s)}"
+            if not (snapshot.owner and snapshot.lease_remaining_ms > 0):
+                return f"{decision.why}; {_who(snapshot, sweep_s, rering_s)}"
+            again = f", attempt {snapshot.attempt}" if snapshot.attempt > 1 else ""
+            step = decision.why.removesuffix(" is next")
+            lease = _seconds(snapshot.lease_remaining_ms)
+            return f"{step} is running on coordinator {snapshot.owner}{again} (lease {lease})"
 
 
 def _who(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
     if snapshot.owner and snapshot.lease_remaining_ms > 0:
-        return f"coordinator {snapshot.owner} has it, lease {_seconds(snapshot.lease_remaining_ms)} left"
+        return f"coordinator {snapshot.owner} has it (lease {_seconds(snapshot.lease_remaining_ms)})"
     if snapshot.owner:
-        return f"the lease of coordinator {snapshot.owner} lapsed, the sweeper rings within {sweep_s:g} s"
+        return (
+            f"the lease of coordinator {snapshot.owner} ran out, another one is called within {sweep_s:g} s"
+        )
     if snapshot.waits_ms:
-        return f"it waits for {snapshot.waits_for}, and is rung in {_seconds(snapshot.waits_ms)}"
-    return f"a coordinator is rung, and rung again after {rering_s:g} s if that bell was lost"
+        return f"it waits for {snapshot.waits_for}, for {_seconds(snapshot.waits_ms)} more"
+    return f"a coordinator is called, and called again after {rering_s:g} s if that message was lost"
 
 
 def _waits(snapshot: TurnSnapshot) -> str:
@@ -104,7 +106,7 @@ def _waits(snapshot: TurnSnapshot) -> str:
     ]
     now = [_call(entry, snapshot.now_ms) for entry in open_calls if entry.status is not TraceStatus.PLANNED]
     later = [entry.call_id for entry in open_calls if entry.status is TraceStatus.PLANNED]
-    waits = f"waits for {', '.join(now)}" if now else "waits for its next wave of calls"
+    waits = f"waits for {', '.join(now)}" if now else "waits for its next calls"
     return f"{waits}; then {', '.join(later)}" if later else waits
 
 
@@ -134,7 +136,7 @@ def _call(entry: ToolTraceEntry, now_ms: int) -> str:
 
 def _finalizer(snapshot: TurnSnapshot) -> str:
     if snapshot.finalizer_tries == 0:
-        return f"the finalizer is rung for its step {snapshot.finalizer_step}"
+        return f"the finalizer is called for its step {snapshot.finalizer_step}"
     return f"the finalizer is at its step {snapshot.finalizer_step}, try {snapshot.finalizer_tries}"
 
 

@@ -1,13 +1,18 @@
-"""`python -m ops.screenshots`: a shop's help desk for two minutes, and pictures of it into docs/. Needs chromium."""
+"""`python -m ops.screenshots`: a shop's help desk for two minutes, and pictures of it into docs/. Needs chromium.
+
+`python -m ops.screenshots FOLDER` takes the states that a designer looks at: hovered, parked, failed, on a phone.
+"""
 
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
 from brainq.devserver.embedded import EmbeddedServer
 from ops.screenshots.desk import desk
+from ops.screenshots.states import take_states
 from ops.screenshots.taking import take
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -23,7 +28,10 @@ def main() -> None:
         server.start()
         try:
             with desk(directory, server.url) as url:
-                take(url, chromium, DOCS)
+                if sys.argv[1:]:
+                    take_states(url, chromium, Path(sys.argv[1]))
+                else:
+                    take(url, chromium, DOCS)
         finally:
             server.stop()
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from brainq import Brain, Effect, Limits, Pending, RunContext, ScriptedProvider
+from brainq import Brain, ChildTurn, Effect, Limits, Pending, RunContext, ScriptedProvider
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.providers.resolve import register_provider
 from brainq.providers.scripted import ScriptedFailure, calls, fails, says
@@ -126,6 +126,49 @@ def _letter(request: ModelRequest) -> ModelReply:
     )
 
 
+TABLE = """### Maples for Ida
+
+| Tree | Size | Here | Price |
+|:-----|-----:|:----:|------:|
+| Acer palmatum 'Osakazuki' | 60 cm | no | 84.50 |
+| Acer palmatum 'Seiryu' | 60 cm | **4** | 79.00 |
+| Acer griseum | 80 cm | 2 | ~~110.00~~ 96.00 |
+
+- [x] stock counted
+- [ ] customer asked
+
+---
+
+Care: see https://example.org/maples.
+
+#### In Hebrew
+
+\u05e2\u05e5 \u05d4\u05d0\u05d3\u05e8 \u05de\u05d2\u05d9\u05e2 \u05de\u05d7\u05e8.
+"""
+
+
+def _table(request: ModelRequest) -> ModelReply:
+    return says(TABLE)
+
+
+def _growers(request: ModelRequest) -> ModelReply:
+    if request.step == 1:
+        return calls(
+            ("ask_grower", {"grower": "north"}),
+            ("ask_grower", {"grower": "south"}),
+            text="I ask both growers.",
+        )
+    return says("North has three, South has none until spring.")
+
+
+def _sweep(request: ModelRequest) -> ModelReply:
+    if request.step == 1:
+        return calls(
+            *(("count_stock", {"item": f"Plant {number:03d}", "size_cm": 40}) for number in range(32))
+        )
+    return says("All beds are counted.")
+
+
 def _broken(request: ModelRequest) -> ScriptedFailure:
     return fails("server", retryable=False, message="the model's service is away")
 
@@ -137,6 +180,9 @@ SCRIPTS: dict[str, Callable[[ModelRequest], ModelReply | ScriptedFailure]] = {
     "Print a label": _lost,
     "Write to Ida": _letter,
     "Ask the old model": _broken,
+    "Compare the maples": _table,
+    "Ask the growers": _growers,
+    "Count every bed": _sweep,
 }
 
 
@@ -208,6 +254,12 @@ def edit_note(path: str, old_text: str, new_text: str, ctx: RunContext) -> str:
 def track_parcel(order: str, ctx: RunContext) -> Pending:
     """Ask the carrier, who answers later."""
     return Pending(ctx.outside_token(), timeout_s=3600)
+
+
+@brain.tool(effect=Effect.NETWORK)
+def ask_grower(grower: str) -> ChildTurn:
+    """Have another turn ask a grower."""
+    return ChildTurn(f"What does the grower in the {grower} have?")
 
 
 @brain.tool(effect=Effect.NETWORK)

@@ -31,7 +31,7 @@ def take(url: str, chromium: str, folder: Path) -> None:
 
 
 def _take(browser: Browser, url: str, folder: Path) -> None:
-    page = _page(browser, url, "light", WIDE)
+    page = new_page(browser, url, "light", WIDE)
     for session, message in STANDING:
         answer = page.request.post(f"{url}/v1/turns", data={"session_id": session, "user_message": message})
         assert answer.ok, answer.text()
@@ -39,47 +39,46 @@ def _take(browser: Browser, url: str, folder: Path) -> None:
     page.get_by_label("Your message").fill(MAPLE)
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible(timeout=30_000)
-    _shoot(page, folder / "page-chat.png")
+    shoot(page, folder / "page-chat.png")
 
     page.goto("/#/turns")
     expect(page.locator(".turn-row").nth(4)).to_be_visible()
-    _shoot(page, folder / "page-turns.png")
+    shoot(page, folder / "page-turns.png")
 
     page.goto("/#/approvals")
     card = page.locator(".approval").first
     card.get_by_role("button", name="Edit arguments").click()
-    field = card.get_by_label("Arguments, as a JSON object")
-    field.fill(field.input_value().replace("84.5", "80.0"))
-    _shoot(page, folder / "page-approvals.png", (1280, 560))
+    card.get_by_label("amount").fill("80.0")
+    shoot(page, folder / "page-approvals.png", (1280, 560))
     card.get_by_role("button", name="Back").click()
     card.get_by_role("link", name="turn ").click()
     turn = page.url.partition("?")[0]
 
-    dark = _page(browser, url, "dark", WIDE)
+    dark = new_page(browser, url, "dark", WIDE)
     dark.goto(turn)
     page.locator(".approval").get_by_role("button", name="Approve", exact=True).click()
     expect(dark.locator(".message[data-live=yes]")).to_contain_text("What I looked at", timeout=30_000)
     dark.locator('[data-bar="c2-0"]').hover()
-    _shoot(dark, folder / "page-turn-live.png", (1280, 1120))
+    shoot(dark, folder / "page-turn-live.png", (1280, 1120))
 
-    page = _page(browser, url, "light", WIDE)
+    page = new_page(browser, url, "light", WIDE)
     page.goto(turn)
     expect(page.locator(".subline .badge")).to_have_text("completed", timeout=30_000)
     expect(page.locator(".aside .diff")).to_be_visible()
     page.locator('[data-bar="c2-0"]').hover()
-    _shoot(page, folder / "page-turn.png", (1280, 1000))
+    shoot(page, folder / "page-turn.png", (1280, 1000))
 
     page.goto("/#/fleet")
     expect(page.locator(".panel table").first).to_be_visible()
-    _shoot(page, folder / "page-fleet.png", (1280, 620))
+    shoot(page, folder / "page-fleet.png", (1280, 620))
 
-    phone = _page(browser, url, "dark", PHONE)
+    phone = new_page(browser, url, "dark", PHONE)
     phone.goto(turn)
     expect(phone.locator(".tl-grid")).to_be_visible()
-    _shoot(phone, folder / "page-phone.png")
+    shoot(phone, folder / "page-phone.png")
 
 
-def _page(browser: Browser, url: str, scheme: str, size: tuple[int, int]) -> Page:
+def new_page(browser: Browser, url: str, scheme: str, size: tuple[int, int]) -> Page:
     dark = "dark" if scheme == "dark" else "light"
     width, height = size
     context = browser.new_context(
@@ -88,7 +87,7 @@ def _page(browser: Browser, url: str, scheme: str, size: tuple[int, int]) -> Pag
     return context.new_page()
 
 
-def _shoot(page: Page, path: Path, size: tuple[int, int] | None = None) -> None:
+def shoot(page: Page, path: Path, size: tuple[int, int] | None = None) -> None:
     if size is not None:
         page.set_viewport_size({"width": size[0], "height": size[1]})
     page.evaluate("scrollTo(0, 0)")

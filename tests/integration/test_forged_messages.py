@@ -8,8 +8,8 @@ import pytest
 
 from brainq.broker import names
 from brainq.contracts.effect import Effect
+from brainq.contracts.ids import child_turn_id
 from brainq.contracts.rows import TurnRow
-from brainq.people.children import child_turn_id
 from brainq.people.inputs import bounced_turn_id
 from brainq.providers.scripted import calls, says
 from brainq.tasks.register import submit_foreign

@@ -23,13 +23,15 @@ from brainq import (
 )
 from brainq.client import turn_list
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers.scripted import calls, says
+from brainq.providers.scripted import ScriptedFailure, calls, fails, says
 from brainq.state.connection import Client as RedisClient
 from tests.support.pump import Pump
 
 
-def obey(request: ModelRequest) -> ModelReply:
+def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
     said = request.messages[-1].content
+    if said == "break":
+        return fails("refused", retryable=False, message="the model broke")
     return calls((said, {})) if said in ("save", "fail") and request.step == 1 else says("Done.")
 
 
@@ -76,7 +78,7 @@ def test_a_turn_is_listed_as_it_stands_from_the_submit_to_its_end(pump: Pump) ->
         "active",
         "save",
     )
-    assert "a coordinator is rung" in seen.note
+    assert "a coordinator is called" in seen.note
     pump.drain()
     seen = listed()
     assert (seen.state, seen.awaits, seen.steps, seen.calls) == ("parked", "people", 1, 1)
@@ -201,6 +203,72 @@ def test_what_was_given_up_makes_a_turn_failing(pump: Pump) -> None:
     assert (turn.turn_id, turn.failed_calls, turn.dead_steps) == (handle.turn_id, 0, 1)
 
 
+def test_a_search_reads_messages_answers_metadata_and_ids(pump: Pump) -> None:
+    report = pump.submit("s1", "the quarterly report, please")
+    metadata = {"customer": "A-42", "order": {"id": 7}}
+    tagged = pump.client.submit("s2", "hello", metadata=metadata, prompt_tags=["spring"])
+    pump.drain()
+    queued = pump.submit("s3", 'a Report on "50%" of it')
+    for sought, found in (
+        ("REPORT", [queued, report]),
+        ("customer=A-42", [tagged]),
+        ("order.id=7", [tagged]),
+        ("spring", [tagged]),
+        ("Done.", [tagged, report]),
+        ('"50%"', [queued]),
+        (report.turn_id, [report]),
+        ("s2", [tagged]),
+        ("user_message", []),
+        ("lister", []),
+    ):
+        assert ids(pump.client.turns(search=sought)) == [handle.turn_id for handle in found], sought
+    assert ids(pump.client.turns(search="report", ending="completed")) == [report.turn_id]
+    assert ids(pump.client.turns(search="report", state="active", session="s3")) == [queued.turn_id]
+    first = pump.client.turns(search="report", limit=1)
+    assert ids(pump.client.turns(search="report", before=first[-1].turn_id)) == [report.turn_id]
+
+
+def test_a_search_looks_at_so_many_of_the_newest(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = pump.submit("s1", "an old report")
+    for number in range(3):
+        pump.submit(f"t{number}", "something else")
+    assert ids(pump.client.turns(search="report")) == [old.turn_id]
+    monkeypatch.setattr("brainq.store.repositories.turn_lists.SEARCHED", 3)
+    assert ids(pump.client.turns(search="report")) == []
+    before = pump.client.turns()[0].accepted_at
+    assert ids(pump.client.turns(search="report", until=before)) == [old.turn_id]
+
+
+def test_lists_are_sorted_page_by_page(pump: Pump) -> None:
+    handles = [pump.submit(f"s{number}", said) for number, said in enumerate(("hi", "fail", "hello"))]
+    pump.drain()
+    live = pump.submit("s9", "save")
+    oldest = [handle.turn_id for handle in (*handles, live)]
+    assert ids(pump.client.turns(sort="oldest")) == oldest
+    first = pump.client.turns(sort="oldest", limit=3)
+    assert ids(pump.client.turns(sort="oldest", limit=3, before=first[-1].turn_id)) == oldest[3:]
+    by_tokens = pump.client.turns(sort="tokens")
+    assert [turn.tokens for turn in by_tokens] == sorted((turn.tokens for turn in by_tokens), reverse=True)
+    assert by_tokens[0].turn_id == handles[1].turn_id, "it took two steps"
+    assert live.turn_id not in ids(by_tokens)
+    paged: list[str] = []
+    while page := pump.client.turns(sort="tokens", limit=1, before=paged[-1] if paged else None):
+        paged += ids(page)
+    assert paged == ids(by_tokens)
+    costs = [turn.cost_usd or 0 for turn in pump.client.turns(sort="cost")]
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_a_turn_that_failed_is_failing(pump: Pump) -> None:
+    failed = pump.submit("s1", "fail")
+    pump.drain()
+    broken = pump.submit("s2", "break")
+    pump.submit("s3", "hello")
+    pump.drain()
+    assert ids(pump.client.turns(failing=True)) == [broken.turn_id, failed.turn_id]
+    assert ids(pump.client.turns(failing=True, sort="oldest")) == [failed.turn_id, broken.turn_id]
+
+
 def test_a_refused_submit_is_listed_with_why(pump: Pump) -> None:
     pump.wiring.store.turns.reject("turn-x", "key-x", "s1", "user_message: it is empty", "")
     (turn,) = pump.client.turns(state="rejected")
@@ -237,6 +305,8 @@ def test_sessions_tell_what_runs_and_what_waits(pump: Pump) -> None:
         ({"since": datetime(2026, 1, 1)}, "time zone"),  # noqa: DTZ001
         ({"until": datetime.min.replace(tzinfo=UTC).astimezone(UTC).replace(tzinfo=None)}, "until"),
         ({"text": "x" * 129}, "text"),
+        ({"search": "x" * 201}, "search"),
+        ({"sort": "best"}, "sort"),
         ({"limit": 0}, "limit"),
         ({"before": "no id"}, "before"),
         ({"before": "nobodys-turn"}, "no turn 'nobodys-turn'"),

@@ -81,6 +81,28 @@ def child_of(pump: Pump, handle: TurnHandle, call_id: str = "c1-0") -> TurnHandl
     return pump.client.handle(child_turn_id(handle.turn_id, call_id))
 
 
+def test_a_turn_names_its_children_and_a_child_the_call_that_started_it(pumps: Pumps) -> None:
+    pump = pumps(Family().brain)
+    handle = pump.submit("acme:1", "2")
+    assert handle.children() == ()
+    pump.drain()
+    children = handle.children()
+    assert [(child.call_id, child.state) for child in children] == [
+        ("c1-0", "completed"),
+        ("c1-1", "completed"),
+    ]
+    assert [child.turn_id for child in children] == [
+        child_of(pump, handle, call_id).turn_id for call_id in ("c1-0", "c1-1")
+    ]
+    listed = {turn.turn_id: turn.parent for turn in pump.client.turns()}
+    assert listed[handle.turn_id] is None
+    parents = [listed[child.turn_id] for child in children]
+    assert [(parent.turn_id, parent.call_id) for parent in parents if parent is not None] == [
+        (handle.turn_id, "c1-0"),
+        (handle.turn_id, "c1-1"),
+    ]
+
+
 def to_parked(
     pumps: Pumps, family: Family, message: str = "ask:leaf", **settings: Any
 ) -> tuple[Pump, TurnHandle]:

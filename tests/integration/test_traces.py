@@ -14,13 +14,13 @@ from brainq.broker import names
 from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, CallRef, StepClaim
 from brainq.contracts.effect import Effect
+from brainq.contracts.ids import child_turn_id
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.parts import Memory
 from brainq.contracts.prompt import PromptTemplate
 from brainq.contracts.status import Ending
 from brainq.observe.submits import came_with
 from brainq.observe.trace_context import call_span_id, read_traceparent
-from brainq.people.children import child_turn_id
 from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 from brainq.tools.context import RunContext
 from brainq.tools.pending import Pending

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq import InvalidInput, full_call_id, split_call_id
-from brainq.contracts.ids import call_id, call_place, new_turn_id
-from brainq.people.children import child_turn_id
+from brainq.contracts.ids import call_id, call_place, child_turn_id, new_turn_id
 from brainq.people.inputs import bounced_turn_id
 
 turn_ids = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{2,63}\Z")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from brainq.client.options import Cancelled
 from brainq.contracts.decision import RuntimeDecisionRecord
 from brainq.contracts.history import TurnCall
-from brainq.contracts.listing import ListedTurn
+from brainq.contracts.listing import ListedTurn, StartedTurn
 from brainq.contracts.message import Message
 from brainq.contracts.snapshot import TurnSnapshot
+from brainq.contracts.turn import ParentCall, TurnKind
 from brainq.http.bodies.base import Answer, Body
 
 
@@ -42,6 +43,34 @@ class Decided(Answer):
     turn_id: str
     session_id: str
     decision: RuntimeDecisionRecord | None
+
+
+class Requested(Answer):
+    """What was submitted.
+
+    user_message   empty where content is not kept
+    attachments    how many files came with it
+    parent         the call that started it; null also where that is a call of another caller's session
+    """
+
+    turn_id: str
+    session_id: str
+    user_message: str
+    kind: TurnKind
+    brain: str | None
+    model: str | None
+    metadata: dict[str, JsonValue] | None
+    prompt_tags: tuple[str, ...]
+    attachments: int
+    parent: ParentCall | None
+
+
+class Children(Answer):
+    """The turns that calls of this one started, in the order of these calls."""
+
+    turn_id: str
+    session_id: str
+    children: tuple[StartedTurn, ...]
 
 
 class Transcript(Answer):

@@ -21,6 +21,7 @@ from brainq.http.bodies.people import Approvals
 from brainq.http.bodies.submit import SubmitBody
 from brainq.http.bodies.turns import CancelAnswer, TurnPage
 from brainq.http.event_stream import REST_S, begin
+from brainq.http.lists import without_strange_parent
 from brainq.http.mcp.asked import Asked
 from brainq.http.mcp.calls_in_flight import CallsInFlight, own_session
 from brainq.http.mcp.following import follow
@@ -159,6 +160,7 @@ async def _list(asked: Asked, given: ListInput, calls: CallsInFlight) -> TurnPag
         text=given.text,
         before=given.before,
     )
+    found = tuple(without_strange_parent(turn, asked.by(Verb.READ)) for turn in found)
     return TurnPage(turns=found, next=found[-1].turn_id if len(found) == given.limit else None)
 
 

@@ -51,9 +51,11 @@ _ASK = upsert(
     ),
 )
 _HERE = and_(_A.turn_id == bindparam("turn"), _A.call_id == bindparam("call"))
-_GET = select(approvals).where(_HERE)
-_OF = select(approvals).where(_A.turn_id == bindparam("turn")).order_by(_A.row)
-_NEWEST = select(approvals).order_by(_A.row.desc()).limit(bindparam("most"))
+# With what led to it: whoever decides reads the user's words.
+_WITH_TURN = select(approvals, turns.c.message, turns.c.brain).outerjoin(turns, turns.c.turn_id == _A.turn_id)
+_GET = _WITH_TURN.where(_HERE)
+_OF = _WITH_TURN.where(_A.turn_id == bindparam("turn")).order_by(_A.row)
+_NEWEST = _WITH_TURN.order_by(_A.row.desc()).limit(bindparam("most"))
 _DECIDED_OF_OPEN = (
     select(approvals)
     .join(turns, turns.c.turn_id == _A.turn_id)
@@ -219,6 +221,7 @@ def _approval(found: Record) -> Approval:
     values: dict[str, Any] = dict(found)
     del values["row"]
     arguments = values.pop("args_json")
+    values["message"] = values.get("message") or ""
     values["id"] = full_call_id(values["turn_id"], values["call_id"])
     values["arguments"] = None if arguments is None else json.loads(arguments)
     return Approval.model_validate(values)

@@ -16,22 +16,30 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     Text,
+    and_,
     bindparam,
+    case,
+    false,
     func,
     literal,
     literal_column,
+    null,
     or_,
     select,
+    true,
     type_coerce,
     union,
 )
 
 from brainq.contracts.decision import Strategy
-from brainq.contracts.listing import TurnFilter
-from brainq.contracts.rows import TurnRow
+from brainq.contracts.ids import CHILD
+from brainq.contracts.listing import SEARCHED, TurnFilter
+from brainq.contracts.rows import RecentTurn, TurnRow
 from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import ParentCall
 from brainq.store.database import Database, Record
 from brainq.store.repositories.numbering import POSITION
+from brainq.store.repositories.turn_words import holds, may_hold, parent_of
 from brainq.store.repositories.turns import turn_row
 from brainq.store.statements import within
 from brainq.store.tables import decisions, finalizer_steps, turns
@@ -48,9 +56,16 @@ _DEAD_STEPS = (
     .scalar_subquery()
 )
 _FIGURES = ("kind", "brain", "message", "steps", "calls", "failed_calls", "tokens", "cost_usd")
+_IS_CHILD = _T.turn_id.startswith(CHILD)
 _LISTED = select(
-    *(_T[name] for name in _ROW_FIELDS), *(_T[name] for name in _FIGURES), _DEAD_STEPS.label("dead_steps")
+    *(_T[name] for name in _ROW_FIELDS),
+    *(_T[name] for name in _FIGURES),
+    _DEAD_STEPS.label("dead_steps"),
+    case((_IS_CHILD, _T.request_json), else_=null()).label("child_request"),
 )
+_SAID = ("row", "turn_id", "session_id", "request_key", "request_json", "result_json")
+RECENT = ("state", "accepted_at", "ended_at", "cost_usd")
+_FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
 _STEPS = select(_T.steps).where(_T.turn_id == bindparam("turn"))
 _SESSION_LISTED = _LISTED.add_columns(func.coalesce(_T.turn_number, POSITION).label("turns"))
 
@@ -75,6 +90,7 @@ class ListRow:
     tokens: int | None
     cost_usd: float | None
     dead_steps: int
+    parent: ParentCall | None = None
 
 
 class TurnLists:
@@ -135,7 +151,9 @@ class TurnLists:
         if asked.failing:
             given_up = select(_T.row).select_from(finalizer_steps.join(turns, _S.turn_id == _T.turn_id))
             by_calls = chosen.where(_T.failed_calls > literal_column("0"))
-            return self._newest(limit, by_calls, chosen.where(_T.row.in_(given_up.where(_DEAD))))
+            by_steps = chosen.where(_T.row.in_(given_up.where(_DEAD)))
+            itself = (chosen.where(_T.state == state) for state in _FAILED)
+            return self._newest(limit, by_calls, by_steps, *itself)
         if asked.session is not None:
             return self._newest(limit, chosen.where(_apart(_T.state).in_(states)))
         if asked.stop_reason is StopReason.ANSWERED:
@@ -149,6 +167,34 @@ class TurnLists:
         if asked.brain is not None:
             return self._newest(limit, chosen.where(_apart(_T.state).in_(states), _T.brain == asked.brain))
         return self._newest(limit, *(chosen.where(_T.state == state) for state in states))
+
+    def ordered(self, asked: TurnFilter, behind: int | None, limit: int) -> list[ListRow]:
+        """Turns in the order that is asked for, those behind this row, and among them all that a search may find:
+        `said` says which it does. What only Redis knows of them is not looked at."""
+        figure = {"cost": _T.cost_usd, "tokens": _T.tokens}.get(asked.sort)
+        chosen = select(_T.row).where(*self._known(asked, None), _stands(asked))
+        if figure is not None:
+            chosen = chosen.where(figure.is_not(None))
+        if behind is not None:
+            chosen = chosen.where(_behind(asked, figure, behind))
+        order = [_T.row.asc()] if asked.sort == "oldest" else [_T.row.desc()]
+        if figure is not None:
+            order = [figure.desc(), *order]
+        page = chosen.order_by(*order).limit(limit).subquery()
+        statement = _LISTED.join(page, page.c.row == _T.row).order_by(*order)
+        return [_list_row(found) for found in self._db.all(statement, {})]
+
+    def recent(self, since: datetime, limit: int) -> list[RecentTurn]:
+        """The newest that were accepted then or later, in no order."""
+        chosen = select(_T.state, _T.accepted_at, _T.ended_at, _T.cost_usd)
+        late = self._accepted() >= self._instant(since)
+        newest = chosen.where(late).order_by(_T.accepted_at.desc()).limit(limit)
+        return [RecentTurn(*(found[name] for name in RECENT)) for found in self._db.all(newest, {})]
+
+    def said(self, rows: Sequence[int], sought: str) -> set[int]:
+        """Those of these rows whose message, answer, metadata, tags or ids hold this."""
+        statement = select(*(_T[name] for name in _SAID)).where(_T.row.in_(rows))
+        return {int(found["row"]) for found in self._db.all(statement, {}) if holds(found, sought)}
 
     def sessions(
         self, sessions: Sequence[str] | None, prefix: str, before: int | None, limit: int
@@ -194,7 +240,16 @@ class TurnLists:
                 _apart(name).contains(asked.text, autoescape=True) for name in (_T.turn_id, _T.session_id)
             ]
             known.append(or_(*held, _T.row == by_key))
+        if asked.search:
+            known += [may_hold(asked.search), _T.row > self._searched_from(asked)]
         return known
+
+    def _searched_from(self, asked: TurnFilter) -> ColumnElement[int]:
+        """Behind this row a search looks: it reads whole requests and answers, and must not read all there are."""
+        newest = select(func.max(_T.row))
+        if asked.until is not None:
+            newest = newest.where(self._accepted() < self._instant(asked.until))
+        return newest.scalar_subquery() - literal_column(str(SEARCHED))
 
     def _accepted(self) -> ColumnElement[Any]:
         return type_coerce(_T.accepted_at, Text()) if self._db.dialect == "sqlite" else _T.accepted_at
@@ -205,6 +260,48 @@ class TurnLists:
             return literal(instant, _T.accepted_at.type)
         told = instant.astimezone(UTC).replace(tzinfo=None)
         return literal(told.isoformat(" ", "milliseconds"), Text())
+
+
+def _stands(asked: TurnFilter) -> ColumnElement[bool]:
+    """By how a turn stands, or ended. For what no index helps with: the others have statements of their own."""
+    ways: list[ColumnElement[bool]] = []
+    by_brain = true() if asked.brain is None else _T.brain == asked.brain
+    if asked.has_live:
+        ways.append(_T.state == "accepted")
+    if asked.has_ended:
+        ended = [_T.state != "accepted"]
+        by_figures = (
+            asked.failing
+            or asked.stop_reason is not None
+            or asked.min_cost_usd is not None
+            or asked.strategy is not None
+        )
+        if asked.strategy is not None:
+            ended.append(_decided(asked.strategy))
+        if asked.state == "rejected":
+            ended.append(_T.state == "rejected")
+        elif asked.state == "ended" or asked.ending is not None or by_figures:
+            ended.append(_T.state != "rejected")
+        if asked.ending is not None:
+            ended.append(_T.state == asked.ending.value)
+        if asked.stop_reason is not None:
+            ended.append(_T.stop_reason == asked.stop_reason.value)
+        if asked.min_cost_usd is not None:
+            ended.append(_T.cost_usd >= asked.min_cost_usd)
+        if asked.failing:
+            ended.append(or_(_T.failed_calls > 0, _T.state.in_(_FAILED), _DEAD_STEPS > 0))
+        ways.append(and_(*ended))
+    return and_(by_brain, or_(false(), *ways))
+
+
+def _behind(asked: TurnFilter, figure: Column[Any] | None, row: int) -> ColumnElement[bool]:
+    """Those that come after this row in the order asked for."""
+    if asked.sort == "oldest":
+        return _T.row > row
+    if figure is None:
+        return _T.row < row
+    its = select(figure).where(_T.row == row).scalar_subquery()
+    return or_(figure < its, and_(figure == its, _T.row < row))
 
 
 def _apart(column: Column[str]) -> ColumnElement[str]:
@@ -222,4 +319,5 @@ def _list_row(found: Record) -> ListRow:
         turn_row({name: found[name] for name in _ROW_FIELDS}),
         *(found[name] for name in _FIGURES),
         dead_steps=int(found["dead_steps"]),
+        parent=parent_of(found["child_request"]),
     )

@@ -63,6 +63,7 @@ _PAGE = (
 )
 _PAGE_BEFORE = _PAGE.where(_T.row < _this_row)
 _REQUEST = select(_T.request_json).where(_T.turn_id == bindparam("turn"), _T.state != "rejected")
+ROWS_AT_ONCE = 500  # parameters of one statement
 FAILED_LATER = {
     "learner": "nothing was learned from this turn: the step `learner` failed for good",
     "memory": "nothing of this turn was kept in memory: the step `memory` failed for good",
@@ -151,6 +152,14 @@ class Turns:
         values = rejected_values(turn_id, request_key, session_id, reason, raw)
         self._db.write(self._insert_ended, values)
         return str(values["turn_id"])
+
+    def rows(self, turn_ids: Sequence[str]) -> list[TurnRow]:
+        """Those of these turns that are there, in no order."""
+        found: list[TurnRow] = []
+        for at in range(0, len(turn_ids), ROWS_AT_ONCE):
+            some = _BRIEF.where(_T.turn_id.in_(turn_ids[at : at + ROWS_AT_ONCE]))
+            found += [turn_row(row) for row in self._db.all(some, {})]
+        return found
 
     def request(self, turn_id: str) -> TurnRequest | None:
         """The request of an accepted turn; None for one that is unknown or rejected."""

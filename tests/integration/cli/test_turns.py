@@ -61,7 +61,7 @@ def test_the_list_joins_sql_with_what_redis_says_of_open_turns(brainq: Brainq, c
     rows = {row["turn_id"]: row for row in json.loads(brainq("list", "--json").out)}
     assert list(rows) == [queued, active, ended]
     assert (rows[ended]["state"], rows[ended]["stop_reason"]) == ("completed", "answered")
-    assert rows[active]["note"].startswith("step 1 of 6 is next; a coordinator is rung")
+    assert rows[active]["note"].startswith("step 1 of 6 is next; a coordinator is called")
     assert rows[queued]["note"] == f"queued behind the live turn {active} of its session"
     table = brainq("list").out.splitlines()
     assert table[0].split() == ["turn", "session", "state", "accepted", "took", "message", "note"]
@@ -89,7 +89,7 @@ def test_show_says_what_happens_next_and_what_is_left(brainq: Brainq, client: Cl
     turn = client.submit("s1", "tell me", limits={"max_steps": 3}).turn_id
     page = brainq("show", turn)
     assert page.code == 0
-    assert "step 1 of 3 is next; a coordinator is rung" in page.out
+    assert "step 1 of 3 is next; a coordinator is called" in page.out
     assert "nobody holds it, fence 0" in page.out
     assert "tell me" in page.out
     assert "of 3" in page.out

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from brainq.contracts.ids import child_turn_id
+from brainq.contracts.turn import ParentCall, TurnRequest
 from tests.integration.http.test_door import token
 from tests.integration.http.test_tenants import submitted
 from tests.support.gateways import GatewayThread
@@ -46,6 +48,49 @@ def test_lists_are_of_ones_own_sessions_page_by_page(gateway: GatewayThread, pum
     assert listed(gateway, acme, strategy="web_augmented") == {"turns": [], "next": None}
     record = gateway.http.get(f"/v1/turns/{mine[0]}/decision", headers=acme).json()["decision"]
     assert (record["turn_id"], record["strategy"]) == (mine[0], "direct_answer")
+
+
+def test_a_search_finds_ones_own_alone_and_lists_are_sorted(gateway: GatewayThread, pump: Pump) -> None:
+    acme, evil = token(pump, "acme", "acme:"), token(pump, "evil", "evil:")
+    mine = [submitted(gateway, acme, f"acme:{number}", f"report {number}") for number in range(2)]
+    submitted(gateway, evil, "evil:1", "a report of theirs")
+    pump.drain()
+    assert [
+        turn["turn_id"] for turn in listed(gateway, acme, search="REPORT", sort="oldest")["turns"]
+    ] == mine
+    assert [turn["session_id"] for turn in listed(gateway, evil, search="report")["turns"]] == ["evil:1"]
+    first = listed(gateway, acme, search="report", limit=1)
+    assert (first["turns"][0]["turn_id"], first["next"]) == (mine[1], mine[1])
+
+
+def test_another_tenants_parent_is_nobodys(gateway: GatewayThread, pump: Pump) -> None:
+    acme, evil, all_ = token(pump, "acme", "acme:"), token(pump, "evil", "evil:"), token(pump, "all", "*")
+    parent = submitted(gateway, acme, "acme:1", "hello")
+    call = ParentCall(session_id="acme:1", turn_id=parent, call_id="c1-0")
+    child = child_turn_id(parent, "c1-0")
+    request = TurnRequest(turn_id=child, session_id="evil:1", user_message="go on", parent=call)
+    pump.wiring.store.turns.accept(request)
+
+    def told(headers: dict[str, str], path: str) -> Any:
+        answer = gateway.http.get(path, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    for headers, known in ((evil, None), (all_, parent)):
+        about = told(headers, f"/v1/turns/{child}/request")
+        listed_ = next(t for t in told(headers, "/v1/turns")["turns"] if t["turn_id"] == child)
+        newest = next(s for s in told(headers, "/v1/sessions")["sessions"] if s["session_id"] == "evil:1")[
+            "last_turn"
+        ]
+        for seen in (about, listed_, newest):
+            assert (seen["parent"] and seen["parent"]["turn_id"]) == known
+
+
+def test_a_caller_is_told_what_it_may(gateway: GatewayThread, pump: Pump) -> None:
+    mine = token(pump, "acme", "acme:")
+    answer = gateway.http.get("/v1/caller", headers=mine).json()
+    assert (answer["name"], answer["sessions"]) == ("acme", ["acme:"])
+    assert "read" in answer["verbs"]
 
 
 def test_the_place_of_anothers_turn_is_as_one_of_nobodys(gateway: GatewayThread, pump: Pump) -> None:

@@ -63,7 +63,7 @@ def test_a_browser_runs_it(gateway: GatewayThread, pump: Pump) -> None:
         watched = Watched(page)
         page.goto("/")
         page.get_by_role("link", name="<b>hello</b>").click()
-        page.get_by_text("ended as completed (answered); nothing more happens").wait_for()
+        page.get_by_text("The model answered.").wait_for()
         assert page.locator(".message.model .prose").inner_text() == "Read: <b>hello</b>"
         assert page.locator(".tl-bar").count() >= 2
         page.close()

@@ -100,7 +100,7 @@ DECIDED_THERE = {"{approval_id}": {"action": "accept", "content": {"decision": "
 
 WEEKLY = {"session_id": "acme:{date}", "user_message": "look", "when": 604_800}
 
-OF_NOBODY = frozenset({"GET /v1/brains", "GET /v1/models", "GET /v1/models/{model}"})
+OF_NOBODY = frozenset({"GET /v1/brains", "GET /v1/caller", "GET /v1/models", "GET /v1/models/{model}"})
 """Told to everybody alike: what they tell is the deployment's."""
 
 RUNS = (
@@ -121,6 +121,7 @@ def completed(last: dict[str, Any]) -> dict[str, Any]:
 
 TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/brains": IT,
+    "GET /v1/caller": IT,
     "POST /v1/turns": (
         Asked(body={"session_id": "{session_id}", "user_message": "x"}),
         Asked(body={"session_id": "{session_id}", "user_message": "x", "on_busy": "replace"}),
@@ -128,8 +129,11 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/turns": (*LISTED, Asked("?text={turn_id}"), Asked("?text={session_id}")),
     "GET /v1/sessions": (Asked(is_list=True), Asked("?prefix={session_id}"), Asked("?before={turn_id}")),
     "GET /v1/fleet": IT,
+    "GET /v1/fleet/activity": IT,
     "GET /metrics": IT,
     "GET /v1/turns/{turn_id}": IT,
+    "GET /v1/turns/{turn_id}/request": IT,
+    "GET /v1/turns/{turn_id}/children": IT,
     "GET /v1/turns/{turn_id}/explain": IT,
     "GET /v1/turns/{turn_id}/timeline": IT,
     "GET /v1/turns/{turn_id}/decision": IT,
@@ -485,7 +489,7 @@ def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(
 
 
 NEEDED = {**VERBS, **A2A_VERBS, **MCP_VERBS}
-OF_NO_SESSION = {"GET /metrics", "GET /v1/fleet"}
+OF_NO_SESSION = {"GET /v1/fleet/activity", "GET /metrics", "GET /v1/fleet"}
 """Who has one tenant's sessions only is answered as if it were not there."""
 LISTS = {route for route, requests in TABLE.items() if any(asked.is_list for asked in requests)}
 

@@ -56,7 +56,7 @@ class Kept:
                 asked.state in (None, "ended" if self.state != "rejected" else "rejected"),
                 asked.ending is None or self.state == asked.ending.value,
                 asked.stop_reason in (None, self.stop_reason),
-                not asked.failing or self.failed + self.dead > 0,
+                not asked.failing or self.failed + self.dead > 0 or self.state in ("failed", "timed_out"),
                 asked.min_cost_usd is None or (self.cost is not None and self.cost >= asked.min_cost_usd),
             ]
         return all(holds)
@@ -175,6 +175,10 @@ def test_every_filter_finds_what_looking_at_each_turn_finds(store: Store) -> Non
         assert open_ == [
             each.turn_id for each in kept if each.state == "accepted" and each.is_asked(asked)
         ], given
+        by_age = replace(asked, sort="oldest")
+        in_order = read_all(partial(store.turn_lists.ordered, by_age, limit=limit), limit)
+        assert set(in_order) == {*over, *(open_ if asked.has_live else ())}, given
+        assert in_order == [each.turn_id for each in reversed(kept) if each.turn_id in in_order], given
 
 
 def test_a_row_has_what_the_turn_came_to(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 
 import pytest
 
@@ -10,7 +11,13 @@ from brainq.http.page.assets import FOLDER, Assets, assets
 from brainq.http.page.routes import POLICY
 
 LONGEST = 300
-MODULES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.js"))
+VENDOR = "vendor/"
+MODULES = sorted(
+    name
+    for path in FOLDER.rglob("*.js")
+    if not (name := path.relative_to(FOLDER).as_posix()).startswith(VENDOR)
+)
+PARSER = FOLDER / VENDOR / "markdown-it"
 
 
 def text_of(name: str) -> str:
@@ -48,6 +55,20 @@ def test_a_module_is_one_concept_that_imports_its_own_kind_alone(name: str) -> N
         r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|new Function|srcdoc", code
     )
     assert not re.search(r"[\"'`]https?://\w", code)
+
+
+def test_what_others_wrote_is_as_it_was_published_and_says_its_licence() -> None:
+    code = (PARSER / "markdown-it.js").read_bytes()
+    about = (PARSER / "README.md").read_text()
+    assert sha256(code).hexdigest() in about
+    version = re.match(rb"/\*! markdown-it (\S+) ", code)
+    assert version is not None
+    assert f"# markdown-it {version[1].decode()}\n" in about
+    licences = (PARSER / "LICENSE").read_text()
+    inside = ("markdown-it", "linkify-it", "mdurl", "uc.micro", "entities", "punycode.js")
+    assert all(re.search(rf"^== {re.escape(name)} \d", licences, re.MULTILINE) for name in inside)
+    assert not re.search(rb"innerHTML|document\b|fetch\(|eval\(|new Function|sourceMappingURL|import\(", code)
+    assert [path.name for path in (FOLDER / VENDOR).iterdir()] == ["markdown-it"]
 
 
 def test_the_policy_lets_in_nothing_from_elsewhere() -> None:

@@ -61,29 +61,32 @@ def call(number: int, status: TraceStatus, **given: Any) -> ToolTraceEntry:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "step 3 of 6 is next; a coordinator is rung, and rung again after 5 s if that bell was lost"),
+        (
+            {},
+            "step 3 of 6 is next; a coordinator is called, and called again after 5 s if that message was lost",
+        ),
         (
             {"owner": "host-7", "lease_remaining_ms": 8000},
-            "step 3 of 6 is next; coordinator host-7 has it, lease 8.0 s left",
+            "step 3 of 6 is running on coordinator host-7 (lease 8.0 s)",
         ),
         (
             {"owner": "host-7", "lease_remaining_ms": 8000, "attempt": 2},
-            "step 3 of 6 is next (attempt 2 of it); coordinator host-7 has it, lease 8.0 s left",
+            "step 3 of 6 is running on coordinator host-7, attempt 2 (lease 8.0 s)",
         ),
         (
             {"owner": "host-7"},
-            "step 3 of 6 is next; the lease of coordinator host-7 lapsed, the sweeper rings within 1 s",
+            "step 3 of 6 is next; the lease of coordinator host-7 ran out, another one is called within 1 s",
         ),
-        ({"step": 6}, "ends next as completed, because all 6 steps are used; a coordinator is rung"),
+        ({"step": 6}, "ends next as completed, because all 6 steps are used; a coordinator is called"),
         (
             {"cancel_requested": True},
-            "ends next as cancelled, because it was cancelled; a coordinator is rung",
+            "ends next as cancelled, because it was cancelled; a coordinator is called",
         ),
         (
             {"budget": BUDGET.model_copy(update={"remaining_s": 0.0})},
-            "ends next as timed_out, because its deadline has passed; a coordinator is rung",
+            "ends next as timed_out, because its deadline has passed; a coordinator is called",
         ),
-        ({"awaits": "calls"}, "waits for its next wave of calls"),
+        ({"awaits": "calls"}, "waits for its next calls"),
         (
             {
                 "state": TurnState.CLOSING,
@@ -91,7 +94,7 @@ def call(number: int, status: TraceStatus, **given: Any) -> ToolTraceEntry:
                 "ending": Ending.CANCELLED,
                 "finalizer_step": "log",
             },
-            "closing as cancelled: the finalizer is rung for its step log",
+            "closing as cancelled: the finalizer is called for its step log",
         ),
         (
             {

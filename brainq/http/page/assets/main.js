@@ -1,12 +1,14 @@
 /** The page: the frame around the views, and which view the address names. */
 
-import { placeOf } from "./core/address.js";
+import { go, link, placeOf } from "./core/address.js";
 import { connectionTrouble, onConnection } from "./core/connection.js";
 import { h, patch } from "./core/dom.js";
 import { source } from "./core/source.js";
 import { ask } from "./core/api.js";
-import { onToken, wanted } from "./core/token.js";
+import { hasToken, onToken, signOut, wanted } from "./core/token.js";
 import { duration } from "./core/when.js";
+import { keyHelp, keysButton, listenForKeys } from "./parts/keys.js";
+import { newSessionId, ownPrefix, sessionsAre } from "./parts/new_chat.js";
 import { tokenForm } from "./parts/token_form.js";
 import { themeButton } from "./parts/theme.js";
 import { approvalsView } from "./views/approvals.js";
@@ -49,6 +51,8 @@ let drawing = false;
 
 /** @type {import("./core/source.js").Source<any> | null} */
 let pending = null;
+/** @type {import("./core/source.js").Source<any> | null} what the caller may do */
+let caller = null;
 
 /** Draw once, before the next frame, however often it is asked for. */
 function update() {
@@ -66,12 +70,20 @@ function draw() {
   patch(root, [
     sidebar(waiting),
     h("div", { class: "page", key: "page" }, banner(), h("main", { id: "main", tabindex: "-1", key: shown }, content())),
+    ...[keyHelp(update)].filter((one) => one !== null),
   ]);
 }
 
 function content() {
   if (wanted()) return tokenForm(wanted());
   return view ? view.render() : [];
+}
+
+/** The fleet is of no one session: only who may see it is offered it. */
+function sees(/** @type {string} */ at) {
+  if (at !== "fleet") return true;
+  const known = caller?.value;
+  return known ? known.verbs.includes("operate") && known.sessions.includes("*") : Boolean(caller?.problem && !caller.problem.passes);
 }
 
 /** @param {number} waiting */
@@ -84,18 +96,25 @@ function sidebar(waiting) {
     h(
       "nav",
       { "aria-label": "Views" },
-      NAV.map(({ name, at }) =>
+      NAV.filter(({ at }) => sees(at)).map(({ name, at }) =>
         h(
           "a",
-          { href: `#/${at}`, "aria-current": here === at ? "page" : undefined, key: at },
-          name,
+          { href: `#/${at}`, title: name, "aria-current": here === at ? "page" : undefined, key: at },
+          h("i", { class: `icon icon-${at}`, "aria-hidden": "true" }),
+          h("span", { class: "side-name" }, name),
           at === "approvals" && waiting > 0
             ? h("span", { class: "count" }, String(waiting), h("span", { class: "unseen" }, " waiting"))
             : null,
         ),
       ),
     ),
-    themeButton(update),
+    h(
+      "div",
+      { class: "side-end" },
+      hasToken() ? h("button", { class: "quiet side-button", type: "button", title: "Sign out", onclick: signOut, key: "out" }, h("i", { class: "icon icon-out", "aria-hidden": "true" }), h("span", { class: "side-name" }, "Sign out")) : null,
+      keysButton(update),
+      themeButton(update),
+    ),
   );
 }
 
@@ -131,9 +150,16 @@ function arrive() {
 /** Who asks has changed: everything is asked for anew. */
 function restart() {
   pending?.stop();
+  caller?.stop();
   pending = null;
+  caller = null;
   if (!wanted()) {
     pending = source(() => ask("GET", "v1/approvals?state=pending&limit=100"), update, { every: 4_000 });
+    caller = source(async (signal) => {
+      const found = await ask("GET", "v1/caller", { signal });
+      sessionsAre(found.sessions);
+      return found;
+    }, update);
     shown = "";
     arrive();
   } else {
@@ -150,5 +176,6 @@ document.querySelector("[data-skip]")?.addEventListener("click", (event) => {
 addEventListener("hashchange", arrive);
 onConnection(update);
 onToken(restart);
+listenForKeys(update, () => go(link(["sessions", newSessionId(ownPrefix())])));
 setInterval(() => !document.hidden && update(), TICK_MS);
 restart();

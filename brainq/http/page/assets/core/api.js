@@ -2,10 +2,11 @@
  * The gateway's API, which is all that the page can do. A refusal is a Problem (RFC 9457) with the API's own words.
  */
 
-import { heard, lost } from "./connection.js";
+import { heard, lost, sent as sending } from "./connection.js";
 import { authorization, forget } from "./token.js";
 
 const AWAY = "urn:brainq:page:away";
+const LONGEST_MS = 30_000; // a question that has no answer by then is asked again; a change is never cut off
 
 /** What was refused, or did not arrive. `status` 0: nobody answered. */
 export class Problem extends Error {
@@ -50,13 +51,18 @@ export async function ask(method, path, given = {}) {
 export async function request(method, path, { body, headers = {}, signal } = {}) {
   const sent = { ...authorization(), ...headers };
   if (body !== undefined) sent["Content-Type"] = "application/json";
+  const over = sending();
+  const patience = method === "GET" ? new AbortController() : null;
+  const timer = patience ? setTimeout(() => patience.abort(), LONGEST_MS) : undefined;
+  const stop = () => patience?.abort();
+  signal?.addEventListener("abort", stop);
   let answer;
   try {
     answer = await fetch(path, {
       method,
       headers: sent,
       body: body === undefined ? undefined : JSON.stringify(body),
-      signal,
+      signal: patience?.signal ?? signal,
       cache: "no-store",
     });
   } catch (failure) {
@@ -64,6 +70,9 @@ export async function request(method, path, { body, headers = {}, signal } = {})
     const problem = new Problem({ status: 0, type: AWAY, detail: "the gateway does not answer" });
     lost(problem);
     throw problem;
+  } finally {
+    clearTimeout(timer); // a stream that has begun is followed for as long as it lasts
+    over();
   }
   if (answer.ok) {
     heard();

@@ -4,6 +4,17 @@
 let trouble = null;
 /** @type {Set<() => void>} */
 const listeners = new Set();
+/** Requests that have no answer yet, by when they were sent. @type {Set<{at: number}>} */
+const open = new Set();
+
+const SLOW_MS = 5_000; // from here on a gateway that says nothing is told of
+
+/** A request was sent. @returns {() => void} called once it is over, however */
+export function sent() {
+  const one = { at: Date.now() };
+  open.add(one);
+  return () => open.delete(one);
+}
 
 /** The gateway answered. */
 export function heard() {
@@ -22,7 +33,9 @@ export function lost(problem) {
 
 /** @returns {{why: string, since: number} | null} */
 export function connectionTrouble() {
-  return trouble;
+  if (trouble) return trouble;
+  const oldest = Math.min(...[...open].map((one) => one.at));
+  return Date.now() - oldest > SLOW_MS ? { why: "The gateway is slow to answer", since: oldest } : null;
 }
 
 /** @param {() => void} listener */

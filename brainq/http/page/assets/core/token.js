@@ -5,6 +5,7 @@ const NAME = "brainq.token";
 /** @type {Set<() => void>} */
 const listeners = new Set();
 let refusal = "";
+let wasRefused = false;
 
 /** @returns {Record<string, string>} */
 export function authorization() {
@@ -17,6 +18,11 @@ export function wanted() {
   return refusal;
 }
 
+/** Whether one was sent, and refused: it is wrong, revoked or expired, not missing. */
+export function isRefused() {
+  return wasRefused;
+}
+
 export function hasToken() {
   return sessionStorage.getItem(NAME) !== null;
 }
@@ -25,14 +31,25 @@ export function hasToken() {
 export function keep(token) {
   sessionStorage.setItem(NAME, token.trim());
   refusal = "";
+  wasRefused = false;
   tell();
 }
 
 /** The gateway knows nobody by the token, or wants one. @param {string} why */
 export function forget(why) {
+  const had = hasToken();
   sessionStorage.removeItem(NAME);
   if (refusal) return;
+  wasRefused = had;
   refusal = why;
+  tell();
+}
+
+/** The person leaves: this tab keeps nothing. */
+export function signOut() {
+  sessionStorage.removeItem(NAME);
+  wasRefused = false;
+  refusal = "signed out";
   tell();
 }
 

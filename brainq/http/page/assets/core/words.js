@@ -14,15 +14,15 @@ const STATES = {
   failed: { word: "failed", tone: "bad" },
   rejected: { word: "rejected", tone: "bad" },
   planned: { word: "planned", tone: "wait" },
-  waiting: { word: "waits for its lane", tone: "wait" },
-  dispatched: { word: "in its queue", tone: "wait" },
+  waiting: { word: "waiting for its lane", tone: "wait" },
+  dispatched: { word: "queued", tone: "wait" },
   running: { word: "running", tone: "run" },
   denied: { word: "denied", tone: "off" },
-  unknown: { word: "unknown", tone: "bad" },
+  unknown: { word: "outcome unknown", tone: "bad" },
   pending: { word: "pending", tone: "park" },
   approved: { word: "approved", tone: "good" },
   expired: { word: "expired", tone: "off" },
-  void: { word: "void", tone: "off" },
+  void: { word: "no longer needed", tone: "off" },
   consumed: { word: "read", tone: "good" },
   bounced: { word: "became a turn", tone: "park" },
   refused: { word: "refused", tone: "bad" },
@@ -33,21 +33,69 @@ const STATES = {
 
 export const ENDINGS = ["completed", "timed_out", "cancelled", "failed"];
 
+/**
+ * How a turn ended, by why it stopped: in a word for a badge, in its tone, and in a sentence. Only `answered` is good.
+ *
+ * @type {Record<string, {word: string, tone: string, sentence: string}>}
+ */
+const STOPS = {
+  answered: { word: "completed", tone: "good", sentence: "The model answered." },
+  empty_reply: { word: "no answer", tone: "park", sentence: "The model replied with nothing." },
+  length: { word: "answer cut off", tone: "park", sentence: "The answer was cut off at the model's length limit." },
+  filtered: { word: "filtered", tone: "bad", sentence: "A content filter stopped the answer, or the model refused." },
+  invalid_output: { word: "invalid answer", tone: "bad", sentence: "The answer does not match the output schema." },
+  max_steps: { word: "step limit", tone: "park", sentence: "All its steps were used before there was an answer." },
+  max_total_tokens: { word: "token limit", tone: "park", sentence: "All its tokens were used before there was an answer." },
+  max_cost: { word: "cost limit", tone: "park", sentence: "Its cost limit was reached before there was an answer." },
+  deadline: { word: "timed out", tone: "bad", sentence: "Its time limit passed before there was an answer." },
+  waited: { word: "waited too long", tone: "bad", sentence: "It waited longer than it may before it could begin; nothing was done." },
+  limited: { word: "rate limited", tone: "bad", sentence: "The model's rate limit had no room for it within a day." },
+  cancelled: { word: "cancelled", tone: "off", sentence: "It was cancelled." },
+  model_error: { word: "model error", tone: "bad", sentence: "The model's service failed." },
+  lost: { word: "lost", tone: "bad", sentence: "Its state was lost after it had begun to write." },
+  internal_error: { word: "internal error", tone: "bad", sentence: "An internal error ended it." },
+};
+
+/** @param {string} state @param {string | null | undefined} stopReason */
+export function endingOf(state, stopReason) {
+  const stop = stopReason ? STOPS[stopReason] : undefined;
+  if (!stop || !ENDINGS.includes(state)) return { word: wordOf(state), tone: toneOf(state), sentence: "" };
+  // Whatever its reason says: a turn that failed is never shown as one that went well.
+  return state === "completed" || stop.tone === toneOf(state) ? stop : { ...stop, tone: toneOf(state) };
+}
+
+/**
+ * What a model's service said, where its status alone says it: `OpenAI rejected the key (401).`
+ *
+ * @param {string | null | undefined} error as the result has it
+ */
+export function modelError(error) {
+  const found = /(\w[\w.-]*): HTTP (4\d\d|5\d\d)\b/.exec(error ?? "");
+  if (!found) return "";
+  const service = SERVICES[(found[1] ?? "").toLowerCase()] ?? found[1] ?? "The model's service";
+  const status = found[2] ?? "";
+  const what = { 401: "rejected the key", 403: "refused access", 404: "does not know this model or address", 413: "found the request too large", 429: "is rate limiting" }[status] ?? "failed";
+  return `${service} ${what} (${status}).`;
+}
+
+/** @type {Record<string, string>} */
+const SERVICES = { openai: "OpenAI", anthropic: "Anthropic", google: "Google", mistral: "Mistral" };
+
 /** @type {Record<string, string>} */
 export const PARKED_FOR = {
-  approval: "waits for an approval",
-  hold: "waits for a hold to be released",
-  outside: "waits for a result from outside",
-  child: "waits for its child turn",
-  client: "waits for the client to run it",
+  approval: "waiting for approval",
+  hold: "on hold",
+  outside: "waiting for an outside result",
+  child: "waiting for its child turn",
+  client: "waiting for the client",
 };
 
 /** @type {Record<string, string>} */
 export const QUEUED_FOR = {
-  session: "waits for its session",
-  room: "waits for room in the fleet",
-  brain: "waits for room for its brain",
-  paused: "waits: its session is paused",
+  session: "waiting for earlier turns of its session",
+  room: "waiting for capacity",
+  brain: "waiting for its brain's capacity",
+  paused: "waiting: its session is paused",
 };
 
 /** @param {string} state */

@@ -2,7 +2,7 @@
 
 import { Problem, ask } from "../core/api.js";
 
-/** @typedef {{name: string, model: string, is_default: boolean}} BrainSeen */
+/** @typedef {{name: string, model: string, is_default: boolean, tools?: {name: string, description: string}[]}} BrainSeen */
 
 /** @type {BrainSeen[]} */
 let known = [];
@@ -12,6 +12,12 @@ let asking = null;
 /** Those that are known by now. @returns {BrainSeen[]} */
 export function knownBrains() {
   return known;
+}
+
+/** What a tool does, in the words of its brain; empty where that is not known. @param {string} tool @param {string | null | undefined} brain */
+export function descriptionOf(tool, brain) {
+  const found = known.find((one) => (brain ? one.name === brain : one.is_default));
+  return found?.tools?.find((one) => one.name === tool)?.description ?? "";
 }
 
 /** Ask for them, if nobody has yet. @param {() => void} changed */

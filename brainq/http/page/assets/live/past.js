@@ -11,6 +11,7 @@
 
 import { duration } from "../core/when.js";
 import { wordOf } from "../core/words.js";
+import { foldedBars } from "./folded.js";
 import { PHASE_TONES, POOLS, SETTLED_TONES, bar, row } from "./rows.js";
 
 const FINAL_STEP = "finalizer:";
@@ -39,8 +40,8 @@ export function finalStepsOf(told) {
     }));
 }
 
-/** All rows, and the waits in which nothing else moved. @param {any} told @returns {{rows: Row[], waits: {from: number, to: number}[]}} */
-export function pastRows(told) {
+/** All rows, and the waits in which nothing else moved. @param {any} told @param {boolean} [isUnfolded] @returns {{rows: Row[], waits: {from: number, to: number}[]}} */
+export function pastRows(told, isUnfolded = true) {
   const at = (/** @type {number | null} */ ms) => told.began_at_ms + (ms ?? told.now_ms);
   /** @type {Map<string, {name: string, hint: string, bars: Bar[]}>} */
   const places = new Map();
@@ -55,7 +56,7 @@ export function pastRows(told) {
   }
   const order = ["coordinator", ...Object.keys(POOLS), "people", "finalizer"];
   const rank = (/** @type {string} */ key) => order.indexOf(key.split(" ", 1)[0] ?? "");
-  const rows = [...places.entries()].sort(([a], [b]) => rank(a) - rank(b)).map(([key, place]) => row(key, place.name, place.hint, place.bars));
+  const rows = [...places.entries()].sort(([a], [b]) => rank(a) - rank(b)).map(([key, place]) => row(key, place.name, place.hint, isUnfolded ? place.bars : foldedBars(place.bars)));
   const waits = bars(told).filter((one) => one.kind === "parked").map((one) => ({ from: at(one.from_ms), to: at(one.to_ms) }));
   return { rows, waits };
 }
@@ -78,6 +79,7 @@ function barOf(one, at) {
     ]),
     parts: one.kind === "call" ? one.spans.map((span) => ({ from: at(span.from_ms), to: at(span.to_ms), tone: PHASES[span.kind] === "running" ? tone : (PHASE_TONES[PHASES[span.kind] ?? ""] ?? "run") })) : [],
     call: one.call_id || undefined,
+    step: one.kind === "step" ? one.step : undefined,
   };
 }
 

@@ -5,13 +5,14 @@
  * @typedef {import("./fold.js").Turn} Turn
  * @typedef {{from: number, to: number, tone: string}} Part
  * @typedef {{key: string, from: number, to: number, open: boolean, tone: string, label: string, facts: [string, string][],
- *   parts: Part[], line: number, call?: string}} Bar
+ *   parts: Part[], line: number, call?: string, calls?: string[], step?: number}} Bar
  * @typedef {{key: string, name: string, hint: string, lines: number, bars: Bar[]}} Row
  * @typedef {{step: string, state: string, error: string, isExact: boolean, from: number, to: number}} FinalStep
  */
 
 import { duration } from "../core/when.js";
-import { PARKED_FOR, QUEUED_FOR, wordOf } from "../core/words.js";
+import { PARKED_FOR, QUEUED_FOR, endingOf, wordOf } from "../core/words.js";
+import { foldedBars } from "./folded.js";
 
 export const POOLS = {
   read_only: { name: "Reads", hint: "parallel pool" },
@@ -20,6 +21,8 @@ export const POOLS = {
   destructive: { name: "Destructive", hint: "serial pool" },
 };
 
+const WORKER_MS = 700; // a wait for a worker that is shorter says nothing
+
 /** @type {Record<string, string>} */
 export const PHASE_TONES = { waiting: "lane", queued: "lane", running: "run", parked: "park" };
 export const SETTLED_TONES = { completed: "good", failed: "bad", timed_out: "bad", timed_out_late: "bad", unknown: "bad", denied: "off", cancelled: "off", done: "good", dead: "bad" };
@@ -27,13 +30,13 @@ export const SETTLED_TONES = { completed: "good", failed: "bad", timed_out: "bad
 /**
  * @param {Turn} turn
  * @param {number} now
- * @param {{lanes?: Record<string, string[]>, finalSteps?: FinalStep[]}} beside lanes of calls, by their ids
+ * @param {{lanes?: Record<string, string[]>, finalSteps?: FinalStep[], isUnfolded?: boolean}} beside lanes of calls, by their ids
  * @returns {Row[]}
  */
-export function rowsOf(turn, now, { lanes = {}, finalSteps = [] } = {}) {
+export function rowsOf(turn, now, { lanes = {}, finalSteps = [], isUnfolded = true } = {}) {
   const rows = [
     row("coordinator", "Coordinator", "model and decisions", coordinator(turn, now)),
-    ...pools(turn, now, lanes),
+    ...pools(turn, now, lanes, isUnfolded),
     row("people", "People", "approvals, holds, input", people(turn, now)),
     row("outside", "Outside", "results, child turns", outside(turn, now)),
     row("finalizer", "Finalizer", "after the answer", finalizer(turn, now, finalSteps)),
@@ -50,17 +53,22 @@ function coordinator(turn, now) {
   if (turn.ahead || (!turn.activeAt && from)) {
     bars.push(bar("queued", from, queued, !turn.activeAt && !turn.endedAt, "wait", QUEUED_FOR[turn.waitsFor] ?? turn.waitsFor, [["turns before it", String(turn.ahead)]]));
   }
+  for (const [from, to] of waitsForWorkers(turn, now)) {
+    bars.push(bar(`worker ${from}`, from, to ?? now, to === null, "wait", "waiting for a worker", [["", "No coordinator had taken it yet"]]));
+  }
   for (const step of turn.steps) {
     const tokens = step.inputTokens || step.outputTokens ? `${step.inputTokens} in, ${step.outputTokens} out` : "";
-    bars.push(
-      bar(`step ${step.step}`, step.from, step.to ?? now, step.to === null, step.problem ? "bad" : "model", `step ${step.step}`, [
+    bars.push({
+      step: step.step,
+      parts: tries(step, now),
+      ...named(`step ${step.step}`, step.from, step.to ?? now, step.to === null, step.problem ? "bad" : "model", `step ${step.step}`, [
         ["attempt", step.attempt > 1 ? String(step.attempt) : ""],
         ["asks for", step.calls ? `${step.calls} ${step.calls === 1 ? "call" : "calls"}` : ""],
         ["tokens", tokens],
         ["asked again", step.retries.map((retry) => `${retry.kind}, after ${duration(retry.waitMs)}`).join("; ")],
         ["not acted on", step.problem],
       ]),
-    );
+    });
   }
   turn.asides.forEach((aside, index) => {
     bars.push(bar(`${aside.kind} ${index}`, aside.from, aside.to ?? now, aside.to === null, aside.kind === "waits" ? "wait" : "aside", aside.kind, [["", aside.label]]));
@@ -68,8 +76,52 @@ function coordinator(turn, now) {
   return bars;
 }
 
-/** One row an effect, or a lane where it is known. @param {Turn} turn @param {number} now @param {Record<string, string[]>} lanes */
-function pools(turn, now, lanes) {
+/** Each try of a step, and the wait before the next one: what failed is seen to have failed. @param {import("./fold.js").Step} step @param {number} now @returns {Part[]} */
+function tries(step, now) {
+  if (!step.retries.length) return [];
+  /** @type {Part[]} */
+  const parts = [];
+  let from = step.from;
+  for (const retry of step.retries) {
+    const again = Math.min(retry.at + retry.waitMs, step.to ?? now);
+    parts.push({ from, to: retry.at, tone: "bad" }, { from: retry.at, to: again, tone: "lane" });
+    from = again;
+  }
+  return [...parts, { from, to: step.to ?? now, tone: step.problem ? "bad" : "model" }];
+}
+
+/** When the turn was to go on and no coordinator had it yet. @param {Turn} turn @param {number} now @returns {[number, number | null][]} */
+function waitsForWorkers(turn, now) {
+  /** @type {[number, number | null][]} */
+  const found = [];
+  const until = turn.closingAt || turn.endedAt || null;
+  for (let at = 0; at <= turn.steps.length; at += 1) {
+    const next = turn.steps[at];
+    const since = dueAt(turn, at);
+    const to = next ? next.from : until;
+    const busy = turn.asides.some((aside) => aside.from < (to ?? now) && (aside.to ?? now) > since);
+    if (since && !busy && (next || isDue(turn)) && (to ?? now) - since > WORKER_MS) found.push([since, to]);
+  }
+  return found;
+}
+
+/** When the step at this place could have begun. @param {Turn} turn @param {number} at */
+function dueAt(turn, at) {
+  const before = turn.steps[at - 1];
+  if (!before) return turn.activeAt;
+  const calls = Object.values(turn.calls).filter((call) => call.step === before.step);
+  const ends = calls.flatMap((call) => call.spans.map((span) => span.to ?? Infinity));
+  const due = Math.max(before.to ?? Infinity, ...ends);
+  return Number.isFinite(due) ? due : 0;
+}
+
+/** Whether a coordinator has to act next, and nobody else. @param {Turn} turn */
+function isDue(turn) {
+  return turn.state === "active" && Object.values(turn.calls).every((call) => call.status !== "planned");
+}
+
+/** One row an effect, or a lane where it is known. @param {Turn} turn @param {number} now @param {Record<string, string[]>} lanes @param {boolean} isUnfolded */
+function pools(turn, now, lanes, isUnfolded) {
   /** @type {Map<string, {name: string, hint: string, bars: Bar[]}>} */
   const found = new Map();
   for (const call of Object.values(turn.calls)) {
@@ -84,7 +136,7 @@ function pools(turn, now, lanes) {
   const order = Object.keys(POOLS);
   return [...found.entries()]
     .sort(([a], [b]) => order.indexOf(a.split(" ", 1)[0] ?? "") - order.indexOf(b.split(" ", 1)[0] ?? ""))
-    .map(([key, { name, hint, bars }]) => row(key, name, hint, bars));
+    .map(([key, { name, hint, bars }]) => row(key, name, hint, isUnfolded ? bars : foldedBars(bars)));
 }
 
 /** @param {import("./fold.js").Call} call @param {number} now @returns {Bar} */
@@ -150,9 +202,8 @@ function finalizer(turn, now, steps) {
   if (!turn.closingAt) return [];
   /** @type {Bar[]} */
   const bars = [
-    bar("result", turn.closingAt, turn.endedAt || now, !turn.endedAt, "good", "to the result", [
-      ["ending", wordOf(turn.ending)],
-      ["because", turn.stopReason.replaceAll("_", " ")],
+    bar("result", turn.closingAt, turn.endedAt || now, !turn.endedAt, turn.ending ? endingOf(turn.ending, turn.stopReason).tone : "good", "to the result", [
+      ["ending", endingOf(turn.ending, turn.stopReason).word],
     ]),
   ];
   for (const step of steps) {
@@ -167,9 +218,14 @@ function finalizer(turn, now, steps) {
   return bars;
 }
 
+/** A bar without parts of its own. @param {string} key @param {number} from @param {number} to @param {boolean} open @param {string} tone @param {string} label @param {[string, string][]} facts */
+function named(key, from, to, open, tone, label, facts) {
+  return { key, from, to, open, tone, label, facts: facts.filter(([, value]) => value), line: 0 };
+}
+
 /** @param {string} key @param {number} from @param {number} to @param {boolean} open @param {string} tone @param {string} label @param {[string, string][]} facts @returns {Bar} */
 export function bar(key, from, to, open, tone, label, facts) {
-  return { key, from, to, open, tone, label, facts: facts.filter(([, value]) => value), parts: [], line: 0 };
+  return { ...named(key, from, to, open, tone, label, facts), parts: [] };
 }
 
 /** Bars that overlap stand on lines of their own. @param {string} key @param {string} name @param {string} hint @param {Bar[]} bars @returns {Row} */

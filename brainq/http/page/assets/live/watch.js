@@ -52,6 +52,9 @@ export function watchTurn(turnId, changed) {
   const calls = lazily(async (signal) => (await ask("GET", `${at}/calls?limit=${PAGE}`, { signal })).calls);
   const approvals = lazily(async (signal) => (await ask("GET", `${at}/approvals`, { signal })).approvals);
   const holds = lazily(async (signal) => (await ask("GET", `${at}/holds`, { signal })).holds);
+  // What was asked for does not change: it is read once.
+  const request = lazily((signal) => ask("GET", `${at}/request`, { signal }));
+  const children = lazily(async (signal) => (await ask("GET", `${at}/children`, { signal })).children);
   // Of a turn that has ended: its finalizer's steps come after the last event, and are told here.
   const past = lazily(
     async (signal) => {
@@ -64,6 +67,8 @@ export function watchTurn(turnId, changed) {
   );
   const decided = lazily(async (signal) => (await ask("GET", `${at}/decision`, { signal })).decision);
   const lazy = { messages, calls, approvals, holds };
+  let childCalls = -1;
+  let childrenAreFinal = false;
   /** @type {() => void} */
   let unfollow = () => {};
 
@@ -78,7 +83,20 @@ export function watchTurn(turnId, changed) {
     result,
     past,
     decided,
+    request,
     ...lazy,
+    /** The turns that its calls started, by these calls; asked for where there may be any. @returns {Map<string, any>} */
+    childrenByCall() {
+      const may = Object.values(self.events.calls).filter((call) => call.spans.some((span) => span.why === "child")).length;
+      const spent = (result.value?.spends ?? []).some((/** @type {any} */ spend) => spend.kind === "child");
+      const isOld = may !== childCalls || (self.isOver && !childrenAreFinal);
+      if ((may || spent) && isOld) {
+        childCalls = may;
+        childrenAreFinal = self.isOver;
+        children.refresh();
+      }
+      return new Map((children.value ?? []).map((/** @type {any} */ one) => [one.call_id, one]));
+    },
     /** How it stands, by whoever knows the newest. @returns {string} */
     get state() {
       /** @type {string} */
@@ -96,13 +114,14 @@ export function watchTurn(turnId, changed) {
     },
     stop() {
       unfollow();
-      for (const one of [seen, result, past, decided, ...Object.values(lazy)]) one.stop();
+      for (const one of [seen, result, past, decided, request, children, ...Object.values(lazy)]) one.stop();
     },
   };
 
   /** The turn is there: from now on it is followed. @param {any} told */
   function begin(told) {
     isKnown = true;
+    request.refresh();
     if (told.state === "rejected") return;
     unfollow = follow(turnId, took, (state, problem) => {
       self.stream = state;

@@ -1,13 +1,14 @@
-/** What a turn cost, and what the finalizer did after its answer. */
+/** What a turn changed and cost, and what the finalizer did after its answer. */
 
 import { h } from "../core/dom.js";
 import { ago } from "../core/when.js";
-import { dollars, wordOf } from "../core/words.js";
+import { dollars } from "../core/words.js";
 import { actionButton, said } from "./action.js";
 import { badge } from "./bits.js";
+import { unifiedDiff } from "./diff.js";
 
-/** As the result has them; while the turn runs, what its events tell of its steps. @param {any} result @param {import("../live/fold.js").Step[]} steps */
-export function costs(result, steps) {
+/** As the result has them; while the turn runs, what its events tell of its steps. @param {any} result @param {import("../live/fold.js").Step[]} steps @param {boolean} isOver */
+export function costs(result, steps, isOver) {
   const isRunning = !result?.spends?.length;
   const spends = result?.spends ?? steps.filter((step) => step.inputTokens).map(running);
   const cached = spends.some((/** @type {any} */ spend) => spend.cache_read_tokens);
@@ -16,7 +17,7 @@ export function costs(result, steps) {
     "section",
     { class: "panel", key: "costs" },
     h("h2", null, "Tokens and costs"),
-    spends.length ? null : h("p", { class: "muted" }, "No model call has ended yet."),
+    spends.length ? null : h("p", { class: "muted" }, isOver ? "No model call was made." : "No model call has ended yet."),
     !spends.length ? null : h(
       "div",
       { class: "scroll", tabindex: "0", role: "region", "aria-label": "Costs by model call" },
@@ -96,12 +97,26 @@ export function decision(record) {
     "section",
     { class: "panel", key: "decision" },
     h("h2", null, "Decision"),
-    h("dl", null, facts.filter(([, value]) => value).flatMap(([name, value]) => [h("dt", { key: name }, name), h("dd", { key: `${name}-value` }, value)])),
+    h("dl", { class: "facts" }, facts.filter(([, value]) => value).flatMap(([name, value]) => [h("dt", { key: name }, name), h("dd", { key: `${name}-value` }, value)])),
   );
 }
 
 /** @param {any} result */
 export function warnings(result) {
-  const told = [...(result?.error ? [`${wordOf(result.ending)}: ${result.error}`] : []), ...(result?.warnings ?? [])];
-  return told.length ? h("ul", { class: "warnings", key: "warnings" }, told.map((text) => h("li", { key: text }, text))) : null;
+  const told = [...(result?.error ? [result.error] : []), ...(result?.warnings ?? [])];
+  return told.length ? h("ul", { class: "warnings", key: "warnings" }, told.map((text) => h("li", { key: text, dir: "auto" }, text))) : null;
+}
+
+/** @param {any} result @param {import("../live/fold.js").Turn} events */
+export function changes(result, events) {
+  const diff = events.diff || result?.diff;
+  return diff ? h("section", { class: "panel", key: "changes" }, h("h2", null, "What it changed"), unifiedDiff(diff, "What it changed")) : null;
+}
+
+/** @param {any} result */
+export function citations(result) {
+  const all = [...(result?.local_citations ?? []), ...(result?.web_citations ?? [])];
+  return all.length
+    ? h("section", { class: "panel", key: "citations" }, h("h2", null, "Sources"), h("ul", null, all.map((one) => h("li", { key: one.source, title: one.quote }, one.title ? `${one.title} · ` : "", h("span", { class: "mono" }, one.source)))))
+    : null;
 }

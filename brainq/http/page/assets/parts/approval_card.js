@@ -1,15 +1,17 @@
-/** One call that asks first: what it would do, and approve, deny, or approve with other arguments. */
+/** One call that asks first: who wanted what, what it would do, and approve, deny, or approve with other arguments. */
 
 import { ask, enc } from "../core/api.js";
 import { link } from "../core/address.js";
 import { h } from "../core/dom.js";
-import { ago, ms, now, duration } from "../core/when.js";
-import { wordOf } from "../core/words.js";
+import { ago, duration, ms, now } from "../core/when.js";
+import { firstLine, wordOf } from "../core/words.js";
+import { descriptionOf } from "../live/brains.js";
 import { action, actionButton, said } from "./action.js";
+import { argumentFields, argumentList, fieldsOf, isExact, readFields } from "./arguments.js";
 import { badge, idOf } from "./bits.js";
 import { changeOf } from "./change.js";
+import { copyButton } from "./copy.js";
 import { valueDiff } from "./diff.js";
-import { block } from "./json.js";
 
 /**
  * Cards keep what is typed into them, by approval, for as long as their view is open.
@@ -23,39 +25,42 @@ export function approvalCards(update, decided) {
 
   /** @param {any} approval */
   function begun(approval) {
-    return { mode: "", text: JSON.stringify(approval.arguments, null, 2), reason: "", wrong: "", doing: action(update), of: approval.args_hash };
+    return { mode: "", isJson: false, ...asGiven(approval), reason: "", wrong: "", field: "", doing: action(update) };
   }
 
-  /** @param {any} approval @param {{inTurn?: boolean}} [where] */
-  return function card(approval, { inTurn = false } = {}) {
+  /** What is edited, and of which arguments. @param {any} approval */
+  function asGiven(approval) {
+    return { text: JSON.stringify(approval.arguments, null, 2), fields: fieldsOf(approval.arguments ?? {}), of: approval.args_hash, given: approval.arguments };
+  }
+
+  /** @param {any} approval @param {{inTurn?: boolean, picked?: {isPicked: boolean, pick: (on: boolean) => void}}} [where] */
+  return function card(approval, { inTurn = false, picked } = {}) {
     const draft = drafts.get(approval.id) ?? begun(approval);
     drafts.set(approval.id, draft);
-    if (!draft.mode) Object.assign(draft, { text: JSON.stringify(approval.arguments, null, 2), of: approval.args_hash });
+    if (!draft.mode) Object.assign(draft, asGiven(approval));
     const isPending = approval.state === "pending";
     const left = ms(approval.expires_at) - now();
+    const description = descriptionOf(approval.tool, approval.brain);
     return h(
       "article",
-      { class: "card approval", key: approval.id, "data-state": approval.state, "aria-label": `Approval of ${approval.tool}` },
+      { class: "card approval", key: approval.id, "data-state": approval.state, "data-effect": approval.effect, "aria-label": `Approval of ${approval.tool}` },
       h(
         "header",
         null,
-        h("h3", null, h("span", { class: "tool" }, approval.tool), h("span", { class: "effect", "data-effect": approval.effect }, approval.effect.replaceAll("_", " "))),
+        h(
+          "h3",
+          null,
+          picked && isPending ? h("input", { type: "checkbox", class: "pick", checked: picked.isPicked, "aria-label": `Select ${approval.tool}, ${approval.id}`, onchange: (/** @type {Event} */ event) => picked.pick(/** @type {HTMLInputElement} */ (event.target).checked) }) : null,
+          h("span", { class: "tool" }, approval.tool),
+          h("span", { class: "effect", "data-effect": approval.effect }, approval.effect.replaceAll("_", " ")),
+        ),
         isPending ? h("span", { class: "muted" }, left > 0 ? `expires in ${duration(left)}` : "expires now") : badge(approval.state),
       ),
-      approval.reason ? h("p", { class: "why" }, approval.reason) : null,
-      inTurn
-        ? null
-        : h(
-            "p",
-            { class: "muted" },
-            "in ",
-            h("a", { href: link(["turns", approval.turn_id], { call: approval.call_id }) }, `turn ${approval.turn_id}`),
-            " of ",
-            h("a", { href: link(["sessions", approval.session_id]) }, approval.session_id),
-            ", asked ",
-            ago(approval.created_at),
-          ),
-      draft.mode === "edit" ? editor(approval, draft) : shown(approval, update),
+      description ? h("p", { class: "muted described", dir: "auto" }, firstLine(description, 300)) : null,
+      inTurn || !approval.message ? null : h("blockquote", { class: "asked-for", dir: "auto" }, h("span", { class: "unseen" }, "The user said: "), approval.message),
+      approval.reason ? h("p", { class: "why", dir: "auto" }, h("span", { class: "muted" }, "Needs approval: "), approval.reason) : null,
+      draft.mode === "edit" ? editor(approval, draft) : shown(approval),
+      inTurn ? null : origin(approval),
       draft.mode === "deny" ? reasonField(approval, draft) : null,
       isPending ? buttons(approval, draft) : decision(approval),
       said(draft.doing.outcome),
@@ -65,20 +70,36 @@ export function approvalCards(update, decided) {
   /** @param {any} approval @param {any} draft */
   function buttons(approval, draft) {
     const { outcome } = draft.doing;
-    const back = actionButton("Back", outcome, () => (Object.assign(draft, { mode: "", wrong: "" }), update()), "quiet");
+    const yes = approval.effect === "destructive" ? "danger" : "primary";
+    const back = actionButton("Back", outcome, () => (Object.assign(draft, { mode: "", wrong: "", field: "" }), update()), "quiet");
     if (draft.mode === "deny") {
       return h("div", { class: "buttons", key: "deny" }, actionButton("Deny the call", outcome, () => send(approval, draft, "deny", { reason: draft.reason }), "bad"), back);
     }
     if (draft.mode === "edit") {
-      return h("div", { class: "buttons", key: "edit" }, actionButton("Approve as edited", outcome, () => sendEdited(approval, draft), "primary", { disabled: outcome.busy || Boolean(draft.wrong) }), back);
+      const isJson = draft.isJson;
+      return h(
+        "div",
+        { class: "buttons", key: "edit" },
+        actionButton("Approve as edited", outcome, () => sendEdited(approval, draft), yes, { disabled: outcome.busy || Boolean(draft.wrong) }),
+        actionButton(isJson ? "Edit as fields" : "Edit as JSON", outcome, () => toggleJson(draft), "", { disabled: outcome.busy || Boolean(draft.wrong) }),
+        back,
+      );
     }
     return h(
       "div",
       { class: "buttons", key: "decide" },
-      actionButton("Approve", outcome, () => send(approval, draft, "approve", { args_hash: approval.args_hash }), "primary"),
+      actionButton("Approve", outcome, () => send(approval, draft, "approve", { args_hash: approval.args_hash }), yes),
       actionButton("Deny…", outcome, () => ((draft.mode = "deny"), update())),
-      approval.arguments ? actionButton("Edit arguments…", outcome, () => ((draft.mode = "edit"), update())) : null,
+      approval.arguments && isExact(approval.arguments) ? actionButton("Edit arguments…", outcome, () => ((draft.mode = "edit"), update())) : null,
     );
+  }
+
+  /** @param {any} draft */
+  function toggleJson(draft) {
+    const { value = draft.given } = readDraft(draft);
+    // A name that JSON brought or took away is a field, or none, from now on.
+    Object.assign(draft, { isJson: !draft.isJson, given: value, text: JSON.stringify(value, null, 2), fields: fieldsOf(value) });
+    update();
   }
 
   /** @param {any} approval @param {any} draft @param {string} verb @param {object} body */
@@ -93,10 +114,10 @@ export function approvalCards(update, decided) {
 
   /** @param {any} approval @param {any} draft */
   async function sendEdited(approval, draft) {
-    const given = parsed(draft.text);
-    if (given.wrong) draft.wrong = given.wrong;
-    if (draft.wrong) return update();
-    await send(approval, draft, "edit", { arguments: given.value, args_hash: draft.of });
+    const read = readDraft(draft);
+    Object.assign(draft, { wrong: read.wrong, field: read.field });
+    if (read.wrong) return update();
+    await send(approval, draft, "edit", { arguments: read.value, args_hash: draft.of });
   }
 
   /** @param {any} approval @param {any} draft */
@@ -104,30 +125,39 @@ export function approvalCards(update, decided) {
     const id = `edit-${approval.id}`;
     const { problem } = draft.doing.outcome;
     const wrong = draft.wrong || (problem?.status === 422 ? problem.message : "");
-    const given = parsed(draft.text);
+    const { value } = readDraft(draft);
+    const checked = () => {
+      const read = readDraft(draft);
+      Object.assign(draft, { wrong: read.wrong, field: read.field });
+      draft.doing.outcome.problem = null;
+      update();
+    };
     return h(
       "div",
-      { class: "editor", key: "editor" },
-      h("label", { for: id }, "Arguments, as a JSON object"),
+      { class: "editor", key: draft.isJson ? "editor json" : "editor" },
+      draft.isJson ? jsonField(id, draft, Boolean(wrong), checked) : argumentFields(id, draft.given, draft.fields, draft.field, (name, text) => ((draft.fields[name] = text), checked())),
+      h("p", { class: "wrong", id: `${id}-wrong`, role: "status" }, wrong),
+      value === undefined || JSON.stringify(value) === JSON.stringify(approval.arguments) ? null : valueDiff(approval.arguments, value, "What you changed"),
+    );
+  }
+
+  /** @param {string} id @param {any} draft @param {boolean} isWrong @param {() => void} checked */
+  function jsonField(id, draft, isWrong, checked) {
+    return [
+      h("label", { for: id, key: "label" }, "Arguments, as a JSON object"),
       h("textarea", {
         id,
+        key: "json",
         class: "code",
         rows: String(Math.min(24, Math.max(5, draft.text.split("\n").length + 1))),
         initial: draft.text,
         spellcheck: "false",
-        "aria-invalid": String(Boolean(wrong)),
+        "aria-invalid": String(isWrong),
         "aria-describedby": `${id}-wrong`,
         once: (/** @type {HTMLElement} */ field) => field.focus(),
-        oninput: (/** @type {Event} */ event) => {
-          draft.text = /** @type {HTMLTextAreaElement} */ (event.target).value;
-          draft.wrong = parsed(draft.text).wrong;
-          draft.doing.outcome.problem = null;
-          update();
-        },
+        oninput: (/** @type {Event} */ event) => ((draft.text = /** @type {HTMLTextAreaElement} */ (event.target).value), checked()),
       }),
-      h("p", { class: "wrong", id: `${id}-wrong`, role: "status" }, wrong),
-      given.wrong ? null : valueDiff(approval.arguments, given.value, "What you changed"),
-    );
+    ];
   }
 
   /** @param {any} approval @param {any} draft */
@@ -141,6 +171,7 @@ export function approvalCards(update, decided) {
         id,
         initial: draft.reason,
         maxlength: "2000",
+        dir: "auto",
         once: (/** @type {HTMLElement} */ field) => field.focus(),
         oninput: (/** @type {Event} */ event) => (draft.reason = /** @type {HTMLInputElement} */ (event.target).value),
         onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && send(approval, draft, "deny", { reason: draft.reason }),
@@ -149,20 +180,40 @@ export function approvalCards(update, decided) {
   }
 }
 
-/** The arguments, and what they would change. @param {any} approval @param {() => void} update */
-function shown(approval, update) {
+/** What is edited, as arguments. @param {any} draft @returns {{value?: any, wrong: string, field: string}} */
+function readDraft(draft) {
+  return draft.isJson ? { ...parsed(draft.text), field: "" } : readFields(draft.given, draft.fields);
+}
+
+/** The arguments, and what they would change. @param {any} approval */
+function shown(approval) {
   const given = approval.arguments;
   if (given === null || given === undefined) return h("p", { class: "muted", key: "none" }, "The arguments are not kept.");
-  return [block(given, `Arguments of ${approval.id}`, update), changeOf(given, "What it would change")];
+  const change = changeOf(given, "What it would change");
+  return h("div", { class: "given-arguments", key: "given" }, argumentList(given, `Arguments of ${approval.id}`), change, copyButton(JSON.stringify(given, null, 2), "arguments as JSON", "Copy JSON"));
+}
+
+/** @param {any} approval */
+function origin(approval) {
+  return h(
+    "p",
+    { class: "muted origin" },
+    h("a", { href: link(["turns", approval.turn_id], { call: approval.call_id }) }, `turn ${approval.turn_id}`),
+    " in ",
+    h("a", { href: link(["sessions", approval.session_id]) }, approval.session_id),
+    ", asked ",
+    ago(approval.created_at),
+  );
 }
 
 /** @param {any} approval */
 function decision(approval) {
+  const word = wordOf(approval.state);
   return h(
     "p",
     { class: "muted" },
-    wordOf(approval.state),
-    approval.edited ? ", with other arguments" : "",
+    word.charAt(0).toUpperCase() + word.slice(1),
+    approval.edited ? " with other arguments" : "",
     approval.decided_by ? ` by ${approval.decided_by}` : "",
     approval.decided_at ? [" ", ago(approval.decided_at)] : "",
     approval.comment ? `: ${approval.comment}` : "",
@@ -178,6 +229,6 @@ export function parsed(text) {
     const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
     return isObject ? { value, wrong: "" } : { wrong: "It has to be an object: { … }" };
   } catch (failure) {
-    return { wrong: `It is no JSON: ${/** @type {Error} */ (failure).message}` };
+    return { wrong: `It is not valid JSON: ${/** @type {Error} */ (failure).message}` };
   }
 }

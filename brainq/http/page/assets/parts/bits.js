@@ -1,34 +1,32 @@
 /** Small pieces that every view is made of. */
 
 import { h } from "../core/dom.js";
-import { toneOf, wordOf } from "../core/words.js";
+import { endingOf, toneOf, wordOf } from "../core/words.js";
+import { copying } from "./copy.js";
 
 /** How something stands, in a word and a colour. @param {string} state */
 export function badge(state) {
-  return h("span", { class: "badge", "data-tone": toneOf(state) }, h("span", { class: "dot", "aria-hidden": "true" }), wordOf(state));
+  return toneBadge(toneOf(state), wordOf(state));
+}
+
+/** @param {string} tone @param {string} word */
+export function toneBadge(tone, word) {
+  return h("span", { class: "badge", "data-tone": tone }, h("span", { class: "dot", "aria-hidden": "true" }), word);
+}
+
+/** How a turn stands; of one that ended, how well. @param {string} state @param {string | null | undefined} [stopReason] */
+export function turnBadge(state, stopReason) {
+  const { word, tone } = endingOf(state, stopReason);
+  return toneBadge(tone, word);
 }
 
 /** An id, in full, that can be copied. @param {string} id @param {string} [what] */
 export function idOf(id, what = "id") {
   return h(
     "button",
-    { class: "id quiet", type: "button", title: `Copy this ${what}`, "aria-label": `Copy the ${what} ${id}`, onclick: copy(id) },
+    { class: "id quiet", type: "button", title: `Copy this ${what}`, "aria-label": `Copy the ${what} ${id}`, onclick: copying(id) },
     id,
   );
-}
-
-/** @param {string} text */
-function copy(text) {
-  return async (/** @type {Event} */ event) => {
-    const button = /** @type {HTMLElement} */ (event.currentTarget);
-    try {
-      await navigator.clipboard.writeText(text);
-      button.dataset.copied = "yes";
-      setTimeout(() => delete button.dataset.copied, 1_200);
-    } catch {
-      getSelection()?.selectAllChildren(button); // without https a browser lets no page copy
-    }
-  };
 }
 
 /** Nothing to show, and what would. @param {string} title @param {...import("../core/dom.js").Loose} more */

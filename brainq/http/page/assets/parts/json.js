@@ -1,6 +1,7 @@
 /** JSON, or text, as a block: pretty, and cut when it is long. */
 
 import { h } from "../core/dom.js";
+import { copyButton } from "./copy.js";
 
 const MOST = 4_000;
 
@@ -25,6 +26,7 @@ export function block(value, key, update) {
     "div",
     { class: "block", key },
     h("pre", { tabindex: "0", role: "region", "aria-label": key }, isLong && !isWhole ? `${text.slice(0, MOST)}…` : text),
+    copyButton(text, (key.split(" ", 1)[0] ?? "").toLowerCase()),
     isLong
       ? h("button", { class: "quiet", type: "button", onclick: open }, isWhole ? "Show less" : `Show all ${text.length.toLocaleString("en")} characters`)
       : null,

@@ -1,107 +1,151 @@
-/** The few marks that models write, as elements: headings, lists, code, bold, italics, links. All else stays text. */
+/**
+ * Markdown as elements: headings, lists, tasks, tables, code, rules, links. markdown-it reads it; its tokens become
+ * elements one by one, so that what a model wrote is never HTML.
+ */
 
 import { h, isSafe } from "../core/dom.js";
+import MarkdownIt from "../vendor/markdown-it/markdown-it.js";
+import { copyButton } from "./copy.js";
 
 /**
  * @typedef {import("../core/dom.js").VNode} VNode
  * @typedef {import("../core/dom.js").Loose} Loose
+ * @typedef {{type: string, tag: string, nesting: number, content: string, info: string, markup: string, children: Token[] | null,
+ *   attrGet: (name: string) => string | null}} Token
+ * @typedef {{token: Token, inside: Loose[]}} Open
  */
 
-const INLINE = /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\*\*([^*\n]+)\*\*|(?<![\w*])\*([^*\s][^*\n]*)\*(?![\w*])|\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\)|(https?:\/\/[^\s<>)\]"']+)/g;
-const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+/;
 const LONGEST = 60_000;
+const KEPT = 60; // texts whose elements are kept
+const PAGE_HEADINGS = 3; // the page has headings of its own: those of an answer stand below them
+const TASK = /^\[([ xX])\]\s+/;
 
-/** @param {string} text */
+// Without HTML, typography, or links made of bare words such as `example.org`.
+const parser = new MarkdownIt({ html: false, linkify: true, maxNesting: 20 });
+parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
+
+/** Elements by their text: the same text is the same elements, which need no drawing. @type {Map<string, VNode>} */
+const kept = new Map();
+
+/** @param {string} text @returns {VNode} */
 export function markdown(text) {
-  if (text.length > LONGEST) return h("div", { class: "prose plain" }, text);
-  return h("div", { class: "prose" }, blocks(text.split("\n")));
+  const known = kept.get(text);
+  if (known) return known;
+  const made = text.length > LONGEST ? h("div", { class: "prose plain", dir: "auto" }, text) : h("div", { class: "prose" }, elements(parser.parse(text, {})));
+  if (kept.size >= KEPT) kept.delete(/** @type {string} */ (kept.keys().next().value));
+  kept.set(text, made);
+  return made;
 }
 
-/** @param {string[]} lines @returns {VNode[]} */
-function blocks(lines) {
-  /** @type {VNode[]} */
-  const found = [];
-  let at = 0;
-  while (at < lines.length) {
-    const line = lines[at] ?? "";
-    const fence = /^\s*(```+|~~~+)\s*([\w+-]*)/.exec(line);
-    const heading = /^(#{1,6})\s+(.*)$/.exec(line);
-    if (fence) {
-      const end = closing(lines, at + 1, fence[1] ?? "```");
-      found.push(h("pre", { tabindex: "0", role: "region", "aria-label": fence[2] || "code" }, h("code", null, lines.slice(at + 1, end).join("\n"))));
-      at = end + 1;
-    } else if (heading) {
-      // The page has headings of its own: those of an answer stand below them.
-      found.push(h("p", { class: "heading", role: "heading", "aria-level": "4" }, inline(heading[2] ?? "")));
-      at += 1;
-    } else if (ITEM.test(line)) {
-      const end = until(lines, at, (other) => !ITEM.test(other) && !/^\s+\S/.test(other));
-      found.push(list(lines.slice(at, end)));
-      at = end;
-    } else if (/^\s*>/.test(line)) {
-      const end = until(lines, at, (other) => !/^\s*>/.test(other));
-      found.push(h("blockquote", null, blocks(lines.slice(at, end).map((other) => other.replace(/^\s*> ?/, "")))));
-      at = end;
-    } else if (!line.trim()) {
-      at += 1;
-    } else {
-      const end = until(lines, at, (other) => !other.trim() || /^\s*(```|~~~|#{1,6}\s|>)/.test(other) || ITEM.test(other));
-      found.push(h("p", null, inline(lines.slice(at, end).join("\n"))));
-      at = end;
+/** Nested elements of a flat row of tokens. @param {Token[]} tokens @returns {Loose[]} */
+function elements(tokens) {
+  /** @type {Open[]} */
+  const open = [{ token: /** @type {any} */ (null), inside: [] }];
+  for (const token of tokens) {
+    const above = /** @type {Open} */ (open.at(-1));
+    if (token.nesting === 1) open.push({ token, inside: [] });
+    else if (token.nesting === -1 && open.length > 1) {
+      open.pop();
+      /** @type {Open} */ (open.at(-1)).inside.push(element(above.token, above.inside));
+    } else above.inside.push(leaf(token));
+  }
+  return /** @type {Open} */ (open[0]).inside;
+}
+
+/** @param {Token} token @param {Loose[]} inside @returns {Loose} */
+function element(token, inside) {
+  switch (token.type) {
+    case "heading_open": {
+      const size = Number(token.tag.slice(1));
+      return h("p", { class: "heading", "data-size": String(size), role: "heading", "aria-level": String(size + PAGE_HEADINGS), dir: "auto" }, inside);
     }
+    case "paragraph_open":
+      return h("p", { dir: "auto" }, inside);
+    case "list_item_open":
+      return item(inside);
+    case "ordered_list_open":
+      return h("ol", { start: token.attrGet("start") ?? undefined }, inside);
+    case "table_open":
+      return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "A table" }, h("table", null, inside));
+    case "th_open":
+    case "td_open":
+      return h(token.tag, { dir: "auto", "data-align": /text-align:(\w+)/.exec(token.attrGet("style") ?? "")?.[1], scope: token.tag === "th" ? "col" : undefined }, inside);
+    case "link_open":
+      return link(token.attrGet("href") ?? "", inside);
+    case "s_open":
+      return h("del", null, inside);
+    case "bullet_list_open":
+    case "blockquote_open":
+    case "thead_open":
+    case "tbody_open":
+    case "tr_open":
+    case "strong_open":
+    case "em_open":
+      return h(token.tag, null, inside);
+    default:
+      return inside;
   }
-  return found;
 }
 
-/** @param {string[]} lines @returns {VNode} */
-function list(lines) {
-  /** @type {string[][]} */
-  const items = [];
-  for (const line of lines) {
-    if (ITEM.test(line) && (!/^\s{2,}/.test(line) || !items.length)) items.push([line.replace(ITEM, "")]);
-    else items.at(-1)?.push(line.replace(/^\s{1,4}/, ""));
+/** @param {Token} token @returns {Loose} */
+function leaf(token) {
+  switch (token.type) {
+    case "inline":
+      return elements(token.children ?? []);
+    case "fence":
+    case "code_block":
+      return code(token.content.replace(/\n$/, ""), token.info.trim().split(/\s/, 1)[0] ?? "");
+    case "code_inline":
+      return h("code", null, token.content);
+    case "hr":
+      return h("hr", null);
+    case "hardbreak":
+    case "softbreak":
+      return "\n";
+    case "image": // nothing is asked of anybody else for what a model wrote: it is named
+      return [textOf(token.children ?? []), " (", away(token.attrGet("src") ?? ""), ")"];
+    default:
+      return token.content;
   }
-  const first = /^\s*(\d+)/.exec(lines[0] ?? "");
-  const content = items.map((item) => {
-    const nested = item.findIndex((line, index) => index > 0 && ITEM.test(line));
-    const own = nested < 0 ? item : item.slice(0, nested);
-    return h("li", null, inline(own.join("\n")), nested < 0 ? null : list(item.slice(nested)));
-  });
-  return first ? h("ol", { start: first[1] }, content) : h("ul", null, content);
 }
 
-/** @param {string} text @returns {Loose[]} */
-function inline(text) {
-  /** @type {Loose[]} */
-  const found = [];
-  let at = 0;
-  for (const match of text.matchAll(INLINE)) {
-    found.push(text.slice(at, match.index));
-    const [whole, , code, bold, italic, label, labelled, bare] = match;
-    if (code !== undefined) found.push(h("code", null, code.trim()));
-    else if (bold !== undefined) found.push(h("strong", null, bold));
-    else if (italic !== undefined) found.push(h("em", null, italic));
-    else if (labelled !== undefined) found.push(label ?? "", " (", away(labelled), ")");
-    else if (bare !== undefined) found.push(away(bare));
-    else found.push(whole);
-    at = (match.index ?? 0) + whole.length;
-  }
-  found.push(text.slice(at));
-  return found;
+/** @param {string} text @param {string} language */
+function code(text, language) {
+  return h("div", { class: "code-block" }, h("pre", { tabindex: "0", role: "region", "aria-label": language || "code" }, h("code", { dir: "ltr" }, text)), copyButton(text, "code"));
 }
 
-/** A link shows where it leads. @param {string} address */
+/** A list's item; one that begins with `[ ]` or `[x]` is a task. @param {Loose[]} inside */
+function item(inside) {
+  const paragraph = /** @type {VNode | undefined} */ (inside[0]);
+  const own = paragraph?.tag === "p" ? paragraph.children : [];
+  const task = typeof own[0] === "string" ? TASK.exec(own[0]) : null;
+  if (!paragraph || !task) return h("li", { dir: "auto" }, inside);
+  const isDone = task[1] !== " ";
+  const rest = [/** @type {string} */ (own[0]).slice(task[0].length), ...own.slice(1)];
+  const box = h("input", { type: "checkbox", disabled: true, checked: isDone, "aria-label": isDone ? "done" : "not done" });
+  return h("li", { class: "task", dir: "auto" }, h("p", null, box, " ", rest), inside.slice(1));
+}
+
+/** A link shows where it leads. @param {string} address @param {Loose[]} label */
+function link(address, label) {
+  const shown = plain(label);
+  if (!/^https?:/i.test(address)) return [label, " (", address, ")"];
+  return shown === address || `${shown}/` === address ? away(address) : [label, " (", away(address), ")"];
+}
+
+/** @param {string} address */
 function away(address) {
-  return isSafe(address) ? h("a", { href: address, rel: "noreferrer noopener", target: "_blank" }, address) : address;
+  return isSafe(address) && !address.startsWith("#") ? h("a", { href: address, rel: "noreferrer noopener", target: "_blank" }, address) : address;
 }
 
-/** @param {string[]} lines @param {number} from @param {string} fence */
-function closing(lines, from, fence) {
-  return until(lines, from - 1, (line) => line.trim().startsWith(fence) && line.trim().replaceAll(fence[0] ?? "`", "") === "");
+/** @param {Token[]} tokens */
+function textOf(tokens) {
+  return tokens.map((token) => token.content).join("");
 }
 
-/** The first line behind `from` that ends it. @param {string[]} lines @param {number} from @param {(line: string) => boolean} ends */
-function until(lines, from, ends) {
-  const found = lines.findIndex((line, index) => index > from && ends(line));
-  return found < 0 ? lines.length : found;
+/** @param {Loose} child @returns {string} */
+function plain(child) {
+  if (Array.isArray(child)) return child.map(plain).join("");
+  if (typeof child === "object" && child !== null) return child.children.map(plain).join("");
+  return typeof child === "string" ? child : "";
 }

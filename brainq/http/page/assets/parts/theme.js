@@ -14,7 +14,7 @@ export function themeButton(update) {
   return h(
     "button",
     {
-      class: "quiet theme",
+      class: "quiet side-button theme",
       type: "button",
       "aria-label": `Colours: ${theme}. Change to ${next}`,
       title: `Colours: ${theme}`,
@@ -25,7 +25,7 @@ export function themeButton(update) {
       },
     },
     h("span", { class: `sun ${theme}`, "aria-hidden": "true" }),
-    h("span", { class: "theme-name" }, theme),
+    h("span", { class: "side-name" }, theme.charAt(0).toUpperCase() + theme.slice(1)),
   );
 }
 

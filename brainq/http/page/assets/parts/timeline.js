@@ -3,38 +3,38 @@
 import { h } from "../core/dom.js";
 import { duration } from "../core/when.js";
 import { counted } from "../core/words.js";
-import { roomFor, scaleOf } from "../live/scale.js";
+import { endOf, scaleOf } from "../live/scale.js";
 
 /**
  * @typedef {import("../live/rows.js").Row} Row
  * @typedef {import("../live/rows.js").Bar} Bar
- * @typedef {{at: string, showTable: boolean}} Chosen which bar is looked at
+ * @typedef {{at: string, showTable: boolean, zoom: number, isUnfolded: boolean}} Chosen which bar is looked at, and how near
  */
 
 const NEAR = 5; // per cent of the width below which a bar says nothing in itself
 const LINE_PX = 26;
 const LAST_LABEL = 0.96; // of the width; a label further right would be cut
+const ZOOMS = [1, 2, 4, 8, 16];
 
 /**
  * @param {Row[]} rows
  * @param {{from: number, now: number, isOver: boolean, waits: {from: number, to: number}[]}} span
  * @param {Chosen} chosen
  * @param {(chosen: Partial<Chosen>) => void} choose
- * @param {(call: string) => void} openCall
+ * @param {(bar: Bar) => void} open called with a bar that leads somewhere
  */
-export function timeline(rows, { from, now, isOver, waits }, chosen, choose, openCall) {
+export function timeline(rows, { from, now, isOver, waits }, chosen, choose, open) {
   const bars = rows.flatMap((row) => row.bars);
   const last = Math.max(from + 1, ...bars.map((bar) => bar.to));
-  // What ends last has a little room behind it: the shortest bar is wider than its time.
-  const scale = scaleOf(from, isOver ? last + (last - from) / 60 : from + roomFor(now - from), waits, innerWidth < 700 ? 4 : 9);
+  const scale = scaleOf(from, endOf(from, isOver ? last : now, waits, isOver), waits, (innerWidth < 700 ? 4 : 9) * chosen.zoom);
   const at = bars.find((bar) => bar.key === chosen.at) ?? bars[0];
   return h(
     "section",
     { class: "timeline", key: "timeline", "aria-label": "Timeline" },
     h(
       "div",
-      { class: "tl-grid" },
-      h("div", { class: "tl-axis", "aria-hidden": "true" }, scale.ticks.filter((tick) => tick.x < LAST_LABEL).map((tick) => h("span", { style: { left: percent(tick.x) }, key: tick.at }, tick.at ? duration(tick.at) : "0"))),
+      { class: "tl-grid", "data-zoomed": chosen.zoom > 1 ? "yes" : "no", style: { "--zoom": String(chosen.zoom) }, role: chosen.zoom > 1 ? "region" : undefined, "aria-label": chosen.zoom > 1 ? "Timeline, zoomed" : undefined },
+      h("div", { class: "tl-axis", "aria-hidden": "true" }, scale.ticks.filter((tick) => tick.x < LAST_LABEL).map((tick) => h("span", { style: { left: percent(tick.x) }, key: tick.at }, tick.label))),
       rows.map((row) =>
         h(
           "div",
@@ -45,12 +45,13 @@ export function timeline(rows, { from, now, isOver, waits }, chosen, choose, ope
             { class: "tl-bars", role: "group", "aria-label": `${row.name}, ${row.hint}`, style: { height: `${row.lines * LINE_PX + 6}px` } },
             scale.ticks.map((tick) => h("i", { class: "tl-tick", key: tick.at, style: { left: percent(tick.x) } })),
             scale.breaks.map((gap, index) => h("i", { class: "tl-break", key: `break ${index}`, style: { left: percent(gap.x0), width: percent(gap.x1 - gap.x0) }, title: `${duration(gap.real)}, drawn shorter` })),
-            row.bars.map((bar) => one(bar, scale, at?.key === bar.key, choose, openCall, (event) => moved(event, rows, row, bar, choose))),
+            row.bars.map((bar) => one(bar, scale, at?.key === bar.key, chosen.zoom, choose, open, (event) => moved(event, rows, row, bar, choose))),
           ),
         ),
       ),
     ),
     facts(at, from, scale.breaks.length > 0),
+    tools(rows, chosen, choose),
     table(rows, from, chosen.showTable, choose),
   );
 }
@@ -59,11 +60,12 @@ export function timeline(rows, { from, now, isOver, waits }, chosen, choose, ope
  * @param {Bar} bar
  * @param {import("../live/scale.js").Scale} scale
  * @param {boolean} isChosen
+ * @param {number} zoom
  * @param {(chosen: Partial<Chosen>) => void} choose
- * @param {(call: string) => void} openCall
+ * @param {(bar: Bar) => void} open
  * @param {(event: KeyboardEvent) => void} onkeydown
  */
-function one(bar, scale, isChosen, choose, openCall, onkeydown) {
+function one(bar, scale, isChosen, zoom, choose, open, onkeydown) {
   const left = scale.x(bar.from);
   const width = scale.x(bar.to) - left;
   const inside = (/** @type {number} */ at) => percent(width ? (scale.x(at) - left) / width : 0);
@@ -82,11 +84,29 @@ function one(bar, scale, isChosen, choose, openCall, onkeydown) {
       style: { left: percent(left), width: percent(width), top: `${bar.line * LINE_PX + 3}px` },
       onfocus: () => choose({ at: bar.key }),
       onmouseenter: () => choose({ at: bar.key }),
-      onclick: () => bar.call && openCall(bar.call),
+      onclick: () => (bar.call || bar.step) && open(bar),
       onkeydown,
     },
     bar.parts.map((part, index) => h("i", { class: "tl-part", key: index, "data-tone": part.tone, style: { left: inside(part.from), width: percent(width ? (scale.x(part.to) - scale.x(part.from)) / width : 1) } })),
-    width * 100 > NEAR ? h("span", { class: "tl-label" }, bar.label) : null,
+    width * 100 * zoom > NEAR ? h("span", { class: "tl-label" }, bar.label) : null,
+  );
+}
+
+/** Nearer, farther, and whether equal calls are one bar. @param {Row[]} rows @param {Chosen} chosen @param {(chosen: Partial<Chosen>) => void} choose */
+function tools(rows, chosen, choose) {
+  const at = ZOOMS.indexOf(chosen.zoom);
+  const isFolded = rows.some((row) => row.bars.some((bar) => bar.calls));
+  const zoom = (/** @type {string} */ name, /** @type {string} */ label, /** @type {number | undefined} */ to) =>
+    h("button", { class: "tl-tool", type: "button", title: label, "aria-label": label, disabled: to === undefined || to === chosen.zoom, onclick: () => choose({ zoom: to }), key: label }, name);
+  return h(
+    "div",
+    { class: "tl-tools", key: "tools" },
+    isFolded || chosen.isUnfolded
+      ? h("button", { class: "tl-tool", type: "button", "aria-pressed": String(chosen.isUnfolded), onclick: () => choose({ isUnfolded: !chosen.isUnfolded }), key: "fold" }, chosen.isUnfolded ? "Fold equal calls" : "Show every call")
+      : null,
+    zoom("−", "Zoom out", ZOOMS[at - 1]),
+    zoom("+", "Zoom in", ZOOMS[at + 1]),
+    zoom("Fit", "Fit to the width", 1),
   );
 }
 

@@ -5,23 +5,56 @@ import { link } from "../core/address.js";
 import { h } from "../core/dom.js";
 import { source } from "../core/source.js";
 import { duration } from "../core/when.js";
-import { counted, wordOf } from "../core/words.js";
+import { counted, dollars, wordOf } from "../core/words.js";
 import { figure, loading, refusal } from "../parts/bits.js";
+import { sparkline } from "../parts/sparkline.js";
 
+/** @type {Record<string, string>} */
+const STATES = {
+  active: "Turns that run now",
+  parked: "Turns that wait for a person or an outside result; they hold no worker",
+  queued: "Turns that wait to begin",
+  closing: "Turns that have their answer and are being recorded",
+  accepted: "Turns that were submitted and are not queued yet",
+};
 const LATE_S = 10; // a queue, or a sweeper, that is this old deserves a look
 
 /** @type {import("../main.js").MakeView} */
 export function fleetView(_, update) {
   const fleet = source((signal) => ask("GET", "v1/fleet", { signal }), update, { every: 2_000 });
+  const activity = source((signal) => ask("GET", "v1/fleet/activity", { signal }), update, { every: 10_000 });
   return {
     title: () => "Fleet",
-    stop: () => fleet.stop(),
+    stop() {
+      fleet.stop();
+      activity.stop();
+    },
     render: () => [
       h("div", { class: "head" }, h("h1", null, "Fleet")),
-      fleet.problem && !fleet.problem.passes ? [refusal(fleet.problem), h("p", { class: "muted" }, "The fleet is of no one session: to see it a token needs the verb operate, and all sessions (*).")] : null,
-      fleet.value ? shown(fleet.value) : fleet.problem && !fleet.problem.passes ? null : loading(10),
+      fleet.problem && !fleet.problem.passes ? [refusal(fleet.problem), h("p", { class: "muted" }, "To see the fleet a token needs the verb operate, and all sessions (*).")] : null,
+      fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value)] : fleet.problem && !fleet.problem.passes ? null : loading(10),
     ],
   };
+}
+
+/** What the last hour was like. @param {any} told */
+function hour(told) {
+  /** @type {any[]} */
+  const minutes = told.minutes;
+  const sum = (/** @type {string} */ name) => minutes.reduce((total, one) => total + one[name], 0);
+  const [ended, failed, cost] = [sum("ended"), sum("failed"), sum("cost_usd")];
+  const recent = minutes.slice(-6, -1); // the minute that goes on is not whole
+  const rate = recent.reduce((total, one) => total + one.accepted, 0) / recent.length;
+  const longest = Math.max(0, ...minutes.map((one) => one.p95_s ?? 0));
+  const note = told.is_whole ? "" : " Only the newest 20,000 turns were looked at.";
+  return h(
+    "section",
+    { class: "sparks", key: "hour", "aria-label": "The last hour" },
+    sparkline("Turns a minute", rate.toLocaleString("en", { maximumFractionDigits: 1 }), minutes.map((one) => one.accepted), { title: `Turns accepted in each minute of the last hour; the figure is the mean of the last five.${note}`, of: (value) => counted(value, "turn") }),
+    sparkline("p95", longest ? duration(longest * 1000) : "–", minutes.map((one) => one.p95_s), { tone: "model", title: `How long 95 of 100 turns took at most, by the minute in which they ended; the figure is the highest.${note}`, of: (value) => duration(value * 1000) }),
+    sparkline("Failures", ended ? `${failed.toLocaleString("en")} of ${ended.toLocaleString("en")}` : "–", minutes.map((one) => one.failed), { tone: "bad", title: `Turns that failed or timed out, of those that ended.${note}`, of: (value) => counted(value, "turn") }),
+    sparkline("Cost, last hour", dollars(cost), minutes.map((one) => one.cost_usd), { tone: "aside", title: `Of the turns that ended, where the price of the model is known.${note}`, of: dollars }),
+  );
 }
 
 /** @param {any} fleet */
@@ -30,14 +63,14 @@ function shown(fleet) {
     h(
       "dl",
       { class: "figures", key: "turns" },
-      ["active", "parked", "queued", "closing", "accepted"].map((state) => figure(wordOf(state), h("a", { href: link(["turns"], { state }) }, `${fleet.turns[state].toLocaleString("en")}${fleet.turns.is_whole ? "" : "+"}`))),
-      figure("room", fleet.room.size === null ? "–" : `${fleet.room.live} of ${fleet.room.size}`, "Turns that are live, of those that may be; the others wait, and tenants take turns"),
-      fleet.room.brains.map((/** @type {any} */ brain) => figure(`brain ${brain.name}`, `${brain.live} of ${brain.cap}`, "Live turns of this brain, of those that may be")),
-      figure("approvals", h("a", { href: "#/approvals" }, String(fleet.turns.approvals)), "Calls that wait for a person"),
-      figure("lanes held", String(fleet.lanes.held), "Calls that hold all their lanes"),
-      figure("wait for lanes", String(fleet.lanes.waiting)),
-      figure("lapsed leases", warned(String(fleet.lanes.lapsed), fleet.lanes.lapsed > 0), "Of calls that hold lanes: their worker stopped beating"),
-      figure("sweeper", sweeper(fleet.sweeper), "When what was lost was last looked for"),
+      ["active", "parked", "queued", "closing", "accepted"].map((state) => figure(capital(wordOf(state)), h("a", { href: link(["turns"], { state }) }, `${fleet.turns[state].toLocaleString("en")}${fleet.turns.is_whole ? "" : "+"}`), STATES[state])),
+      figure("Capacity", fleet.room.size === null ? "–" : `${fleet.room.live} of ${fleet.room.size}`, "Turns that run at once, of those that may; the others are queued, and tenants take turns"),
+      fleet.room.brains.map((/** @type {any} */ brain) => figure(`Brain ${brain.name}`, `${brain.live} of ${brain.cap}`, "Turns of this brain that run at once, of those that may")),
+      figure("Approvals", h("a", { href: "#/approvals" }, String(fleet.turns.approvals)), "Calls that wait for a person"),
+      figure("Lanes held", String(fleet.lanes.held), "Calls that have the exclusive use of what they change"),
+      figure("Waiting for lanes", String(fleet.lanes.waiting), "Calls that wait for another call to finish its change"),
+      figure("Expired leases", warned(String(fleet.lanes.lapsed), fleet.lanes.lapsed > 0), "Calls whose worker has stopped sending heartbeats"),
+      figure("Sweeper", sweeper(fleet.sweeper), "When lost messages and dead workers were last looked for"),
     ),
     h("div", { class: "columns fleet", key: "columns" }, h("div", { class: "aside" }, pools(fleet.pools), queues(fleet.queues)), h("div", { class: "aside" }, givenUp(fleet.given_up), redis(fleet.redis))),
   ];
@@ -53,7 +86,7 @@ function pools(found) {
       const busy = pool.workers.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one.busy, 0);
       return [
         pool.name,
-        warned(pool.workers.length ? pool.workers.map((/** @type {any} */ one) => one.name).join(", ") : "none is alive", !pool.workers.length),
+        warned(pool.workers.length ? pool.workers.map((/** @type {any} */ one) => one.name).join(", ") : "no worker is running", !pool.workers.length),
         threads ? h("span", { class: "meter" }, h("i", { "aria-hidden": "true", style: { width: `${(100 * busy) / threads}%` } }), h("span", null, `${busy} of ${threads}`)) : "–",
         pool.queues.map((/** @type {string} */ queue) => queue.replace("brainq.", "")).join(", "),
       ];
@@ -63,10 +96,10 @@ function pools(found) {
 
 /** @param {any[]} found */
 function queues(found) {
-  if (!found.length) return h("section", { class: "panel" }, h("h2", null, "Queues"), h("p", { class: "muted" }, "The broker is not the Redis of the state; ask it for its queues."));
+  if (!found.length) return h("section", { class: "panel" }, h("h2", null, "Queues"), h("p", { class: "muted" }, "The broker is a service of its own; ask it for its queues."));
   return panel(
     "Queues",
-    ["Queue", "Doorbells", "Oldest"],
+    ["Queue", "Messages", "Oldest"],
     found.map((queue) => [queue.name, String(queue.depth), queue.oldest_age_s === null ? "–" : warned(duration(queue.oldest_age_s * 1000), queue.oldest_age_s > LATE_S)]),
   );
 }
@@ -77,27 +110,32 @@ function givenUp(found) {
     ["Finalizer steps", found.finalizer_steps, "brainq finalize retry, or the turn's page"],
     ["Judgements", found.judgements, "brainq finalize retry"],
     ["Webhooks", found.deliveries, "brainq webhook retry"],
-    ["Messages nobody could read", found.quarantined, "docs/operations.md"],
+    ["Unreadable messages", found.quarantined, "docs/operations.md"],
   ];
-  return panel("Given up", ["What", "How many"], kinds.map(([what, count, by]) => [count ? [what, h("small", { class: "muted mended" }, `mended by ${by}`)] : what, warned(String(count), count > 0)]));
+  return panel("Given up", ["Work", "Count"], kinds.map(([what, count, by]) => [count ? [what, h("small", { class: "muted mended" }, `repair: ${by}`)] : what, warned(String(count), count > 0)]));
 }
 
 /** @param {any} found */
 function redis(found) {
   const mb = (/** @type {number} */ bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
-  return panel("Redis", ["What", "Is"], [
+  return panel("Redis", ["Setting", "Value"], [
     ["Version", found.version],
     ["Memory", `${mb(found.used_bytes)}${found.max_bytes ? ` of ${mb(found.max_bytes)}` : ", no limit"}`],
-    ["When it is full", warned(found.policy, found.policy !== "noeviction")],
-    ["Keeps its data on disk", warned(found.keeps_on_disk ? "yes" : "no", !found.keeps_on_disk)],
+    ["When memory is full", warned(found.policy, found.policy !== "noeviction")],
+    ["Persists to disk", warned(found.keeps_on_disk ? "yes" : "no", !found.keeps_on_disk)],
   ]);
 }
 
 /** @param {any} found */
 function sweeper(found) {
-  if (found.last_round_s === null) return warned("not within a day", true);
+  if (found.last_round_s === null) return warned("not for a day", true);
   const late = found.overdue_s > LATE_S;
   return warned(late ? `${duration(found.overdue_s * 1000)} late` : `${duration(found.last_round_s * 1000)} ago`, late);
+}
+
+/** @param {string} text */
+function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** @param {string} text @param {boolean} isBad */

@@ -11,11 +11,13 @@ import { watchTurn } from "../live/watch.js";
 import { action, actionButton, said } from "../parts/action.js";
 import { warnings } from "../parts/after.js";
 import { approvalCards } from "../parts/approval_card.js";
-import { badge, loading, refusal } from "../parts/bits.js";
+import { badge, loading, refusal, turnBadge } from "../parts/bits.js";
 import { composer } from "../parts/composer.js";
 import { conversation } from "../parts/conversation.js";
 import { files } from "../parts/files.js";
 import { markdown } from "../parts/markdown.js";
+import { newChatButton } from "../parts/new_chat.js";
+import { pastCalls } from "../parts/past_calls.js";
 import { messageId, receipts } from "../parts/receipts.js";
 
 const PAGE = 30;
@@ -30,6 +32,7 @@ export function sessionView(place, update) {
   const sending = action(update);
   const acting = action(update);
   const card = approvalCards(update, () => current?.refresh());
+  const calls = pastCalls(update);
   /** @type {Set<string>} */
   const opened = new Set();
   /** @type {import("../live/watch.js").Watched | null} */
@@ -134,6 +137,7 @@ export function sessionView(place, update) {
           isNew ? null : seen.value?.is_paused ? actionButton("Let turns begin", acting.outcome, act("POST", "resume", "Turns begin again.")) : actionButton("Pause", acting.outcome, act("POST", "pause", "No further turn begins."), "", { title: "No further turn begins; a live one goes on" }),
           seen.value?.live ? actionButton("Interrupt", acting.outcome, act("POST", "interrupt", "The live turn is asked to stop."), "", { title: "Cancel the live turn; the next one begins" }) : null,
           h("a", { class: "button quiet", href: link(["turns"], { session: sessionId }) }, "Its turns"),
+          isNew ? null : newChatButton(),
         ),
         said(acting.outcome),
       ),
@@ -142,9 +146,9 @@ export function sessionView(place, update) {
         "div",
         { class: "chat" },
         newest.length === PAGE && hasOlder ? actionButton("Show earlier turns", acting.outcome, earlier, "quiet") : null,
-        past.map(pastTurn),
-        current ? h("section", { class: "current", key: current.turnId, "aria-label": "The newest turn" }, turnLine(current.turnId, current.state), conversation(current, { opened, update, approval: card }), warnings(current.result.value), sent?.render()) : null,
-        !past.length && !current ? h("p", { class: "muted", key: "first" }, "Nothing was said here yet. The session begins with your first message.") : null,
+        past.map((turn) => pastTurn(turn, calls.of(turn))),
+        current ? h("section", { class: "current", key: current.turnId, "aria-label": "The newest turn" }, turnLine(current.turnId, current.state, current.result.value?.stop_reason ?? current.events.stopReason), conversation(current, { opened, update, approval: card }), warnings(current.result.value), sent?.render()) : null,
+        !past.length && !current ? h("p", { class: "muted", key: "first" }, "The session begins with your first message.") : null,
         waiting.length
           ? h(
               "ol",
@@ -161,7 +165,7 @@ export function sessionView(place, update) {
         composer({
           id: "say",
           label: isLive ? "Say something to the turn that runs" : "Your message",
-          placeholder: isLive ? "It is read at the next step" : "Ask for something",
+          placeholder: isLive ? "Read at the next step" : "Ask something",
           name: isLive ? "Steer" : "Send",
           outcome: sending.outcome,
           send: isLive ? steer : say,
@@ -190,7 +194,7 @@ export function sessionView(place, update) {
   function flags() {
     const unread = seen.value?.flags ?? [];
     return unread.map((/** @type {string} */ flag) =>
-      h("div", { class: "strip park", key: flag }, h("span", null, "The next turn is held until all is ready."), actionButton("All is ready", acting.outcome, act("DELETE", `flags/${enc(flag)}`, "Released."))),
+      h("div", { class: "strip park", key: flag }, h("span", null, "The next turn waits until this is released."), actionButton("Release", acting.outcome, act("DELETE", `flags/${enc(flag)}`, "Released."))),
     );
   }
 
@@ -206,24 +210,26 @@ export function sessionView(place, update) {
   };
 }
 
-/** @param {any} turn */
-function pastTurn(turn) {
+/** @param {any} turn @param {import("../core/dom.js").Loose} calls */
+function pastTurn(turn, calls) {
   return h(
     "section",
     { class: "past", key: turn.turn_id, "aria-label": "An earlier turn" },
-    turnLine(turn.turn_id, turn.state, turn.accepted_at),
+    turnLine(turn.turn_id, turn.state, turn.stop_reason, turn.accepted_at),
     turn.greeting ? h("article", { class: "message model" }, h("header", null, "Greeting"), markdown(turn.greeting)) : null,
     turn.is_kept === false ? h("p", { class: "muted" }, "Its content is not kept.") : null,
     turn.user_message || turn.attachments?.length
-      ? h("article", { class: "message user" }, h("header", null, "User"), turn.user_message ? h("div", { class: "prose plain" }, turn.user_message) : null, files(turn.turn_id, turn.attachments))
+      ? h("article", { class: "message user" }, h("header", null, "User"), turn.user_message ? h("div", { class: "prose plain", dir: "auto" }, turn.user_message) : null, files(turn.turn_id, turn.attachments))
       : null,
+    calls,
     turn.text ? h("article", { class: "message model" }, h("header", null, "Model"), markdown(turn.text)) : null,
   );
 }
 
-/** @param {string} turnId @param {string} state @param {string} [at] */
-function turnLine(turnId, state, at) {
-  return h("p", { class: "turn-line" }, h("a", { href: link(["turns", turnId]) }, "Turn"), state === "completed" ? null : badge(state || "accepted"), at ? h("span", { class: "muted" }, ago(at)) : null);
+/** @param {string} turnId @param {string} state @param {string | null | undefined} stopReason @param {string} [at] */
+function turnLine(turnId, state, stopReason, at) {
+  const isWhole = state === "completed" && (!stopReason || stopReason === "answered");
+  return h("p", { class: "turn-line" }, h("a", { href: link(["turns", turnId]) }, "Turn"), isWhole ? null : turnBadge(state || "accepted", stopReason), at ? h("span", { class: "muted" }, ago(at)) : null);
 }
 
 /** @param {any} turn @param {any[]} history */

@@ -6,26 +6,23 @@ import { h } from "../core/dom.js";
 import { source } from "../core/source.js";
 import { ago } from "../core/when.js";
 import { counted } from "../core/words.js";
-import { badge, empty, loading, refusal } from "../parts/bits.js";
+import { empty, loading, refusal, turnBadge } from "../parts/bits.js";
+import { newChatButton } from "../parts/new_chat.js";
 
 const ID = "[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}";
 
 /** @type {import("../main.js").MakeView} */
-export function sessionsView(place, update) {
-  let isNew = place.query.new === "1";
+export function sessionsView(_, update) {
   const found = source((signal) => ask("GET", "v1/sessions?limit=100", { signal }), update, { every: 3_000 });
 
   return {
     title: () => "Sessions",
     stop: () => found.stop(),
-    go(to) {
-      isNew = to.query.new === "1";
-    },
     render() {
       const sessions = found.value?.sessions;
       return [
-        h("div", { class: "head" }, h("h1", null, "Sessions")),
-        opener(isNew),
+        h("div", { class: "head" }, h("h1", null, "Sessions"), newChatButton()),
+        opener(),
         found.problem && !found.problem.passes ? refusal(found.problem) : null,
         !sessions ? (found.problem && !found.problem.passes ? null : loading(10)) : sessions.length ? table(sessions) : empty("No sessions yet", "A session begins with the first thing that is said in it."),
       ];
@@ -33,8 +30,7 @@ export function sessionsView(place, update) {
   };
 }
 
-/** @param {boolean} isNew */
-function opener(isNew) {
+function opener() {
   const open = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const id = String(new FormData(/** @type {HTMLFormElement} */ (event.target)).get("session")).trim();
@@ -43,25 +39,19 @@ function opener(isNew) {
   return h(
     "form",
     { class: "filters", onsubmit: open, key: "opener" },
-    h("label", { class: "inline", for: "session-id" }, "Open or begin a session"),
+    h("label", { class: "inline", for: "session-id" }, "Open a session"),
     h("input", {
       id: "session-id",
       name: "session",
-      initial: isNew ? suggestion() : "",
       placeholder: "its id, such as acme:42",
       pattern: ID,
       title: "Letters, digits and . _ : @ + = - , at most 128; a token may ask for a beginning, such as acme:",
       autocomplete: "off",
       spellcheck: "false",
       required: true,
-      once: isNew ? (/** @type {HTMLInputElement} */ field) => (field.focus(), field.select()) : undefined,
     }),
     h("button", { class: "button", type: "submit" }, "Open"),
   );
-}
-
-function suggestion() {
-  return `chat-${crypto.getRandomValues(new Uint32Array(1))[0]?.toString(36)}`;
 }
 
 /** @param {any[]} sessions */
@@ -75,7 +65,7 @@ function table(sessions) {
         "div",
         { class: "session-row", role: "row", key: session.session_id },
         h("span", { role: "cell", class: "c-session" }, h("a", { href: link(["sessions", session.session_id]) }, session.session_id), h("small", null, standing(session))),
-        h("span", { role: "cell", class: "c-last" }, badge(session.last_turn.state), h("a", { class: "quiet-link", href: link(["turns", session.last_turn.turn_id]) }, session.last_turn.message || session.last_turn.turn_id)),
+        h("span", { role: "cell", class: "c-last" }, turnBadge(session.last_turn.state, session.last_turn.stop_reason), h("a", { class: "quiet-link", href: link(["turns", session.last_turn.turn_id]) }, session.last_turn.message || session.last_turn.turn_id)),
         h("span", { role: "cell", class: "number" }, String(session.turns)),
         h("span", { role: "cell", class: "c-when" }, ago(session.last_turn.accepted_at)),
       ),

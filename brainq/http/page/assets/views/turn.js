@@ -6,21 +6,24 @@ import { h } from "../core/dom.js";
 import { source } from "../core/source.js";
 import { ago, duration, now } from "../core/when.js";
 import { dollars, firstLine } from "../core/words.js";
+import { parkedFor, timeLeft } from "../live/figures.js";
+import { standingOf } from "../live/next.js";
 import { finalStepsOf, pastRows } from "../live/past.js";
 import { rowsOf } from "../live/rows.js";
 import { watchTurn } from "../live/watch.js";
 import { action } from "../parts/action.js";
-import { costs, decision, finalizerSteps, warnings } from "../parts/after.js";
+import { changes, citations, costs, decision, finalizerSteps, warnings } from "../parts/after.js";
 import { approvalCards } from "../parts/approval_card.js";
-import { badge, figure, idOf, loading, refusal } from "../parts/bits.js";
+import { figure, idOf, loading, refusal, turnBadge } from "../parts/bits.js";
 import { composer } from "../parts/composer.js";
 import { conversation } from "../parts/conversation.js";
-import { unifiedDiff } from "../parts/diff.js";
+import { rawJson, sharing } from "../parts/sharing.js";
 import { messageId, receipts } from "../parts/receipts.js";
 import { timeline } from "../parts/timeline.js";
 import { turnActions } from "../parts/turn_actions.js";
 
 const GROW_MS = 250;
+const STEPS_LISTED = 4; // from so many on there is a list to jump by
 
 /** @type {import("../main.js").MakeView} */
 export function turnView(place, update) {
@@ -30,12 +33,14 @@ export function turnView(place, update) {
   const sent = receipts(turnId, update);
   const steering = action(update);
   const actions = turnActions(turn, update);
+  const shared = sharing(turn, update);
   const approval = approvalCards(update, () => turn.refresh());
   /** @type {Set<string>} calls that are shown whole */
   const opened = new Set(place.query.call ? [place.query.call] : []);
-  let toShow = place.query.call ?? "";
+  let toShow = anchorOf(place.query);
   let draftId = messageId("page");
-  const chosen = { at: "", showTable: false };
+  /** @type {import("../parts/timeline.js").Chosen} */
+  const chosen = { at: "", showTable: false, zoom: 1, isUnfolded: false };
   // Bars grow while the turn runs; who wants no motion sees them once a second.
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const growing = setInterval(() => !turn.isOver && !still.matches && !document.hidden && update(), GROW_MS);
@@ -49,20 +54,26 @@ export function turnView(place, update) {
     update();
   }
 
-  /** @param {string} call */
-  function openCall(call) {
-    opened.add(call);
-    toShow = call;
-    go(link(["turns", turnId], { call }), true);
+  /** @param {Record<string, string>} query `call` or `step` */
+  function jump(query) {
+    if (query.call) opened.add(query.call);
+    toShow = anchorOf(query);
+    go(link(["turns", turnId], query), true);
     update();
   }
 
-  function showCall() {
-    if (!toShow || !document.getElementById(`call-${toShow}`)) return;
-    const found = document.getElementById(`call-${toShow}`);
+  /** @param {import("../live/rows.js").Bar} bar */
+  function openBar(bar) {
+    if (bar.call) jump({ call: bar.calls?.[0] ?? bar.call });
+    else if (bar.step) jump({ step: String(bar.step) });
+  }
+
+  function showPlace() {
+    const found = toShow ? document.getElementById(toShow) : null;
+    if (!found) return;
     toShow = "";
-    found?.scrollIntoView({ block: "nearest" });
-    found?.querySelector("summary")?.focus({ preventScroll: true });
+    found.scrollIntoView({ block: "nearest" });
+    (found.querySelector(":scope > details > summary") ?? found).focus?.({ preventScroll: true });
   }
 
   /** @param {string} text */
@@ -77,44 +88,47 @@ export function turnView(place, update) {
   function render() {
     const told = turn.seen.value;
     if (!told) return [turn.seen.problem ? absent(turn.seen.problem) : loading(12)];
-    queueMicrotask(showCall);
+    queueMicrotask(showPlace);
     const result = turn.result.value;
     const { events } = turn;
     const finalSteps = finalStepsOf(turn.past.value);
     const snapshot = told.snapshot;
     const lanes = Object.fromEntries((snapshot?.trace ?? []).map((/** @type {any} */ call) => [call.call_id, call.lanes]));
-    const message = (turn.messages.value ?? []).find((/** @type {any} */ one) => one.role === "user")?.content ?? "";
+    const message = messageOf();
+    const request = turn.request.value;
     return [
       h(
         "div",
         { class: "turn-head" },
-        h("div", { class: "turn-title" }, h("h1", { title: message }, firstLine(message) || `Turn ${turnId}`), actions.bar()),
+        h("div", { class: "turn-title" }, h("h1", { title: message, dir: "auto" }, firstLine(message) || `Turn ${turnId}`), h("div", { class: "actions" }, actions.bar(), shared.menu())),
         h(
           "p",
           { class: "subline" },
-          badge(turn.state),
-          turn.events.cancelling !== null && !turn.isOver ? h("span", { class: "muted" }, "a cancel was asked for") : null,
+          turnBadge(turn.state, result?.stop_reason ?? (events.stopReason || snapshot?.stop_reason)),
+          turn.events.cancelling !== null && !turn.isOver ? h("span", { class: "muted" }, "cancelling") : null,
           h("a", { href: link(["sessions", told.session_id]) }, told.session_id),
           idOf(turnId, "turn's id"),
-          snapshot?.brain ? h("span", { class: "muted" }, `brain ${snapshot.brain}`) : null,
+          snapshot?.brain || request?.brain ? h("span", { class: "muted" }, `brain ${snapshot?.brain ?? request.brain}`) : null,
           events.from ? h("span", { class: "muted" }, "began ", ago(events.from)) : null,
+          request?.parent ? h("span", { class: "muted" }, "child of ", h("a", { href: link(["turns", request.parent.turn_id], { call: request.parent.call_id }) }, `turn ${request.parent.turn_id}`)) : null,
           streamWord(turn),
         ),
       ),
       nextStrip(),
       actions.holds(),
-      warnings(result),
+      warnings(result ? { warnings: result.warnings } : null),
       figures(snapshot, result, events),
       drawn(events, finalSteps, lanes),
+      shared.isRaw() ? rawJson(turn, update) : null,
       h(
         "div",
         { class: "columns" },
         h(
           "section",
           { class: "panel talk", key: "talk" },
-          h("h2", null, "Conversation"),
+          h("div", { class: "panel-head" }, h("h2", null, "Conversation"), stepList()),
           turn.messages.problem?.status === 410 ? h("p", { class: "muted" }, turn.messages.problem.message) : null,
-          h("div", { class: "messages" }, conversation(turn, { opened, update, approval })),
+          h("div", { class: "messages" }, conversation(turn, { opened, update, approval, children: turn.childrenByCall() })),
           sent.render(),
           turn.isOver || turn.state === "closing"
             ? h("p", { class: "muted" }, h("a", { href: link(["sessions", told.session_id]) }, "Go on in its session"))
@@ -127,41 +141,72 @@ export function turnView(place, update) {
                 send: steer,
               }),
         ),
-        h("div", { class: "aside" }, changes(result, events), costs(result, events.steps), finalizerSteps(finalSteps, actions), decision(turn.decided.value), citations(result)),
+        h("div", { class: "aside" }, changes(result, events), costs(result, events.steps, turn.isOver), finalizerSteps(finalSteps, actions), decision(turn.decided.value), citations(result)),
       ),
     ];
   }
 
+  function messageOf() {
+    return (turn.messages.value ?? []).find((/** @type {any} */ one) => one.role === "user")?.content || turn.request.value?.user_message || "";
+  }
+
+  /** To go to a step of a long turn. */
+  function stepList() {
+    const steps = (turn.messages.value ?? []).filter((/** @type {any} */ one) => one.role === "assistant" && one.step);
+    if (steps.length < STEPS_LISTED) return null;
+    const pick = (/** @type {Event} */ event) => {
+      const field = /** @type {HTMLSelectElement} */ (event.target);
+      if (field.value) jump({ step: field.value });
+      field.value = "";
+    };
+    return h(
+      "select",
+      { class: "jump", "aria-label": "Go to a step", value: "", onchange: pick },
+      h("option", { value: "", key: "none" }, "Go to step…"),
+      steps.map((/** @type {any} */ one) => h("option", { value: String(one.step), key: one.step }, `${one.step}${one.calls?.length ? ` · ${one.calls.map((/** @type {any} */ call) => call.name).slice(0, 3).join(", ")}` : " · answer"}`)),
+    );
+  }
+
   function nextStrip() {
-    const text = next.value?.next ?? "";
+    const finalizerStep = turn.seen.value?.snapshot?.finalizer_step ?? "";
+    const known = { snapshot: turn.seen.value?.snapshot, result: turn.result.value, approvals: turn.approvals.value, finalizerStep };
+    const { title, text, tone, detail } = standingOf(turn.state, turn.events, known, now());
+    // The API's own sentence, where it says more: what is not said here, or a command that mends.
+    const sentence = turn.isOver ? "" : (next.value?.next ?? "");
+    const told = !text || sentence.includes("`") ? sentence : "";
+    const problem = next.problem && !next.problem.passes ? next.problem.message : "";
     return h(
       "div",
-      { class: "strip next", role: "status", key: "next", "data-tone": turn.state },
-      h("strong", null, turn.isOver ? "It ended" : "Now and next"),
-      h("span", null, text || (next.problem && !next.problem.passes ? next.problem.message : "…")),
+      { class: "strip next", role: "status", key: "next", "data-tone": tone, title: sentence || undefined },
+      h("strong", null, title),
+      " ",
+      h("span", { dir: "auto" }, text || problem || (told ? "" : "…")),
+      detail ? h("small", { class: "muted machine", dir: "auto" }, detail) : null,
+      told ? h(text ? "small" : "span", { class: text ? "muted machine" : "" }, told) : null,
     );
   }
 
   /** @param {import("../live/fold.js").Turn} events @param {import("../live/rows.js").FinalStep[]} finalSteps @param {Record<string, string[]>} lanes */
   function drawn(events, finalSteps, lanes) {
     const past = turn.past.value;
+    const { isUnfolded } = chosen;
     const choose = (/** @type {object} */ picked) => (Object.assign(chosen, picked), update());
     if (events.seq) {
       const waits = events.parks.map((park) => ({ from: park.from, to: park.to ?? now() }));
-      return timeline(rowsOf(events, now(), { lanes, finalSteps }), { from: events.from, now: now(), isOver: turn.isOver, waits }, chosen, choose, openCall);
+      return timeline(rowsOf(events, now(), { lanes, finalSteps, isUnfolded }), { from: events.from, now: now(), isOver: turn.isOver, waits }, chosen, choose, openBar);
     }
     if (turn.stream === "gone" && past?.bars.length) {
-      const { rows, waits } = pastRows(past);
-      return timeline(rows, { from: past.began_at_ms, now: now(), isOver: true, waits }, chosen, choose, openCall);
+      const { rows, waits } = pastRows(past, isUnfolded);
+      return timeline(rows, { from: past.began_at_ms, now: now(), isOver: true, waits }, chosen, choose, openBar);
     }
-    return h("section", { class: "timeline away", key: "timeline", "aria-label": "Timeline" }, h("p", { class: "muted" }, "Nothing has happened yet."));
+    return h("section", { class: "timeline away", key: "timeline", "aria-label": "Timeline" }, h("p", { class: "muted" }, turn.isOver ? "It ended before anything ran." : "Nothing has run yet."));
   }
 
   return {
-    title: () => firstLine((turn.messages.value ?? []).find((/** @type {any} */ one) => one.role === "user")?.content ?? "", 60) || `Turn ${turnId}`,
+    title: () => firstLine(messageOf(), 60) || `Turn ${turnId}`,
     render,
     go(to) {
-      if (to.query.call && !opened.has(to.query.call)) openCall(to.query.call);
+      if (to.query.call && !opened.has(to.query.call)) jump({ call: to.query.call });
     },
     stop() {
       clearInterval(growing);
@@ -170,6 +215,11 @@ export function turnView(place, update) {
       sent.stop();
     },
   };
+}
+
+/** The element that an address leads to. @param {Record<string, string>} query */
+function anchorOf({ call, step }) {
+  return call ? `call-${call}` : step ? `step-${step}` : "";
 }
 
 /** @param {import("../live/watch.js").Watched} turn */
@@ -186,39 +236,20 @@ function figures(snapshot, result, events) {
   const isOver = Boolean(events.endedAt || result);
   const ran = isOver ? (result?.elapsed_ms ?? events.elapsedMs) : events.from ? now() - events.from : 0;
   const tokens = result ? result.input_tokens + result.output_tokens : budget?.tokens_used;
-  const parked = (result?.parked_ms ?? snapshot?.parked_ms ?? 0) + (isOver ? 0 : openWait(events));
+  const parked = parkedFor(events, result ?? snapshot, now());
+  const left = timeLeft(events, now());
   const of = (/** @type {number | null | undefined} */ most) => (most ? ` of ${most.toLocaleString("en")}` : "");
   return h(
     "dl",
     { class: "figures", key: "figures" },
-    figure(isOver ? "Took" : "Runs for", duration(ran)),
+    figure(isOver ? "Took" : "Running for", duration(ran), "From its beginning, waits included"),
     figure("Steps", `${result?.steps ?? budget?.steps_used ?? events.steps.length}${of(budget?.steps_max)}`),
     figure("Calls", `${result?.tool_calls ?? budget?.tool_calls_used ?? 0}${of(budget?.tool_calls_max)}`),
     figure("Tokens", `${(tokens ?? 0).toLocaleString("en")}${of(budget?.tokens_max)}`, result ? `${result.input_tokens} in, ${result.output_tokens} out` : undefined),
     figure("Cost", dollars(result ? result.cost_usd : (budget?.cost_usd ?? 0)) + (budget?.cost_max_usd ? ` of ${dollars(budget.cost_max_usd)}` : "")),
-    figure("Parked", parked ? duration(parked) : "not at all", "How long it waited for people and outside results; no part of its time limit"),
-    isOver ? null : figure("Time left", events.state === "parked" ? "stands still" : events.deadlineAt ? duration(events.deadlineAt - now()) : "–"),
+    figure("Parked", parked ? duration(parked) : "none", "How long it waited for people and outside results; it does not count against its time limit"),
+    isOver ? null : figure("Time left", left ? `${duration(left.ms)}${left.isPaused ? ", paused" : ""}` : "–", left?.isPaused ? "The time limit is paused while the turn waits for people or outside results" : undefined),
   );
-}
-
-/** @param {import("../live/fold.js").Turn} events */
-function openWait(events) {
-  const open = events.parks.find((park) => park.to === null);
-  return open ? now() - open.from : 0;
-}
-
-/** @param {any} result @param {import("../live/fold.js").Turn} events */
-function changes(result, events) {
-  const diff = events.diff || result?.diff;
-  return diff ? h("section", { class: "panel", key: "changes" }, h("h2", null, "What it changed"), unifiedDiff(diff, "What it changed")) : null;
-}
-
-/** @param {any} result */
-function citations(result) {
-  const all = [...(result?.local_citations ?? []), ...(result?.web_citations ?? [])];
-  return all.length
-    ? h("section", { class: "panel", key: "citations" }, h("h2", null, "Sources"), h("ul", null, all.map((one) => h("li", { key: one.source, title: one.quote }, one.title ? `${one.title} · ` : "", h("span", { class: "mono" }, one.source)))))
-    : null;
 }
 
 /** @param {import("../core/api.js").Problem} problem */

@@ -1,29 +1,65 @@
-/** The newest turns, filtered; live ones as Redis knows them, the rest from SQL. */
+/** Turns, filtered and sorted; live ones as Redis knows them, the rest from SQL. */
 
 import { ask } from "../core/api.js";
 import { go, link } from "../core/address.js";
 import { h } from "../core/dom.js";
 import { source } from "../core/source.js";
 import { ago, duration, ms, now, relative } from "../core/when.js";
-import { counted, dollars, isOver } from "../core/words.js";
+import { dollars, isOver } from "../core/words.js";
 import { askForBrains } from "../live/brains.js";
-import { badge, empty, loading, refusal } from "../parts/bits.js";
-import { filters } from "../parts/filters.js";
+import { noteOf } from "../live/next.js";
+import { action, actionButton, said } from "../parts/action.js";
+import { empty, loading, refusal, turnBadge } from "../parts/bits.js";
+import { filters, wanted } from "../parts/filters.js";
+import { newChatButton } from "../parts/new_chat.js";
 
 const EVERY_MS = 1_500;
 const PAGE = 50;
-const MOST = 200;
+const MORE = 200; // from the second page on
 const PORTION = 12; // rows a frame
 
 /** @type {import("../main.js").MakeView} */
 export function turnsView(place, update) {
   let query = place.query;
+  /** Pages behind the first, as they were when they were asked for. @type {any[]} */
+  let older = [];
+  /** @type {string | null | undefined} the next page begins behind this turn; undefined: the first page says so */
+  let behind;
   let found = open();
+  const loadingMore = action(update);
   askForBrains(update);
 
   function open() {
-    const asked = new URLSearchParams({ ...wanted(query), limit: String(limitOf(query)) });
-    return source((signal) => ask("GET", `v1/turns?${asked}`, { signal }), update, { every: EVERY_MS });
+    older = [];
+    behind = undefined;
+    const asked = query;
+    const limit = Math.min(MORE, Number(query.limit) || PAGE);
+    return source((signal) => page(asked, { limit, signal }), update, { every: EVERY_MS });
+  }
+
+  /** @param {Record<string, string>} asked @param {{limit: number, before?: string, signal?: AbortSignal}} which */
+  function page(asked, { limit, before, signal }) {
+    const given = { ...wanted(asked, now()), limit: String(limit), ...(before ? { before } : {}) };
+    return ask("GET", `v1/turns?${new URLSearchParams(given)}`, { signal });
+  }
+
+  async function more() {
+    const asked = query;
+    const before = behind ?? found.value?.next;
+    await loadingMore.run(async () => {
+      const shown = older.length ? older : (found.value?.turns ?? []);
+      const next = await page(asked, { limit: MORE, before });
+      if (asked !== query) return;
+      older = [...shown, ...next.turns];
+      behind = next.next;
+    });
+  }
+
+  /** The first page as it stands, and what was read behind it: what new turns pushed off the first page stays. */
+  function rows() {
+    const first = found.value?.turns ?? [];
+    const known = new Set(first.map((/** @type {any} */ turn) => turn.turn_id));
+    return [...first, ...older.filter((turn) => !known.has(turn.turn_id))];
   }
 
   return {
@@ -37,46 +73,28 @@ export function turnsView(place, update) {
       found.value = before; // until the answer is there nothing jumps
     },
     render() {
-      const turns = found.value?.turns;
-      const isFiltered = Object.keys(wanted(query)).length > 0;
+      const isKnown = Boolean(found.value);
+      const turns = rows();
+      const isFiltered = Object.keys(wanted(query, now())).length > 0;
+      const hasMore = behind === undefined ? found.value?.next : behind;
+      const isRefused = found.problem && !found.problem.passes;
       return [
-        h("div", { class: "head" }, h("h1", null, "Turns"), h("a", { class: "button primary", href: link(["sessions"], { new: "1" }) }, "New chat")),
+        h("div", { class: "head" }, h("h1", null, "Turns"), newChatButton()),
         filters(query, (next) => go(link(["turns"], next))),
-        found.problem && !found.problem.passes ? refusal(found.problem) : null,
-        !turns
-          ? found.problem && !found.problem.passes
+        isRefused ? refusal(/** @type {any} */ (found.problem)) : null,
+        !isKnown
+          ? isRefused
             ? null
             : loading(12)
           : turns.length
             ? table(turns, update)
             : isFiltered
-              ? empty("No turn is like that", h("a", { href: "#/turns" }, "Show all turns"))
-              : empty("No turns yet", "Submit one: ", h("code", null, 'brainq submit s1 "Hello!"'), ", or begin a ", h("a", { href: link(["sessions"], { new: "1" }) }, "chat"), "."),
-        turns && turns.length >= limitOf(query) && limitOf(query) < MOST
-          ? h("p", { class: "more" }, h("a", { href: link(["turns"], { ...query, limit: String(MOST) }) }, `Show up to ${MOST}`))
-          : null,
+              ? empty("No turns match", h("a", { href: "#/turns" }, "Clear the filters"))
+              : empty("No turns yet", "Submit one: ", h("code", null, 'brainq submit s1 "Hello!"'), ", or begin a chat."),
+        isKnown && hasMore ? h("div", { class: "more" }, actionButton("Show more", loadingMore.outcome, more), h("span", { class: "muted" }, `${turns.length.toLocaleString("en")} shown`), said(loadingMore.outcome)) : null,
       ];
     },
   };
-}
-
-/** @param {Record<string, string>} query */
-function limitOf(query) {
-  return Math.min(MOST, Number(query.limit) || PAGE);
-}
-
-/** The address's filters as the route's. @param {Record<string, string>} query @returns {Record<string, string>} */
-function wanted({ brain, state, ending, failing, dear, text, session }) {
-  /** @type {Record<string, string>} */
-  const found = {};
-  if (brain) found.brain = brain;
-  if (state) found.state = state;
-  if (ending) found.ending = ending;
-  if (failing) found.failing = "true";
-  if (dear) found.min_cost_usd = dear;
-  if (text) found.text = text;
-  if (session) found.session = session;
-  return found;
 }
 
 /** Rows as they were drawn last, by their turns. @type {Map<string, {of: string, row: import("../core/dom.js").VNode}>} */
@@ -102,24 +120,30 @@ function table(turns, update) {
   return h(
     "div",
     { class: "turns", role: "table", "aria-label": "Turns", "aria-rowcount": String(turns.length) },
-    h("div", { class: "turn-row head-row", role: "row" }, ["State", "Message", "Session", "Steps / calls", "Cost", "Took", "Begun"].map((name) => h("span", { role: "columnheader", key: name }, name))),
+    h("div", { class: "turn-row head-row", role: "row" }, ["State", "Message", "Session", "Steps / calls", "Cost", "Took", "Accepted"].map((name) => h("span", { role: "columnheader", key: name }, name))),
     [...drawn.values()].map((one) => one.row),
   );
 }
 
 /** @param {any} turn @param {boolean} isDone @param {string} took */
 function row(turn, isDone, took) {
+  const note = noteOf(turn);
   return h(
     "div",
     { class: "turn-row", role: "row", key: turn.turn_id, "data-state": turn.state },
-    h("span", { role: "cell", class: "c-state" }, badge(turn.state)),
+    h("span", { role: "cell", class: "c-state" }, turnBadge(turn.state, turn.stop_reason)),
     h(
       "span",
       { role: "cell", class: "c-message" },
-      h("a", { href: link(["turns", turn.turn_id]) }, turn.message || `Turn ${turn.turn_id}`),
-      h("small", { title: turn.note }, noteOf(turn)),
+      h("a", { href: link(["turns", turn.turn_id]), dir: "auto" }, turn.message || `Turn ${turn.turn_id}`),
+      h("small", { title: note === turn.note ? note : `${note} (${turn.note})` }, note),
     ),
-    h("span", { role: "cell", class: "c-session" }, h("a", { class: "quiet-link", href: link(["sessions", turn.session_id]) }, turn.session_id)),
+    h(
+      "span",
+      { role: "cell", class: "c-session" },
+      h("a", { class: "quiet-link", href: link(["sessions", turn.session_id]) }, turn.session_id),
+      turn.parent ? h("small", null, "child of ", h("a", { class: "inline-link", href: link(["turns", turn.parent.turn_id], { call: turn.parent.call_id }) }, turn.parent.session_id)) : null,
+    ),
     h(
       "span",
       { role: "cell", class: "c-work" },
@@ -131,10 +155,4 @@ function row(turn, isDone, took) {
     h("span", { role: "cell", class: "c-took number" }, turn.state === "rejected" ? "–" : took),
     h("span", { role: "cell", class: "c-when" }, ago(turn.accepted_at)),
   );
-}
-
-/** What happens next, or why it stopped; of an answer, what it took. @param {any} turn */
-function noteOf(turn) {
-  if (turn.note !== "answered") return turn.note || "…";
-  return turn.tokens ? counted(turn.tokens, "token") : "answered";
 }

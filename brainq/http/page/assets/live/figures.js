@@ -1,0 +1,21 @@
+/** What a turn has used of its time. Pure: from its events, what its routes say, and the time. */
+
+/**
+ * For how long it was parked. Its events know exactly; without them its result or its snapshot does, which have the
+ * wait that is open in their sum.
+ *
+ * @param {import("./fold.js").Turn} events
+ * @param {{parked_ms?: number} | null | undefined} known its result, else its snapshot
+ * @param {number} now
+ */
+export function parkedFor(events, known, now) {
+  if (!events.seq || (known?.parked_ms !== undefined && events.endedAt)) return known?.parked_ms ?? 0;
+  return events.parks.reduce((sum, park) => sum + (park.to ?? now) - park.from, 0);
+}
+
+/** What is left of its time limit, and whether it is counted down now. @param {import("./fold.js").Turn} events @param {number} now */
+export function timeLeft(events, now) {
+  if (!events.deadlineAt) return null;
+  const park = events.parks.find((one) => one.to === null);
+  return { ms: Math.max(0, events.deadlineAt - (park ? park.from : now)), isPaused: Boolean(park) };
+}

@@ -1,0 +1,28 @@
+/** A new chat in one click: a session of its own, whose id nobody has to think of. */
+
+import { go, link } from "../core/address.js";
+import { h } from "../core/dom.js";
+
+/** An id that no session has: 52 random bits. A caller who may begin sessions of one prefix only gets it first. */
+export function newSessionId(prefix = "") {
+  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
+  return `${prefix}chat-${(high & 0xfffff).toString(36)}${low.toString(36)}`;
+}
+
+/** @param {string} [label] */
+export function newChatButton(label = "New chat") {
+  return h("button", { class: "button primary", type: "button", onclick: () => go(link(["sessions", newSessionId(ownPrefix())])), key: "new-chat" }, label);
+}
+
+/** @type {readonly string[]} */
+let prefixes = [];
+
+/** What sessions the caller has, once that is known. @param {readonly string[]} own */
+export function sessionsAre(own) {
+  prefixes = own;
+}
+
+/** The beginning that the caller's sessions must have; empty where any will do. */
+export function ownPrefix() {
+  return prefixes.includes("*") ? "" : (prefixes.find((one) => /[^A-Za-z0-9]$/.test(one)) ?? prefixes[0] ?? "");
+}

@@ -1,0 +1,74 @@
+"""What a turn's stored request and result say: found by a search, and read for lists.
+
+SQL looks at the stored JSON as text, which finds too much: names of fields, prompts, tools. So each turn that it finds
+is read, and looked at once more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from sqlalchemy import ColumnElement, and_, or_
+
+from brainq.contracts.turn import ParentCall
+from brainq.store.tables import turns
+
+_T = turns.c
+_IN_REQUEST = ("user_message", "prompt_id", "prompt_version")
+
+
+def may_hold(sought: str) -> ColumnElement[bool]:
+    """Whether a turn may say this: all that `holds` finds, and more."""
+    ids = [
+        column.icontains(sought, autoescape=True) for column in (_T.turn_id, _T.session_id, _T.request_key)
+    ]
+    name, equals, value = sought.partition("=")
+    # Of `order.id=7` the stored JSON has the three apart; what is no such pair stands in it as it is.
+    pair = [_as_json(part) for part in (*name.split("."), value) if part] if equals else []
+    parts = pair or [_as_json(sought)]
+    said = [
+        or_(_T.request_json.icontains(part, autoescape=True), _T.result_json.icontains(part, autoescape=True))
+        for part in parts
+    ]
+    return or_(*ids, and_(*said)) if said else or_(*ids)
+
+
+def holds(found: Mapping[str, Any], sought: str) -> bool:
+    """Whether its ids, message, answer, tags or metadata (`key=value`) hold this, whatever the case. Pure."""
+    wanted = sought.casefold()
+    return any(wanted in text.casefold() for text in _texts(found))
+
+
+def parent_of(request_json: str | None) -> ParentCall | None:
+    """The call that started a turn, by its stored request."""
+    parent = None if request_json is None else json.loads(request_json).get("parent")
+    return None if parent is None else ParentCall.model_validate(parent)
+
+
+def _texts(found: Mapping[str, Any]) -> Iterator[str]:
+    yield from (found["turn_id"], found["session_id"], found["request_key"])
+    request: dict[str, Any] = json.loads(found["request_json"])
+    yield from (text for name in _IN_REQUEST if isinstance(text := request.get(name), str))
+    yield from request.get("prompt_tags") or ()
+    yield from _pairs("", request.get("metadata"))
+    if found["result_json"] is not None:
+        yield json.loads(found["result_json"]).get("text") or ""
+
+
+def _pairs(path: str, value: object) -> Iterator[str]:
+    """Each value of metadata with its name: `customer=42`, `order.id=A-1`."""
+    if isinstance(value, dict):
+        for name, inner in cast("dict[str, object]", value).items():
+            yield from _pairs(f"{path}.{name}" if path else name, inner)
+    elif isinstance(value, list):
+        for inner in cast("list[object]", value):
+            yield from _pairs(path, inner)
+    elif path:
+        yield f"{path}={value if isinstance(value, str) else json.dumps(value)}"
+
+
+def _as_json(text: str) -> str:
+    """As it stands inside a JSON text."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
