@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from brainq.contracts.effect import Effect
     from brainq.contracts.event import EventKind, TurnEvent
     from brainq.contracts.file import File
-    from brainq.contracts.fleet import Fleet
+    from brainq.contracts.fleet import Fleet, FleetActivity
     from brainq.contracts.history import HistoryTurn, TurnCall
     from brainq.contracts.hold import HoldPolicy, StandingHold
     from brainq.contracts.ids import full_call_id, split_call_id
     from brainq.contracts.judgement import Judge, JudgeCase, Judgement
     from brainq.contracts.limits import Limits
-    from brainq.contracts.listing import ListedSession, ListedTurn
+    from brainq.contracts.listing import ListedSession, ListedTurn, Sort, StartedTurn
     from brainq.contracts.mailbox import Receipt, TurnInput
     from brainq.contracts.memory import (
         AutonomousResearchLearner,
@@ -168,13 +168,13 @@ _NAMES = {
     "brainq.contracts.effect": "Effect",
     "brainq.contracts.event": "EventKind TurnEvent",
     "brainq.contracts.file": "File",
-    "brainq.contracts.fleet": "Fleet",
+    "brainq.contracts.fleet": "Fleet FleetActivity",
     "brainq.contracts.history": "HistoryTurn TurnCall",
     "brainq.contracts.hold": "HoldPolicy StandingHold",
     "brainq.contracts.ids": "full_call_id split_call_id",
     "brainq.contracts.judgement": "Judge JudgeCase Judgement",
     "brainq.contracts.limits": "Limits",
-    "brainq.contracts.listing": "ListedSession ListedTurn",
+    "brainq.contracts.listing": "ListedSession ListedTurn Sort StartedTurn",
     "brainq.contracts.mailbox": "Receipt TurnInput",
     "brainq.contracts.memory": (
         "AutonomousResearchLearner MemoryExtractor MemoryItem MemoryRetriever Observation RetrievedMemory"
@@ -289,6 +289,7 @@ __all__ = [
     "FinalStep",
     "Flag",
     "Fleet",
+    "FleetActivity",
     "HistoryTurn",
     "Hold",
     "HoldPolicy",
@@ -351,9 +352,11 @@ __all__ = [
     "SessionBusy",
     "Settings",
     "SetupError",
+    "Sort",
     "Spend",
     "StaleTurn",
     "StandingHold",
+    "StartedTurn",
     "StepChoice",
     "StepContext",
     "StepInfo",

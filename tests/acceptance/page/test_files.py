@@ -34,7 +34,7 @@ def readers_page(new_page: NewPage, world: World) -> Iterator[Page]:
         page = new_page(base_url=asked.url)
         page.goto("/#/turns")
         page.get_by_label("Token").fill("reader")
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_label("Token")).to_have_count(0)
         yield page
 
@@ -57,7 +57,7 @@ def test_images_and_files_and_what_was_thought_are_shown(
     expect(said.get_by_alt_text("plan.png"), "its bytes are drawn").to_have_js_property("naturalWidth", 1)
     thought = page.locator("details.thought")
     expect(thought, "it thinks aloud").to_have_count(1)
-    expect(page.locator("p.thinking")).to_have_text("The model thinks…")
+    expect(page.locator("p.thinking")).to_have_text("The model is thinking…")
     diary.open_gate(gate)
     expect(page.locator(".subline .badge")).to_have_text("completed")
     expect(thought).to_have_count(1)

@@ -210,7 +210,12 @@ def test_what_is_copied_runs_and_holds_just_what_was_said(tmp_path: Path) -> Non
 
         def submit(self, session: str, message: str, **more: Any) -> Any:
             called.update(session=session, message=message, **more)
-            return type("Handle", (), {"result": lambda _: type("Result", (), {"text": ""})})()
+            return self
+
+        def result(self) -> Client:
+            return self
+
+        text = "Done."
 
     exec(compile(python.replace("from brainq import Client", ""), "copied", "exec"), {"Client": Client})
     assert called == {"session": "s1", "message": said, "metadata": given["metadata"]}
