@@ -206,7 +206,7 @@ def test_what_was_given_up_makes_a_turn_failing(pump: Pump) -> None:
 def test_a_search_reads_messages_answers_metadata_and_ids(pump: Pump) -> None:
     report = pump.submit("s1", "the quarterly report, please")
     metadata = {"customer": "A-42", "order": {"id": 7}}
-    tagged = pump.client.submit("s2", "hello", metadata=metadata, prompt_tags=["spring"])
+    tagged = pump.client.submit("s-tagged", "hello", metadata=metadata, prompt_tags=["spring"])
     pump.drain()
     queued = pump.submit("s3", 'a Report on "50%" of it')
     for sought, found in (
@@ -217,7 +217,7 @@ def test_a_search_reads_messages_answers_metadata_and_ids(pump: Pump) -> None:
         ("Done.", [tagged, report]),
         ('"50%"', [queued]),
         (report.turn_id, [report]),
-        ("s2", [tagged]),
+        ("s-tagged", [tagged]),
         ("user_message", []),
         ("lister", []),
     ):
