@@ -11,7 +11,6 @@ from importlib.metadata import version
 from typing import Any, Protocol, TypeVar
 
 from mcp import Client, ClientSession, MCPError
-from mcp.client.auth import OAuthFlowError
 from mcp_types import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -22,9 +21,16 @@ from mcp_types import (
 )
 
 from brainq.contracts.server_task import ServerTask
-from brainq.text.shorten import beginning
 from brainq.tools.mcp.drift import Drift, drift_of
-from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, ServerFailure, Unreadable
+from brainq.tools.mcp.failures import (
+    Answered,
+    Doubtful,
+    NeverRan,
+    NotOpen,
+    NotSent,
+    ServerFailure,
+    Unreadable,
+)
 from brainq.tools.mcp.listed import MAX_TOOLS, pinned_server
 from brainq.tools.mcp.pinned import PinnedServer
 from brainq.tools.mcp.result_check import ResultCheck
@@ -32,12 +38,11 @@ from brainq.tools.mcp.sdk_logs import keep_sdk_quiet
 from brainq.tools.mcp.secrets import Secrets
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.task_requests import create_task, takes_tasks
-from brainq.tools.mcp.transports.http import http_transport
+from brainq.tools.mcp.transports.http import NOT_SENT, http_transport
 from brainq.tools.mcp.transports.stdio import StdioTransport
 
 MAX_PAGES = 100
 CLOSE_S = 5.0
-MAX_WORDS = 300
 UNANSWERED = (-32700, -32603, -32001, -32000)
 """Codes that the SDK gives, too, for an answer that did not come, or could not be read: parse error, internal error,
 time is up, connection closed."""
@@ -61,6 +66,7 @@ class Connection:
     pinned     what the server may differ from; None: nothing was pinned yet
     found      what it lists
     changing   how many calls in flight are no reads
+    asking     how many requests wait for their answer
     tasks      the server's tasks that calls wait for
     name       tells it from any other connection
     """
@@ -78,6 +84,7 @@ class Connection:
         self.found = PinnedServer(transport=server.transport)
         self.drift = Drift()
         self.changing = 0
+        self.asking = 0
         self.tasks: set[str] = set()
         self.name = uuid.uuid4().hex
 
@@ -118,8 +125,6 @@ class Connection:
             raise
         except Exception as error:  # whatever the SDK and what it is built on raise
             words = error.message if isinstance(error, MCPError) else type(error).__name__
-            if isinstance(error, OAuthFlowError):
-                words = beginning(" ".join(str(error).split()), MAX_WORDS)
             raise await self._not_open(words) from None
 
     def check(self, tool: str) -> None:
@@ -172,6 +177,7 @@ class Connection:
         """What the server answers to a request. Raises ServerFailure."""
         if self._client is None:
             raise NeverRan("The connection to the MCP server is closed.", retryable=True)
+        self.asking += 1
         try:
             return await request(self._client.session)
         except MCPError as error:
@@ -184,6 +190,8 @@ class Connection:
             ) from error
         except Exception as error:
             raise self._lost() from error
+        finally:
+            self.asking -= 1
 
     async def close(self) -> None:
         """End the server. Returns when it is gone."""
@@ -253,6 +261,8 @@ class Connection:
         return Doubtful(words, is_lost=True)
 
     def _failure(self, error: MCPError) -> ServerFailure:
+        if error.code == NOT_SENT:
+            return NotSent(f"The MCP server {self._server.name!r} was not reached: {error.message}.")
         words = f"The MCP server {self._server.name!r} says: {error.message}"
         if error.code in (METHOD_NOT_FOUND, INVALID_PARAMS):
             return NeverRan(words)

@@ -27,6 +27,13 @@ class NeverRan(ServerFailure):
         self.retryable = retryable
 
 
+class NotSent(NeverRan):
+    """No server took the request. What else is in flight on the connection goes on."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words, retryable=True)
+
+
 class Doubtful(ServerFailure):
     """The request went out, and no answer says what became of it.
 

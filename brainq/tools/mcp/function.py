@@ -14,7 +14,7 @@ from brainq.errors import InvalidInput
 from brainq.tools.context import RunContext
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.mcp.answer import answer_of
-from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, ServerFailure
+from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, NotSent, ServerFailure
 from brainq.tools.mcp.pinned import PinnedServer, PinnedTool
 from brainq.tools.mcp.secrets import Secrets
 from brainq.tools.mcp.server import McpServer
@@ -116,7 +116,8 @@ class _Call:
         except ServerFailure as failure:
             never_ran = isinstance(failure, NeverRan) and failure.retryable
             was_lost = isinstance(failure, Doubtful) and failure.is_lost
-            if was_lost or never_ran:
+            is_in_use = isinstance(failure, NotSent) and connection.asking > 0
+            if (was_lost or never_ran) and not is_in_use:
                 await session.drop(connection)
             may_repeat = isinstance(failure, Doubtful) and failure.may_repeat and self.may_repeat
             if may_try_again and (never_ran or (was_lost and may_repeat)):

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from brainq.contracts.server_task import ServerTask
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.mcp.answer import answer_of
-from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, ServerFailure, Unreadable
+from brainq.tools.mcp.failures import (
+    Answered,
+    Doubtful,
+    NeverRan,
+    NotOpen,
+    NotSent,
+    ServerFailure,
+    Unreadable,
+)
 from brainq.tools.mcp.pinned import PinnedServer
 from brainq.tools.mcp.secrets import Secrets
 from brainq.tools.mcp.server import McpServer
@@ -98,7 +106,9 @@ class McpTasks:
             connection = connection or await session.connection()
             async with asyncio.timeout(ASK_S):
                 answer = await connection.ask(request)
-        except (NotOpen, TimeoutError) as failure:
+        except (NotOpen, NotSent, TimeoutError) as failure:
+            if isinstance(failure, NotSent) and connection is not None and not connection.asking:
+                await self._drop(connection)
             raise ServerAway(str(failure)) from None
         except (NeverRan, Unreadable) as failure:
             if not failure.retryable:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.tools import tools_of
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers.over_http import ShopOverHttp
+from tests.support.wait import wait_until
 from tests.unit.calls.support import run
 
 TOKEN, URL_KEY = "sk-in-a-header", "sk-in-the-query"
@@ -58,6 +61,46 @@ def test_a_server_over_http_is_called_and_outlived(
         assert isinstance(call("price", sku="tea"), ToolSuccess)
     assert TOKEN not in caplog.text
     assert URL_KEY not in caplog.text
+
+
+def test_a_change_that_no_server_took_has_failed_and_is_not_unknown(executor: BoundedToolExecutor) -> None:
+    with ShopOverHttp() as shop:
+        call = calls_of(executor, shop)
+        assert isinstance(call("order", sku="tea"), ToolSuccess)
+    refused = call("order", sku="cup")
+    assert isinstance(refused, ToolFailure), refused
+    assert refused.retryable
+    with ShopOverHttp(shop.port) as again:
+        assert isinstance(call("order", sku="pot"), ToolSuccess)
+        assert again.orders == ["pot"]
+
+
+def test_what_is_in_flight_outlives_a_connection_that_is_refused(executor: BoundedToolExecutor) -> None:
+    with ShopOverHttp() as shop, ThreadPoolExecutor(8) as threads:
+        call = calls_of(executor, shop)
+        assert isinstance(call("price", sku="tea"), ToolSuccess)
+        shop.answers.clear()
+        first = threads.submit(call, "order", sku="tea")
+        wait_until(lambda: shop.orders == ["tea"], "an order is in flight")
+        shop.refuse()
+        others = [threads.submit(call, "order", sku="cup") for _ in range(5)]
+        wait_until(
+            lambda: len(shop.orders) - 1 + sum(other.done() for other in others) == len(others),
+            "each other one was taken, over a connection that was open, or refused",
+        )
+        shop.answers.set()
+        assert isinstance(first.result(60), ToolSuccess)
+        ended = [other.result(60) for other in others]
+        assert {type(one) for one in ended} <= {ToolSuccess, ToolFailure}, ended
+        assert sum(isinstance(one, ToolSuccess) for one in ended) == len(shop.orders) - 1
+        assert any(isinstance(one, ToolFailure) for one in ended)
+
+
+def test_servers_are_told_the_version_that_is_installed(executor: BoundedToolExecutor) -> None:
+    with ShopOverHttp() as shop:
+        told = calls_of(executor, shop)("client")
+    assert isinstance(told, ToolSuccess), told
+    assert told.value == f"brainq {version('brainq')}"
 
 
 class _Endless(BaseHTTPRequestHandler):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ import pytest
 
 from brainq import McpOAuth, McpServer
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.outcome import ToolSuccess
+from brainq.contracts.outcome import ToolFailure, ToolSuccess
 from brainq.tools.mcp.discover import discover
 from brainq.tools.mcp.tools import tools_of
 from tests.integration.mcp.conftest import looked
@@ -37,7 +38,7 @@ def test_a_token_is_got_when_the_server_asks_for_one_and_again_when_it_is_refuse
 ) -> None:
     caplog.set_level("DEBUG")
     server = server_of(vault)
-    (look,) = tools_of(server, looked(server))
+    look, _, _ = tools_of(server, looked(server))
     authorization = vault.authorization
     assert authorization.given == ["token-1"]
     first = run(executor, look)
@@ -52,6 +53,39 @@ def test_a_token_is_got_when_the_server_asks_for_one_and_again_when_it_is_refuse
     assert vault.headers[-1]["x-tenant"] == "tenant-of-ours"
     assert not [sent for sent in authorization.headers if "x-tenant" in sent]
     assert not [secret for secret in (SECRET, *authorization.given) if secret in caplog.text]
+
+
+def test_calls_with_a_token_run_side_by_side_also_while_it_is_renewed(
+    vault: Vault, executor: BoundedToolExecutor
+) -> None:
+    server = server_of(vault)
+    look, meet, _ = tools_of(server, looked(server))
+    assert isinstance(run(executor, look), ToolSuccess)
+    for renewed in (False, True):
+        given = len(vault.authorization.given)
+        if renewed:
+            vault.refused.update(vault.authorization.given)
+        with ThreadPoolExecutor(3) as threads:
+            met = [one.result() for one in [threads.submit(run, executor, meet) for _ in range(3)]]
+        assert [getattr(one, "value", one) for one in met] == ["met"] * 3
+        assert len(vault.authorization.given) == given + renewed  # one for all three
+
+
+def test_a_change_for_which_no_token_could_be_had_has_failed_and_is_not_unknown(
+    vault: Vault, executor: BoundedToolExecutor
+) -> None:
+    server = server_of(vault)
+    _, _, put = tools_of(server, looked(server))
+    assert isinstance(run(executor, put, {"what": "gold"}), ToolSuccess)
+    vault.refused.update(vault.authorization.given)
+    vault.authorization.is_down = True
+    failed = run(executor, put, {"what": "silver"})
+    assert isinstance(failed, ToolFailure), failed
+    assert failed.retryable
+    assert "Token exchange failed (503)" in failed.error
+    assert SECRET not in failed.error
+    vault.authorization.is_down = False
+    assert isinstance(run(executor, put, {"what": "silver"}), ToolSuccess)
 
 
 def test_credentials_that_are_refused_and_another_issuer_are_told_without_secrets(vault: Vault) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -22,12 +23,16 @@ CLIENT, SECRET, SCOPE = "brainq-worker", "sk-of-the-client", "vault:read"
 
 
 class Authorization(OverHttp):
-    """`given` are its tokens; what is taken out of it is no longer taken. `headers` are those of the requests."""
+    """`given` are its tokens; what is taken out of it is no longer taken. `headers` are those of the requests.
+
+    is_down   no token is given
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.issuer = f"http://127.0.0.1:{self.port}/realm"
         self.given: list[str] = []
+        self.is_down = False
 
     def app(self) -> Any:
         async def metadata(_request: Request) -> JSONResponse:
@@ -43,6 +48,8 @@ class Authorization(OverHttp):
             )
 
         async def token(request: Request) -> JSONResponse:
+            if self.is_down:
+                return JSONResponse({"error": "temporarily_unavailable"}, 503)
             basic = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
             asked = parse_qs((await request.body()).decode())
             if request.headers.get("authorization") != f"Basic {basic}":
@@ -63,12 +70,16 @@ class Authorization(OverHttp):
 
 
 class Vault(OverHttp):
-    """A tool `look`, a read; its newest token alone is taken."""
+    """Tools `look` and `meet` (reads) and `put` (a change); its newest token alone is taken.
+
+    meet   answers when three are in it at once
+    """
 
     def __init__(self, authorization: Authorization) -> None:
         super().__init__()
         self.authorization = authorization
         self.refused: set[str] = set()
+        self.meeting = threading.Barrier(3, timeout=20)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Fits the SDK's TokenVerifier."""
@@ -92,5 +103,16 @@ class Vault(OverHttp):
         def look() -> str:  # pyright: ignore[reportUnusedFunction]
             """Look into the vault."""
             return "gold"
+
+        @vault.tool(annotations=ToolAnnotations(read_only_hint=True))
+        def meet() -> str:  # pyright: ignore[reportUnusedFunction]
+            """Meet two others in the vault."""
+            self.meeting.wait()
+            return "met"
+
+        @vault.tool(annotations=ToolAnnotations(destructive_hint=False))
+        def put(what: str) -> str:  # pyright: ignore[reportUnusedFunction]
+            """Put something into the vault."""
+            return f"{what} is kept"
 
         return vault.streamable_http_app()

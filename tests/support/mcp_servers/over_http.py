@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import uvicorn
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp_types import ToolAnnotations
 
 from tests.support.mcp_servers.tasks import task_server
@@ -49,6 +50,18 @@ class OverHttp:
         wait_until(lambda: self._server is not None and self._server.started, "the server is open")
         return self
 
+    def refuse(self) -> None:
+        """Take no new connections; those that are open go on."""
+        assert self._server is not None
+        for listening in self._server.servers:
+            listening.get_loop().call_soon_threadsafe(listening.close)
+        self._socket.close()
+        wait_until(self._is_closed, "nobody listens")
+
+    def _is_closed(self) -> bool:
+        with socket.socket() as asking:
+            return asking.connect_ex(("127.0.0.1", self.port)) != 0
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -60,15 +73,18 @@ class OverHttp:
 
 
 class ShopOverHttp(OverHttp):
-    """Tools `price` (a read) and `order` (a change); `orders` keeps what came.
+    """Tools `price` and `client` (reads) and `order` (a change); `orders` keeps what came.
 
     stop_before_answer   the next order is taken, and its connection broken off
+    answers              orders wait for it
     """
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(port)
         self.orders: list[str] = []
         self.stop_before_answer = False
+        self.answers = threading.Event()
+        self.answers.set()
 
     def app(self) -> Any:
         shop = MCPServer("shop")
@@ -78,10 +94,18 @@ class ShopOverHttp(OverHttp):
             """The price of a thing."""
             return {"cents": len(sku) * 100}
 
+        @shop.tool(annotations=ToolAnnotations(read_only_hint=True))
+        def client(context: Context[Any, Any]) -> str:  # pyright: ignore[reportUnusedFunction]
+            """Who asks."""
+            params = context.session.client_params
+            assert params is not None
+            return f"{params.client_info.name} {params.client_info.version}"
+
         @shop.tool(annotations=ToolAnnotations(destructive_hint=False))
         def order(sku: str) -> str:
             """Order a thing."""
             self.orders.append(sku)
+            assert self.answers.wait(60)
             return f"ordered {sku}"
 
         app: Any = shop.streamable_http_app()
