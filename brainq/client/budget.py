@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from brainq.client.inner import wiring_of
 from brainq.client.reach import says_what_is_away
-from brainq.contracts.limits import Limits
+from brainq.contracts.limits import DEFAULT_STEPS, Limits
 from brainq.contracts.usage import TokenUsage
 from brainq.errors import SetupError
 
@@ -32,7 +32,7 @@ class TurnBudget:
     def create(
         cls,
         timeout_s: float,
-        max_steps: int = 6,
+        max_steps: int = DEFAULT_STEPS,
         max_tool_calls: int | None = None,
         max_reflections: int = 4,
         max_context_tokens: int = 200_000,

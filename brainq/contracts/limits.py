@@ -9,6 +9,9 @@ from pydantic import Field, model_validator
 
 from brainq.contracts.base import Wire
 
+DEFAULT_STEPS = 20
+"""Enough for an agent that reads a few files, changes one and looks again; a loop still ends within minutes."""
+
 
 class Limits(Wire):
     """What one turn may use. `max_tool_calls=None` means `max_steps`.
@@ -26,7 +29,7 @@ class Limits(Wire):
     max_wait_s: float | None = Field(default=None, gt=0, le=30 * 86_400)
     first_token_s: float = Field(default=120.0, gt=0, le=86_400)
     idle_s: float = Field(default=60.0, gt=0, le=86_400)
-    max_steps: int = Field(default=6, ge=1, le=10_000)
+    max_steps: int = Field(default=DEFAULT_STEPS, ge=1, le=10_000)
     max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
     max_reflections: int = Field(default=4, ge=0, le=1_000)
     max_context_tokens: int = Field(default=200_000, ge=256)

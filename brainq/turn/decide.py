@@ -12,12 +12,17 @@ from brainq.turn.thinking import ThinkingManager
 MOST_DEATHS_ALONE = 2  # of processes that worked on one turn and on nothing else: one may be an accident
 MOST_LOST = 8  # whole workers that a turn lost without going on, though it was worked on alone in the end
 
+MORE = "Your next message lets me go on from here; a higher limit lets one turn do more."
 FALLBACK_TEXTS = {
     StopReason.DEADLINE: "I ran out of time before I could finish this.",
     StopReason.WAITED: "I was not begun in the time that this could wait.",
-    StopReason.MAX_STEPS: "I used up the steps allowed for this turn before I could finish.",
-    StopReason.MAX_TOTAL_TOKENS: "I used up the tokens allowed for this turn before I could finish.",
-    StopReason.MAX_COST: "I used up the money allowed for this turn before I could finish.",
+    StopReason.MAX_STEPS: "I used up the steps allowed for this turn (max_steps) before I could finish. " + MORE,
+    StopReason.MAX_TOTAL_TOKENS: (
+        "I used up the tokens allowed for this turn (max_total_tokens) before I could finish. " + MORE
+    ),
+    StopReason.MAX_COST: (
+        "I used up the money allowed for this turn (max_cost_usd) before I could finish. " + MORE
+    ),
     StopReason.EMPTY_REPLY: "I could not produce a response.",
     StopReason.LENGTH: "My reply was cut off before it said anything.",
     StopReason.FILTERED: "A content filter stopped my reply.",
@@ -115,10 +120,15 @@ def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Deci
         return COMPACTED if facts.compacted else Compact("a compaction is what it is for")
     next_step = facts.step + 1
     if next_step > facts.steps_max:
-        return End(Ending.COMPLETED, StopReason.MAX_STEPS, f"all {facts.steps_max} steps are used")
+        return _all_steps_used(facts.steps_max)
     if thinking.reflects and thinking.should_reflect(facts.step, facts.failed_calls, facts.reflected_step):
         return Reflect(f"a reflection on step {facts.step} is next")
     return Think(f"step {next_step} of {facts.steps_max} is next")
+
+
+def _all_steps_used(steps_max: int) -> End:
+    said = f"I used all {steps_max} steps allowed for this turn (max_steps) before I could finish. {MORE}"
+    return End(Ending.COMPLETED, StopReason.MAX_STEPS, f"all {steps_max} steps are used (max_steps)", said=said)
 
 
 SPENT = {

@@ -12,7 +12,7 @@ from brainq.contracts.reflection import ThinkLevel
 
 PERIODS: dict[ThinkLevel, int | None] = {
     ThinkLevel.OFF: None,
-    ThinkLevel.LOW: 8,  # past the default of 6 steps: only long turns pay for it
+    ThinkLevel.LOW: 8,  # past what most turns need: only long ones pay for it
     ThinkLevel.MEDIUM: 4,
     ThinkLevel.HIGH: 2,
 }

@@ -1,7 +1,7 @@
 """Seeds each bug of the list into a copy of the code and expects its tests to fail.
 
 python -m ops.mutants               every bug; exit code 1 when one survives
-python -m ops.mutants deadline      those whose name, or file, holds `deadline`
+python -m ops.mutants deadline      those whose name, or file, holds `deadline`; exit code 2 where none does
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -39,7 +39,10 @@ def main() -> int:
     )
     parser.add_argument("only", nargs="*", help="words; bugs whose name or file holds one of them")
     only = parser.parse_args().only
-    bugs = [bug for bug in BUGS if not only or any(word in f"{bug.name} {bug.file}" for word in only)]
+    bugs, strangers = chosen(BUGS, only)
+    if strangers:
+        words = ", ".join(map(repr, strangers))
+        parser.error(f"no bug's name or file holds {words}; ops/mutants/bugs lists all {len(BUGS)}")
     console, begun = Console(), time.monotonic()
     survivors: list[str] = []
     with _copies(min(AT_ONCE, len(bugs))) as copies, ThreadPoolExecutor(AT_ONCE) as pool:
@@ -55,6 +58,13 @@ def main() -> int:
     took_s = time.monotonic() - begun
     console.print(f"{len(bugs) - len(survivors)} of {len(bugs)} bugs were found, in {took_s:.0f} s")
     return 1 if survivors else 0
+
+
+def chosen(bugs: Sequence[Bug], words: Sequence[str]) -> tuple[list[Bug], list[str]]:
+    """The bugs whose name or file holds one of the words (all, without words), and the words that no bug has."""
+    held = {bug: f"{bug.name} {bug.file}" for bug in bugs}
+    wanted = [bug for bug, text in held.items() if not words or any(word in text for word in words)]
+    return wanted, [word for word in words if not any(word in text for text in held.values())]
 
 
 @contextmanager

@@ -190,7 +190,10 @@ def test_max_steps_ends_with_its_own_text(pump: Pump) -> None:
     steps = [[("read", {"name": str(n)})] for n in range(5)]
     result = pump.finish(pump.submit("s1", script(*steps), limits={"max_steps": 2}))
     assert (result.ending, result.stop_reason, result.steps) == (Ending.COMPLETED, StopReason.MAX_STEPS, 2)
-    assert result.text == "I used up the steps allowed for this turn before I could finish."
+    assert result.text == (
+        "I used all 2 steps allowed for this turn (max_steps) before I could finish. "
+        "Your next message lets me go on from here; a higher limit lets one turn do more."
+    )
     assert len(notes("thinking")) == 2
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ops.mutants.__main__ import chosen, main
 from ops.mutants.bug import Bug
 from ops.mutants.bugs import BUGS
 
@@ -33,3 +34,20 @@ def test_a_bug_can_be_seeded_and_somebody_is_to_notice(bug: Bug) -> None:
 def test_a_text_that_stands_elsewhere_by_now_is_said() -> None:
     with pytest.raises(ValueError, match="0 times; it must stand there once"):
         Bug("none", "README.md", "surely not here", "x", ("tests",)).seeded(ROOT)
+
+
+@pytest.mark.parametrize("words", [["zzz"], ["deadline", "zzz"]])
+def test_a_word_that_no_bug_has_is_an_error_that_names_it(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["ops.mutants", *words])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert "no bug's name or file holds 'zzz'" in capsys.readouterr().err
+
+
+def test_words_choose_bugs_by_name_or_file() -> None:
+    one, other = (Bug(name, f"brainq/{name}.py", "a", "b", ("tests",)) for name in ("one", "other"))
+    assert chosen([one, other], []) == ([one, other], [])
+    assert chosen([one, other], ["othe", "x"]) == ([other], ["x"])
