@@ -16,7 +16,8 @@ MORE = "Your next message lets me go on from here; a higher limit lets one turn 
 FALLBACK_TEXTS = {
     StopReason.DEADLINE: "I ran out of time before I could finish this.",
     StopReason.WAITED: "I was not begun in the time that this could wait.",
-    StopReason.MAX_STEPS: "I used up the steps allowed for this turn (max_steps) before I could finish. " + MORE,
+    StopReason.MAX_STEPS: "I used up the steps allowed for this turn (max_steps) before I could finish. "
+    + MORE,
     StopReason.MAX_TOTAL_TOKENS: (
         "I used up the tokens allowed for this turn (max_total_tokens) before I could finish. " + MORE
     ),
@@ -128,7 +129,9 @@ def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Deci
 
 def _all_steps_used(steps_max: int) -> End:
     said = f"I used all {steps_max} steps allowed for this turn (max_steps) before I could finish. {MORE}"
-    return End(Ending.COMPLETED, StopReason.MAX_STEPS, f"all {steps_max} steps are used (max_steps)", said=said)
+    return End(
+        Ending.COMPLETED, StopReason.MAX_STEPS, f"all {steps_max} steps are used (max_steps)", said=said
+    )
 
 
 SPENT = {

@@ -77,7 +77,10 @@ def call(number: int, status: TraceStatus, **given: Any) -> ToolTraceEntry:
             {"owner": "host-7"},
             "step 3 of 6 is next; the lease of coordinator host-7 ran out, another one is called within 1 s",
         ),
-        ({"step": 6}, "ends next as completed, because all 6 steps are used (max_steps); a coordinator is called"),
+        (
+            {"step": 6},
+            "ends next as completed, because all 6 steps are used (max_steps); a coordinator is called",
+        ),
         (
             {"cancel_requested": True},
             "ends next as cancelled, because it was cancelled; a coordinator is called",
