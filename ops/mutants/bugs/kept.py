@@ -18,8 +18,8 @@ BUGS = (
     Bug(
         "what only Redis knows is looked for among the first rows alone",
         "brainq/client/turn_list.py",
-        "if len(rows) < at_once:",
-        "if rows:",
+        "yield row, turn\n            if len(rows) < at_once:",
+        "yield row, turn\n            if rows:",
         ("tests/integration/test_lists.py",),
     ),
     Bug(
