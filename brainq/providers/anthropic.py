@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager
+from inspect import signature
 from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
@@ -52,7 +53,10 @@ class AnthropicProvider(VendorProvider):
         return self._base_url or "https://api.anthropic.com"
 
     def _make_client(self, sdk: Any) -> Any:
-        return sdk.Anthropic(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
+        # The span of a model call is ours: a second one of the SDK's would count each call twice.
+        known = signature(sdk.Anthropic).parameters
+        quiet: dict[str, Any] = {"open_telemetry": False} if "open_telemetry" in known else {}
+        return sdk.Anthropic(api_key=self._require_key(), base_url=self._base_url, max_retries=0, **quiet)
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
         body = anthropic_wire.to_body(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pydantic_ai.messages import (
     BinaryContent,
@@ -21,7 +21,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.messages import ModelRequest as PydanticRequest
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
@@ -137,8 +137,8 @@ def _back(block: dict[str, Any], without: str = "") -> dict[str, Any]:
     return {name: block[name] for name in _KEPT if name != without and name in block}
 
 
-def to_parameters(request: ModelRequest) -> ModelRequestParameters:
-    """Tools and the schema of the answer."""
+def to_parameters(request: ModelRequest, model: Model) -> ModelRequestParameters:
+    """Tools and the schema of the answer. A model that takes no schema reads it in its instructions."""
     schema = request.output_schema
     return ModelRequestParameters(
         function_tools=[
@@ -149,11 +149,15 @@ def to_parameters(request: ModelRequest) -> ModelRequestParameters:
             )
             for tool in request.tools
         ],
-        output_mode="text" if schema is None else "native",
+        output_mode="text" if schema is None else _output_mode(model),
         output_object=None
         if schema is None
         else OutputObjectDefinition(json_schema=clean_json(schema), name="reply"),
     )
+
+
+def _output_mode(model: Model) -> Literal["native", "prompted"]:
+    return "native" if model.profile.get("supports_json_schema_output", False) else "prompted"
 
 
 def to_settings(request: ModelRequest, timeout_s: float) -> ModelSettings:

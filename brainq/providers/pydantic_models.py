@@ -87,23 +87,9 @@ class PydanticAIProvider:
     def _whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
         model = self._model(request.model)
 
-        async def ask() -> ModelReply:
-            from pydantic_ai import direct
-
-            from brainq.providers import pydantic_messages as wire
-
-            response = await direct.model_request(
-                model,
-                wire.to_messages(request, model.system),
-                model_settings=wire.to_settings(request, deadline.remaining_s()),
-                model_request_parameters=wire.to_parameters(request),
-                instrument=False,
-            )
-            return wire.from_response(response, request.model, model.system)
-
         items: SimpleQueue[ModelReply | BaseException] = SimpleQueue()
         with placed_call(self, _in_time(request, deadline)) as (place, _):
-            task = _Task(_told(ask(), items))
+            task = _Task(_told(_asked(model, request, deadline.remaining_s()), items))
             try:
                 found = items.get(timeout=deadline.remaining_s())
             except Empty:
@@ -164,14 +150,21 @@ class PydanticAIProvider:
             if self._pid != os.getpid():  # connections inherited through fork are the parent's
                 self._models, self._pid = {}, os.getpid()
             found = self._models.get(key)
-            if found is None:
-                try:
-                    found = self._given or self._inferred(name)
-                    on_loop(found.__aenter__(), ENTER_S)
-                except Exception as error:
-                    raise self._failure(error) from error
-                self._models[key] = found
-        return found
+        return found if found is not None else self._entered(key, name)
+
+    def _entered(self, key: str, name: str) -> Model:
+        # Outside the lock: a model that was given is a user's code. Of two threads' models one is kept.
+        try:
+            model = self._given or self._inferred(name)
+            on_loop(model.__aenter__(), ENTER_S)
+        except Exception as error:
+            raise self._failure(error) from error
+        with self._lock:
+            is_first = key not in self._models
+            kept = self._models.setdefault(key, model)
+        if not is_first:
+            on_loop(model.__aexit__(None, None, None), ENTER_S)
+        return kept
 
     def _inferred(self, name: str) -> Model:
         from pydantic_ai.models import infer_model
@@ -182,9 +175,9 @@ class PydanticAIProvider:
         """Close the connections; the next call opens new ones."""
         with self._lock:
             models, self._models = self._models, {}
-            if self._pid == os.getpid():
-                for model in models.values():
-                    on_loop(model.__aexit__(None, None, None), ENTER_S)
+            is_ours = self._pid == os.getpid()
+        for model in models.values() if is_ours else ():
+            on_loop(model.__aexit__(None, None, None), ENTER_S)
 
     def _failure(self, error: BaseException) -> Exception:
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pydantic_ai":
@@ -208,6 +201,21 @@ def _in_time(request: ModelRequest, deadline: Deadline) -> ModelRequest:
     return request.model_copy(update={"timeout_s": max(0.001, deadline.remaining_s())})
 
 
+async def _asked(model: Model, request: ModelRequest, timeout_s: float) -> ModelReply:
+    from pydantic_ai import direct
+
+    from brainq.providers import pydantic_messages as wire
+
+    response = await direct.model_request(
+        model,
+        wire.to_messages(request, model.system),
+        model_settings=wire.to_settings(request, timeout_s),
+        model_request_parameters=wire.to_parameters(request, model),
+        instrument=False,
+    )
+    return wire.from_response(response, request.model, model.system)
+
+
 async def _streamed(
     model: Model, request: ModelRequest, timeout_s: float, items: SimpleQueue[Any]
 ) -> ModelReply:
@@ -217,12 +225,16 @@ async def _streamed(
 
     from brainq.providers import pydantic_messages as wire
 
+    if getattr(model, "stream_function", model) is None:  # a FunctionModel that only answers as a whole
+        reply = await _asked(model, request, timeout_s)
+        items.put(ModelChunk(text=reply.text))
+        return reply
     said, thought = SurrogateJoiner(), SurrogateJoiner()
     opened = direct.model_request_stream(
         model,
         wire.to_messages(request, model.system),
         model_settings=wire.to_settings(request, timeout_s),
-        model_request_parameters=wire.to_parameters(request),
+        model_request_parameters=wire.to_parameters(request, model),
         instrument=False,
     )
     told = TokenUsage()

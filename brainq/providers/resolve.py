@@ -78,7 +78,11 @@ _made: dict[str, tuple[tuple[str | None, ...], Provider]] = {}
 
 
 def register_provider(name: str, factory: ProviderFactory) -> None:
-    """Make `name:model` known. `factory` is called once a process, at first use; a name can be replaced."""
+    """Make `name:model` known; a name can be replaced.
+
+    `factory` is called once a process, at first use. Threads that use the name first at the same moment may each call
+    it: one provider is kept, the others are closed. It may ask for other providers by name.
+    """
     if not name or ":" in name:
         raise InvalidInput("provider", f"{name!r} is not a provider name; use a word without a colon")
     with _lock:
@@ -215,8 +219,23 @@ def _named(name: str) -> Provider:
     variables = service.keys if service is not None else _ENVIRONMENT
     environment = tuple(os.environ.get(variable) for variable in variables)
     with _lock:
-        factory = _factories[name]
-        made = _made.get(name)
-        if made is None or made[0] != environment:
-            made = _made[name] = (environment, factory())
+        factory, made = _factories[name], _made.get(name)
+    if made is not None and made[0] == environment:
         return made[1]
+    # Outside the lock: a factory is a user's code, and may look for other providers.
+    provider = factory()
+    with _lock:
+        made = _made.get(name)
+        is_first = made is None or made[0] != environment
+        if is_first and _factories[name] is factory:
+            _made[name] = (environment, provider)
+    if made is None or is_first:
+        return provider
+    _close(provider)
+    return made[1]
+
+
+def _close(provider: Provider) -> None:
+    close = getattr(provider, "close", None)
+    if close is not None:
+        close()
