@@ -7,7 +7,9 @@ import os
 import sys
 from typing import Any
 
+from brainq.brain import Brain
 from brainq.brains import Brains, read_brains
+from brainq.environment import GIVEN_BY
 from brainq.errors import BrainNotLoaded, InvalidInput
 from brainq.observe.place import where_raised
 from brainq.observe.raises import users_traceback
@@ -38,22 +40,27 @@ def load_brains(reference: str) -> Brains:
         if error.name != module_name.partition(".")[0] and error.name != module_name:
             raise _failed(reference, error) from error
         raise BrainNotLoaded(
-            f"{_named(reference)}: there is no module {error.name!r}; {tried}{_remedy(reference)}"
+            f"{_named(reference)}: there is no module {error.name!r} in {os.getcwd()}, nor is it installed"
+            f"{_remedy(reference, module_name)}"
         ) from error
     except Exception as error:
         raise _failed(reference, error) from error
     for part in attr.split("."):
         if not hasattr(found, part):
-            raise BrainNotLoaded(f"{_named(reference)}: the module has no {attr!r}; {tried}")
+            raise BrainNotLoaded(
+                f"{_named(reference)}: the module has no {attr!r}; {tried}{_there(module_name)}"
+            )
         found = getattr(found, part)
     try:
         return read_brains(found)
     except InvalidInput as wrong:
-        raise BrainNotLoaded(f"{_named(reference)}: {wrong.problem}; {tried}") from wrong
+        raise BrainNotLoaded(f"{_named(reference)}: {wrong.problem}; {tried}{_there(module_name)}") from wrong
 
 
 def _named(reference: str) -> str:
     """Who said that it is this one."""
+    if GIVEN_BY.get("BRAINQ_APP") and os.environ.get("BRAINQ_APP") == reference:
+        return f"{GIVEN_BY['BRAINQ_APP']} {reference}"
     if os.environ.get("BRAINQ_APP"):
         return f"BRAINQ_APP={reference!r}"
     if reference == DEFAULT_APP:
@@ -61,13 +68,21 @@ def _named(reference: str) -> str:
     return f"app={reference!r} (BRAINQ_APP)"
 
 
-def _remedy(reference: str) -> str:
+def _remedy(reference: str, module_name: str) -> str:
     if os.environ.get("BRAINQ_APP") or reference != DEFAULT_APP:
-        return ""
+        file = f"{module_name.partition('.')[0]}.py"
+        return f". Run this where {file} is, or name another one: -A module:variable, or BRAINQ_APP"
     return (
         ". Run this where app.py is, set BRAINQ_APP=module:attr (in .env, too), or give the brain itself: "
         "Client(brain=...)"
     )
+
+
+def _there(module_name: str) -> str:
+    """The brains that stand in a module that was imported."""
+    held = vars(sys.modules[module_name])
+    found = [f"{module_name}:{name}" for name, value in held.items() if isinstance(value, Brain)]
+    return f". There is {', '.join(found[:5])}" if found else ""
 
 
 def _failed(reference: str, error: Exception) -> BrainNotLoaded:

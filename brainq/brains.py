@@ -99,4 +99,5 @@ def _different(given: Iterable[object]) -> Brains:
 
 
 def _kind(given: Any) -> str:
-    return f"a {type(given).__name__}"
+    name = type(given).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

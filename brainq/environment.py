@@ -9,6 +9,9 @@ from difflib import get_close_matches
 TOLD = "BRAINQ_NAMES_TOLD"
 """Mistyped names that a process above has said already."""
 
+GIVEN_BY: dict[str, str] = {}
+"""Settings that an option of this process's command line set, by that option: errors name what was typed."""
+
 _PREFIX = "BRAINQ_"
 # Not read from the settings' class: importing it costs a quarter of a second. A test compares.
 SETTINGS = (

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from brainq.cli.help import group, leaf
 from brainq.cli.options import App, AsJson
 
-app = typer.Typer(help="The SQL schema, and retention.", rich_markup_mode=None, no_args_is_help=True)
+app = group("The SQL schema, and retention.")
 
 
 @app.callback()
@@ -16,9 +17,9 @@ def db() -> None:
     """The SQL schema, and retention."""
 
 
-@app.command("upgrade")
+@leaf(app, "upgrade")
 def upgrade(app: App = "") -> None:
-    """Bring the schema to this brainq's revision; safe to run again, and from several places at once.
+    """Bring the schema to this brainq's revision. Safe to run again, and from several places at once.
 
     \b
     Example:
@@ -35,7 +36,7 @@ def upgrade(app: App = "") -> None:
         say(f"the schema at {without_password(url)} is at revision {HEAD}", style="green")
 
 
-@app.command("prune")
+@leaf(app, "prune")
 def prune(
     older_than: Annotated[
         str, typer.Option("--older-than", metavar="AGE", help="How long ago they ended: 90m, 12h, 30d, 8w.")

@@ -31,7 +31,7 @@ def dev(
     ] = True,
     level: LogLevel = Level.WARNING,
 ) -> None:
-    """Run Redis, SQLite, all four pools and the gateway here; Ctrl+C stops them, a second one at once.
+    """Run Redis, SQLite, all four pools and the gateway here. Ctrl+C stops them, a second one at once.
 
     BRAINQ_REDIS_URL and BRAINQ_SQL_URL are used if they are set; else a Redis of its own and SQLite keep their
     data in .brainq (BRAINQ_DATA_DIR). What is missing is said before anything starts. A worker that dies is

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from brainq.cli.help import group, leaf
 from brainq.cli.options import App, AsJson, TurnArgument
 
-app = typer.Typer(help="What happens after the answer.", rich_markup_mode=None, no_args_is_help=True)
+app = group("What happens after the answer.")
 
 
 @app.callback()
@@ -17,7 +18,7 @@ def finalize() -> None:
     """What happens after the answer."""
 
 
-@app.command("retry")
+@leaf(app, "retry")
 def retry(
     turn: TurnArgument,
     step: Annotated[

@@ -21,7 +21,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name, and its new directory.")],
 ) -> None:
-    """Make a small project: a brain with two tools that runs without a key. Nothing is overwritten.
+    """Make a small project: a brain with two tools, without a key. Nothing is overwritten.
 
     \b
     Examples:

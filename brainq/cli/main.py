@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -43,6 +43,7 @@ from brainq.cli import (
 )
 from brainq.cli.codes import Exit
 from brainq.cli.faults import said_of
+from brainq.cli.help import HelpCommand, HelpGroup
 from brainq.cli.options import App
 from brainq.environment import read_env_file
 from brainq.errors import BrainqError
@@ -50,53 +51,61 @@ from brainq.observe.raises import TRACEBACK
 
 app = typer.Typer(
     name="brainq",
+    cls=HelpGroup,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
-for name, command in {
-    "init": init.init,
-    "dev": dev.dev,
-    "submit": submit.submit,
-    "tail": tail.tail,
-    "list": listing.list_turns,
-    "show": show.show,
-    "cancel": cancel.cancel,
-    "steer": steer.steer,
-    "hold": steer.hold,
-    "release": steer.release,
-    "approvals": approvals.approvals,
-    "approve": approvals.approve,
-    "deny": approvals.deny,
-    "complete": outside.complete,
-    "fail": outside.fail,
-    "sessions": listing.list_sessions,
-    "brains": brains.brains,
-    "session": session.session,
-    "history": session_verbs.history,
-    "pause": session.pause,
-    "resume": session.resume,
-    "interrupt": session_verbs.interrupt,
-    "drop": session_verbs.drop,
-    "ready": session_verbs.ready,
-    "compact": session_verbs.compact,
-    "fleet": fleet.fleet,
-    "metrics": metrics.metrics,
-    "doctor": doctor.doctor,
-    "up": up.up,
-    "serve": serve.serve,
-    "worker": worker.worker,
-    "flower": flower.flower,
-    "schema": schema.schema,
-}.items():
-    app.command(name, epilog=codes.HELP if name == "submit" else None)(command)
-app.add_typer(db.app, name="db")
-app.add_typer(finalize.app, name="finalize")
-app.add_typer(mcp.app, name="mcp")
-app.add_typer(schedule.app, name="schedule")
-app.add_typer(token.app, name="token")
-app.add_typer(webhook.app, name="webhook")
+COMMANDS: dict[str, dict[str, Any]] = {
+    "Begin": {"init": init.init, "dev": dev.dev, "doctor": doctor.doctor, "brains": brains.brains},
+    "Turns": {
+        "submit": submit.submit,
+        "list": listing.list_turns,
+        "show": show.show,
+        "tail": tail.tail,
+        "steer": steer.steer,
+        "cancel": cancel.cancel,
+        "schedule": schedule.app,
+        "finalize": finalize.app,
+    },
+    "What people decide": {
+        "approvals": approvals.approvals,
+        "approve": approvals.approve,
+        "deny": approvals.deny,
+        "hold": steer.hold,
+        "release": steer.release,
+        "complete": outside.complete,
+        "fail": outside.fail,
+    },
+    "Sessions": {
+        "sessions": listing.list_sessions,
+        "session": session.session,
+        "history": session_verbs.history,
+        "pause": session.pause,
+        "resume": session.resume,
+        "interrupt": session_verbs.interrupt,
+        "drop": session_verbs.drop,
+        "ready": session_verbs.ready,
+        "compact": session_verbs.compact,
+    },
+    "Run it": {
+        "up": up.up,
+        "worker": worker.worker,
+        "serve": serve.serve,
+        "db": db.app,
+        "fleet": fleet.fleet,
+        "metrics": metrics.metrics,
+        "flower": flower.flower,
+    },
+    "Connect it": {"token": token.app, "mcp": mcp.app, "webhook": webhook.app, "schema": schema.schema},
+}
+for panel, commands in COMMANDS.items():
+    for name, command in commands.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, cls=HelpGroup, rich_help_panel=panel)
+        else:
+            app.command(name, cls=HelpCommand, rich_help_panel=panel)(command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -123,21 +132,11 @@ def root(
       brainq init shop && cd shop                 a small project, without a key
       brainq dev                                  Redis, SQLite and all workers
       brainq submit s1 "count apples" --follow    in the other terminal
-    \b
-    Then look at it:
-      brainq list                                 the newest turns
       brainq show 01k...                          what happened, what happens next
-      brainq tail 01k...                          its events, live
-      brainq doctor                               what is wrong with this setup
-    \b
-    Talk to what runs:
-      brainq steer 01k... "Use the blue one"      input for its next step
-      brainq approvals                            calls that wait for a person
-      brainq hold 01k...                          keep it from changing anything
-      brainq session s1                           what is live, and what waits
-    \b
-    Let the shell complete commands and turns:
-      brainq --install-completion
+
+    `brainq COMMAND --help` has examples of each. `brainq --install-completion` lets the shell complete commands
+    and turns.
+
     \b
     Settings come from the environment, and from .env in the working directory:
       BRAINQ_APP         module:variable of the brain, or of several (or -A)

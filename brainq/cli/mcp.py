@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from brainq.cli.help import group, leaf
 from brainq.cli.options import App, AsJson, Level, LogLevel
 
 HELP = """MCP servers of the brain: look at what they offer, and pin it.
@@ -19,7 +20,7 @@ HELP = """MCP servers of the brain: look at what they offer, and pin it.
     `brainq mcp serve` is the other way round: it makes the brains tools of other programs.
     """
 
-app = typer.Typer(help=HELP, rich_markup_mode=None, no_args_is_help=True)
+app = group(HELP)
 
 
 @app.callback(help=HELP)
@@ -27,7 +28,7 @@ def mcp() -> None:
     """MCP servers of the brain."""
 
 
-@app.command("pin")
+@leaf(app, "pin")
 def pin(
     server: Annotated[
         list[str] | None,
@@ -59,7 +60,7 @@ def pin(
     raise typer.Exit(Exit.FAILED if any(looked.problem for looked in pinned) else Exit.OK)
 
 
-@app.command("list")
+@leaf(app, "list")
 def list_tools(as_json: AsJson = False, app: App = "") -> None:
     """List the pinned tools as the brain has them. No server is started.
 
@@ -99,7 +100,7 @@ def list_tools(as_json: AsJson = False, app: App = "") -> None:
         say("no brain has tools of MCP servers")
 
 
-@app.command("serve")
+@leaf(app, "serve")
 def serve(level: LogLevel = Level.WARNING, app: App = "") -> None:
     """Serve the brains as tools over stdin and stdout, for a program that starts this: Claude, Cursor, an Inspector.
 

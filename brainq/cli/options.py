@@ -8,13 +8,24 @@ from typing import Annotated
 
 import typer
 
+from brainq.environment import GIVEN_BY
+from brainq.errors import InvalidInput
+
 COMPLETED = 50  # turns the shell is offered
 
 
 def use_app(value: str) -> str:
-    """Make `-A module:brain` what every part of this process, and every process it starts, uses."""
+    """Make `-A module:brain` what every part of this process, and every process it starts, uses.
+
+    Raises InvalidInput for what names no variable of a module.
+    """
     if value:
+        module, colon, variable = value.partition(":")
+        if not all(name.isidentifier() for name in (*module.split("."), variable)):
+            meant = f"-A {module}:brain" if not colon and module.isidentifier() else "-A shop.agent:brain"
+            raise InvalidInput("-A", f"{value!r} is not module:variable; write it as in {meant}")
         os.environ["BRAINQ_APP"] = value
+        GIVEN_BY["BRAINQ_APP"] = "-A"
     return value
 
 

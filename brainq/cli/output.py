@@ -33,4 +33,6 @@ def print_json(value: Any) -> None:
 
 def _console(*, stderr: bool) -> Console:
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
-    return Console(stderr=stderr, width=None if terminal else PIPED_WIDTH, highlight=False, markup=False)
+    width = None if terminal else PIPED_WIDTH
+    # emoji: `app:brain:` of a sentence, and what users write, stays as it is
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)

@@ -25,7 +25,7 @@ def complete(
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
-    """Give a call that waits for a result from outside its result. It is taken once.
+    """Give its result to a call that waits for one from outside. It is taken once.
 
     \b
     Examples:
@@ -51,7 +51,7 @@ def fail(
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
-    """Tell a call that waits for a result from outside that it failed.
+    """Say that a call failed that waits for a result from outside.
 
     \b
     Examples:

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from brainq.cli.help import group, leaf
 from brainq.cli.options import App, AsJson
 
-app = typer.Typer(
-    help="Turns that begin at a time, once or again and again.", rich_markup_mode=None, no_args_is_help=True
-)
+app = group("Turns that begin at a time, once or again and again.")
 Name = Annotated[str, typer.Argument(help="The schedule's name.")]
 
 
@@ -20,7 +19,7 @@ def schedule() -> None:
     """Turns that begin at a time, once or again and again."""
 
 
-@app.command("add")
+@leaf(app, "add")
 def add(
     name: Annotated[str, typer.Argument(help="Its name; the same name again sets it anew.")],
     session: Annotated[str, typer.Argument(help="{date} and {time} in it are those of each run.")],
@@ -79,7 +78,7 @@ def add(
         say(f"schedule {made.name}: {_first(made.next_at)}", style="green")
 
 
-@app.command("list")
+@leaf(app, "list")
 def list_schedules(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 1000,
     as_json: AsJson = False,
@@ -106,7 +105,7 @@ def list_schedules(
         stdout().print(table)
 
 
-@app.command("show")
+@leaf(app, "show")
 def show(name: Name, as_json: AsJson = False, app: App = "") -> None:
     """Show one schedule whole."""
     from brainq.cli.output import print_json, stdout
@@ -121,7 +120,7 @@ def show(name: Name, as_json: AsJson = False, app: App = "") -> None:
         stdout().print(f"{field:13} {'' if value is None else value}", markup=False, highlight=False)
 
 
-@app.command("pause")
+@leaf(app, "pause")
 def pause(name: Name, as_json: AsJson = False, app: App = "") -> None:
     """Begin nothing of it until it is resumed."""
     from brainq.cli.output import print_json, say
@@ -135,7 +134,7 @@ def pause(name: Name, as_json: AsJson = False, app: App = "") -> None:
         say(f"schedule {name} is paused", style="green")
 
 
-@app.command("resume")
+@leaf(app, "resume")
 def resume(name: Name, as_json: AsJson = False, app: App = "") -> None:
     """Go on with its next run; what was due meanwhile is left out."""
     from brainq.cli.output import print_json, say
@@ -149,7 +148,7 @@ def resume(name: Name, as_json: AsJson = False, app: App = "") -> None:
         say(f"schedule {name}: {_first(made.next_at)}", style="green")
 
 
-@app.command("remove")
+@leaf(app, "remove")
 def remove(name: Name, as_json: AsJson = False, app: App = "") -> None:
     """Forget a schedule. Turns that it has begun go on."""
     from brainq.cli.codes import Exit

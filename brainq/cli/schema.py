@@ -20,7 +20,7 @@ def schema(
         typer.Argument(metavar="NAME", help="submit, event or result."),
     ],
 ) -> None:
-    """Print a JSON schema (draft 2020-12), for producers and readers that are not Python.
+    """Print a JSON schema, for programs that are not Python. It is draft 2020-12.
 
     submit is what the Celery task brainq.turn.submit takes, event is one of a turn's events, result is how
     a turn ended. What is spoken over HTTP is described by the gateway itself, at /v1/openapi.json.

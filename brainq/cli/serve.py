@@ -31,7 +31,7 @@ def serve(
     level: LogLevel = Level.INFO,
     app: App = "",
 ) -> None:
-    """Run the gateway: programs in any language submit turns, follow and steer them over HTTP.
+    """Run the gateway: turns over HTTP, for any language. Programs submit, follow and steer them.
 
     On 127.0.0.1 nobody is asked who he is until a token is made. `brainq token create` makes one; from then on
     every request brings one. On any other --host nobody is let in before. An app with users of its own says who

@@ -47,7 +47,7 @@ def compact(
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
-    """Replace a session's older messages by a summary, in a turn of its own. Prints the turn's id.
+    """Replace a session's older messages by a summary. It is a turn of its own, whose id is printed.
 
     \b
     Examples:
@@ -97,7 +97,7 @@ def ready(
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
-    """Say that all is ready: the turn that took the flag goes on, and one to come does not wait.
+    """Say that all is ready: the turn that waits for it goes on. One to come does not wait.
 
     A FLAG that nobody waits for is exit code 5. `brainq steer TURN "" --ready` lifts a turn's own readiness hold.
 
@@ -133,7 +133,7 @@ def history(
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
-    """Print a session's conversation, the newest turns, the oldest of them first.
+    """Print a session's conversation: its newest turns. The oldest of them is first.
 
     \b
     Examples:

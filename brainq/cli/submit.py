@@ -8,6 +8,8 @@ import typer
 
 from brainq.cli.options import App, AsJson
 
+TURN, QUEUE, RARE = "This turn", "Beside other turns", "Rarely needed"
+
 
 def submit(
     session: Annotated[
@@ -22,18 +24,22 @@ def submit(
         float | None,
         typer.Option("--timeout-s", min=0, help="Wait this long at most, seconds; the turn goes on."),
     ] = None,
-    request_key: Annotated[
-        str | None,
-        typer.Option("--request-key", help="Sending a key again is the same turn: nothing runs twice."),
-    ] = None,
     brain: Annotated[
-        str | None, typer.Option("--brain", help="Which of several has it; `brainq brains` lists them.")
+        str | None,
+        typer.Option(
+            "--brain", help="Which of several has it; `brainq brains` lists them.", rich_help_panel=TURN
+        ),
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Another model for this turn.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Another model for this turn.", rich_help_panel=TURN)
+    ] = None,
     limits: Annotated[
         list[str] | None,
         typer.Option(
-            "--limits", metavar="NAME=VALUE", help="A limit of this turn, such as max_steps=3; repeatable."
+            "--limits",
+            metavar="NAME=VALUE",
+            help="A limit of this turn, such as max_steps=3; repeatable.",
+            rich_help_panel=TURN,
         ),
     ] = None,
     options: Annotated[
@@ -42,56 +48,15 @@ def submit(
             "--option",
             metavar="NAME=VALUE",
             help="How the model is asked, such as temperature=0, reasoning_effort=low; repeatable.",
+            rich_help_panel=TURN,
         ),
     ] = None,
-    kind: Annotated[
-        str, typer.Option("--kind", help="chat; review (a history of its own); or compact.")
-    ] = "chat",
-    seed: Annotated[
-        str, typer.Option("--seed", help="What a review begins with: session, or empty.")
-    ] = "session",
-    provider: Annotated[
-        str | None, typer.Option("--provider", help="Another provider for this turn.")
-    ] = None,
-    system_prompt: Annotated[
+    request_key: Annotated[
         str | None,
         typer.Option(
-            "--system-prompt", metavar="TEXT|@FILE", help="In place of the brain's; `@-` reads stdin."
-        ),
-    ] = None,
-    skill_context: Annotated[
-        str | None,
-        typer.Option("--skill-context", metavar="TEXT|@FILE", help="Stands behind the system prompt."),
-    ] = None,
-    output_schema: Annotated[
-        str | None,
-        typer.Option("--output-schema", metavar="JSON|@FILE", help="The JSON schema of the answer."),
-    ] = None,
-    attach: Annotated[
-        list[str] | None,
-        typer.Option("--attach", metavar="FILE", help="An image or a file of the message; repeatable."),
-    ] = None,
-    metadata: Annotated[
-        str | None,
-        typer.Option("--metadata", metavar="JSON|@FILE", help="An object of yours; callbacks get it back."),
-    ] = None,
-    prompt_id: Annotated[
-        str | None, typer.Option("--prompt-id", help="A prompt of the brain's; it names judges, too.")
-    ] = None,
-    prompt_version: Annotated[
-        str | None, typer.Option("--prompt-version", help="Kept with the turn.")
-    ] = None,
-    prompt_tags: Annotated[
-        list[str] | None, typer.Option("--prompt-tag", help="Kept with the turn; repeatable.")
-    ] = None,
-    cwd: Annotated[str | None, typer.Option("--cwd", help="Handed to tools as `context.cwd`.")] = None,
-    citations: Annotated[
-        bool | None, typer.Option("--citations/--no-citations", help="Show sources under the answer, or not.")
-    ] = None,
-    ready: Annotated[
-        bool | None,
-        typer.Option(
-            "--ready/--not-ready", help="Not ready: changes wait for `brainq steer TURN '' --ready`."
+            "--request-key",
+            help="Sending a key again is the same turn: nothing runs twice.",
+            rich_help_panel=QUEUE,
         ),
     ] = None,
     on_busy: Annotated[
@@ -99,7 +64,9 @@ def submit(
         typer.Option(
             "--on-busy",
             metavar="WORD",
-            help="When the session has a live turn: enqueue, steer, interrupt, replace, reject or merge.",
+            help="Where a turn of the session is live: enqueue; steer (go into it); interrupt (cancel it, run next); "
+            "replace (drop those that wait, too); reject; or merge (go into the newest that waits).",
+            rich_help_panel=QUEUE,
         ),
     ] = "enqueue",
     priority: Annotated[
@@ -108,8 +75,95 @@ def submit(
             "--priority",
             metavar="WORD",
             help="Which turns of its tenant go first when the fleet has no room: high, normal or low.",
+            rich_help_panel=QUEUE,
         ),
     ] = "normal",
+    provider: Annotated[
+        str | None, typer.Option("--provider", help="Another provider for this turn.", rich_help_panel=RARE)
+    ] = None,
+    system_prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--system-prompt",
+            metavar="TEXT|@FILE",
+            help="In place of the brain's; `@-` reads stdin.",
+            rich_help_panel=TURN,
+        ),
+    ] = None,
+    skill_context: Annotated[
+        str | None,
+        typer.Option(
+            "--skill-context",
+            metavar="TEXT|@FILE",
+            help="Stands behind the system prompt.",
+            rich_help_panel=RARE,
+        ),
+    ] = None,
+    output_schema: Annotated[
+        str | None,
+        typer.Option(
+            "--output-schema",
+            metavar="JSON|@FILE",
+            help="The JSON schema of the answer.",
+            rich_help_panel=TURN,
+        ),
+    ] = None,
+    attach: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--attach",
+            metavar="FILE",
+            help="An image or a file of the message; repeatable.",
+            rich_help_panel=TURN,
+        ),
+    ] = None,
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            "--metadata",
+            metavar="JSON|@FILE",
+            help="An object of yours; callbacks get it back.",
+            rich_help_panel=TURN,
+        ),
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option("--kind", help="chat; review (a history of its own); or compact.", rich_help_panel=RARE),
+    ] = "chat",
+    seed: Annotated[
+        str,
+        typer.Option("--seed", help="What a review begins with: session, or empty.", rich_help_panel=RARE),
+    ] = "session",
+    prompt_id: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt-id", help="A prompt of the brain's; it names judges, too.", rich_help_panel=RARE
+        ),
+    ] = None,
+    prompt_version: Annotated[
+        str | None, typer.Option("--prompt-version", help="Kept with the turn.", rich_help_panel=RARE)
+    ] = None,
+    prompt_tags: Annotated[
+        list[str] | None,
+        typer.Option("--prompt-tag", help="Kept with the turn; repeatable.", rich_help_panel=TURN),
+    ] = None,
+    cwd: Annotated[
+        str | None, typer.Option("--cwd", help="Handed to tools as `context.cwd`.", rich_help_panel=RARE)
+    ] = None,
+    citations: Annotated[
+        bool | None,
+        typer.Option(
+            "--citations/--no-citations", help="Show sources under the answer, or not.", rich_help_panel=RARE
+        ),
+    ] = None,
+    ready: Annotated[
+        bool | None,
+        typer.Option(
+            "--ready/--not-ready",
+            help="Not ready: changes wait for `brainq steer TURN '' --ready`.",
+            rich_help_panel=RARE,
+        ),
+    ] = None,
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
@@ -118,28 +172,16 @@ def submit(
     The answer goes to stdout, a line about the turn to stderr.
 
     \b
-    A session with a live turn (--on-busy):
-      enqueue     wait in order
-      steer       go into the live turn as follow-up input
-      interrupt   cancel the live turn, and run next
-      replace     the same, and drop the turns that wait
-      reject      refuse, with exit code 8
-      merge       go into the newest turn that waits
-    With steer and merge the answer is that of the turn the message went into.
-
-    \b
     Examples:
-      brainq submit s1 "What is on my list?"
       brainq submit s1 "Tidy my notes" --follow
       brainq submit s1 "Tidy my notes" --no-wait           prints the turn's id
       brainq submit s1 "Charge order 4711" --request-key order-4711
-      brainq submit s1 "Research this" --limits max_steps=3 --limits timeout_s=60
-      brainq submit s1 "What is in stock?" --option temperature=0 --option tool_choice=required
+      brainq submit s1 "Research this" --limits max_steps=40 --limits timeout_s=900
       brainq submit s1 "No, the blue one" --on-busy steer
       brainq submit s1 "Sum up March" --output-schema @sum.json --metadata '{"month": 3}'
-      brainq submit s1 "What is on it?" --attach plan.png
-      brainq submit s1 "Look at it again" --kind review
-      brainq submit s1 - < question.txt
+      brainq submit s1 - --attach plan.png < question.txt
+
+    The exit code says how the turn ended: `brainq --help` lists them.
     """
     from brainq.cli.given import files_of, object_of, text_of
     from brainq.cli.submitting import submit_and_wait

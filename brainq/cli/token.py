@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from brainq.cli.help import group, leaf
 from brainq.cli.options import App, AsJson
 
-HELP = """Tokens of programs that speak HTTP: who may do what, in whose sessions.
+HELP = """Tokens for HTTP: who may do what, in whose sessions.
 
     \b
     A token has session prefixes (its tenants) and verbs. What is not given is refused, and looks as if it
@@ -21,7 +22,7 @@ HELP = """Tokens of programs that speak HTTP: who may do what, in whose sessions
       operate   finalizer steps again; pools, with --sessions '*'
     """
 
-app = typer.Typer(help=HELP, rich_markup_mode=None, no_args_is_help=True)
+app = group(HELP)
 
 
 @app.callback(help=HELP)
@@ -29,7 +30,7 @@ def token() -> None:
     """Who may come in over HTTP."""
 
 
-@app.command("create")
+@leaf(app, "create")
 def create(
     name: Annotated[str, typer.Argument(help="Whose it is; stands in the record as who decided.")],
     sessions: Annotated[
@@ -80,7 +81,7 @@ def create(
     say("this is the only time it is shown; send it as `Authorization: Bearer ...`")
 
 
-@app.command("list")
+@leaf(app, "list")
 def list_tokens(as_json: AsJson = False, app: App = "") -> None:
     """List tokens, the newest first. No secret is shown: none is kept.
 
@@ -103,7 +104,7 @@ def list_tokens(as_json: AsJson = False, app: App = "") -> None:
         say(f"no tokens in {where}")
 
 
-@app.command("revoke")
+@leaf(app, "revoke")
 def revoke(
     token_id: Annotated[
         str, typer.Argument(metavar="ID", help="As `brainq token list` shows it, or the whole token.")

@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
+from brainq.cli.help import group, leaf
 from brainq.cli.options import App, AsJson
 
-app = typer.Typer(
-    help="What webhooks are sent (BRAINQ_WEBHOOKS).", rich_markup_mode=None, no_args_is_help=True
-)
+app = group("What webhooks are sent (BRAINQ_WEBHOOKS).")
 
 
 @app.callback()
@@ -18,7 +17,7 @@ def webhook() -> None:
     """What webhooks are sent."""
 
 
-@app.command("list")
+@leaf(app, "list")
 def list_deliveries(
     state: Annotated[str, typer.Option("--state", help="pending, done, dead (given up), or all.")] = "all",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 50,
@@ -48,7 +47,7 @@ def list_deliveries(
         say("no deliveries" + ("" if state == "all" else f" in state {state!r}"))
 
 
-@app.command("retry")
+@leaf(app, "retry")
 def retry(
     delivery: Annotated[
         str, typer.Argument(metavar="ID", help="As `brainq webhook list` shows it, or `all` that are dead.")

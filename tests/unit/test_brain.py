@@ -228,7 +228,7 @@ def test_a_brain_is_found_by_name_from_the_working_directory(here: Path, referen
     ("reference", "words"),
     [
         ("", ["module:attr"]),
-        ("no_such_brain_module", ["no_such_brain_module", "'brain'", "working directory"]),
+        ("no_such_brain_module", ["no_such_brain_module", "no_such_brain_module.py"]),
         ("brain_broken", ["no_such_module_at_all"]),
         ("brain_here:nope", ["'nope'", "brain_here"]),
         ("brain_here:number", ["int", "not a Brain"]),

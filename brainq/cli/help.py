@@ -1,0 +1,132 @@
+"""How `--help` is laid out: commands and options in groups, whole summaries, metavars for people.
+
+Plain text, by typer's own formatter: nothing heavy is imported, and it can be piped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+READY_MADE = {
+    "limit": "N",
+    "port": "PORT",
+    "concurrency": "THREADS",
+    "after": "NUMBER",
+    "cwd": "DIR",
+    "by": "NAME",
+    "zone": "ZONE",
+    "timeout_s": "SECONDS",
+    "expires_in_s": "SECONDS",
+}
+"""Metavars of options, by their parameter's name; the others have the last word of theirs: `--request-key KEY`."""
+_RANGE = re.compile(r"(?:(\d+)<=x<=(\d+)|x>=(\d+))(?=\])")
+HELP_OPTIONS = frozenset({"help", "version", "install_completion", "show_completion"})
+
+
+class HelpCommand(TyperCommand):
+    """A command whose options stand in the groups that `rich_help_panel` names."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        name_values(self.params)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        write_parameters(self.get_params(ctx), ctx, formatter)
+
+
+class HelpGroup(TyperGroup):
+    """A group whose commands stand in the groups that `rich_help_panel` names, each with its whole summary."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        name_values(self.params)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        self.format_commands(ctx, formatter)
+        write_parameters(self.get_params(ctx), ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                panel = command.rich_help_panel or "Commands"
+                groups.setdefault(panel, []).append((name, summary_of(command)))
+        width = max((len(name) for rows in groups.values() for name, _ in rows), default=0)
+        for panel, rows in groups.items():
+            with formatter.section(panel):
+                formatter.write_dl([(name.ljust(width), said) for name, said in rows])
+
+
+def summary_of(command: Any) -> str:
+    """The first sentence of what a command does, whole."""
+    said = " ".join((command.short_help or command.help or "").strip().partition("\n\n")[0].split())
+    return said.partition(". ")[0].removesuffix(".")
+
+
+def name_values(parameters: Iterable[Any]) -> None:
+    """Give each value a name that people read: `--request-key KEY`, not `--request-key <str>`."""
+    for parameter in parameters:
+        is_flag = getattr(parameter, "is_flag", False)
+        if parameter.param_type_name == "option" and not is_flag and parameter.metavar is None:
+            last_word = parameter.name.rpartition("_")[2].removesuffix("s").upper()
+            parameter.metavar = READY_MADE.get(parameter.name) or _choices(parameter) or last_word
+
+
+def write_parameters(parameters: Iterable[Any], ctx: Any, formatter: Any) -> None:
+    """Arguments first, then each group of options in the order of its first one; `--help` ends the plain ones."""
+    arguments: list[tuple[str, str]] = []
+    groups: dict[str, list[tuple[str, str]]] = {}
+    last: list[tuple[str, str]] = []
+    for parameter in parameters:
+        record = parameter.get_help_record(ctx)
+        if record is None:
+            continue
+        record = (record[0], _RANGE.sub(_range, record[1]))
+        if parameter.param_type_name == "argument":
+            arguments.append((_plain(parameter, record[0]), record[1].replace("  [required]", "")))
+        elif parameter.name in HELP_OPTIONS:
+            last.append(record)
+        else:
+            groups.setdefault(getattr(parameter, "rich_help_panel", None) or "Options", []).append(record)
+    groups.setdefault("Options", []).extend(last)
+    for title, rows in ({"Arguments": arguments} | groups).items():
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def group(help_text: str) -> typer.Typer:
+    """An empty group of commands, such as `brainq db`; its commands are made with `leaf`."""
+    return typer.Typer(help=help_text, rich_markup_mode=None, no_args_is_help=True, cls=HelpGroup)
+
+
+def leaf(app: typer.Typer, name: str) -> Callable[[Any], Any]:
+    """Decorates a function that is a command of `app`."""
+    return app.command(name, cls=HelpCommand)
+
+
+def _plain(parameter: Any, shown: str) -> str:
+    """An argument without its type: `SESSION`, not `SESSION <str>`."""
+    name, kind, _ = shown.partition(" <")
+    return name if kind or parameter.metavar else shown
+
+
+def _range(found: re.Match[str]) -> str:
+    least, most, at_least = found.groups()
+    return f"{at_least} or more" if at_least else f"{least} to {int(most):,}"
+
+
+def _choices(parameter: Any) -> str:
+    """`debug|info|...` where only some words are taken."""
+    known: Any = getattr(parameter, "type_descriptor", None) or parameter.type
+    choices: Iterable[Any] = getattr(known, "choices", None) or ()
+    return "|".join(str(getattr(choice, "value", choice)) for choice in choices)
