@@ -11,6 +11,7 @@ from typing import Any, TypeVar, overload
 from brainq.brain_fields import (
     SystemPrompt,
     by_name,
+    checked_after_untrusted,
     checked_callback,
     checked_cap,
     checked_level,
@@ -38,7 +39,7 @@ from brainq.contracts.ids import check_id
 from brainq.contracts.judgement import Judge
 from brainq.contracts.limits import Limits
 from brainq.contracts.options import ModelOptions
-from brainq.contracts.parts import Approvals, Children, Context, Memory, Selection
+from brainq.contracts.parts import AfterUntrusted, Approvals, Children, Context, Memory, Selection
 from brainq.contracts.prompt import PromptTemplate
 from brainq.contracts.reflection import ThinkLevel, ThinkWord
 from brainq.contracts.tool import Isolation
@@ -85,6 +86,8 @@ class Brain:
     judges           judges of your own that prompt templates may name
     auxiliary_model  what reflects, summarises, extracts and judges; by default the brain's model
     approvals        which effects need a person's approval in all tools, and how long a call waits for one
+    after_untrusted  what changes do once the turn has read a result of an untrusted tool. None: they run. `ask`: each
+                     waits for a person's approval; `ask_in_session`: also after such a result of an earlier turn
     children         how many turns in other sessions a turn may start, and how deep
     prompt_id        the template of `prompts` for turns that name none and bring no system prompt of their own
     output_schema    what answers have to fit where a submit names none: a JSON schema, or a pydantic model class.
@@ -123,6 +126,7 @@ class Brain:
         judges: Iterable[Judge] = (),
         auxiliary_model: str | Provider | None = None,
         approvals: Approvals = DEFAULT_APPROVALS,
+        after_untrusted: AfterUntrusted = None,
         children: Children = DEFAULT_CHILDREN,
         prompt_id: str | None = None,
         output_schema: OutputSchema | None = None,
@@ -156,6 +160,7 @@ class Brain:
         self.judges = by_name("judges", judges, lambda judge: check_id("judges", judge.name))
         self.auxiliary_model = None if auxiliary_model is None else checked_model(auxiliary_model)
         self.approvals = checked_part("approvals", approvals, Approvals)
+        self.after_untrusted = checked_after_untrusted(after_untrusted)
         self.children = checked_part("children", children, Children)
         self.prompt_id = checked_prompt_id(prompt_id, self.prompts)
         self.output_schema = None if output_schema is None else checked_schema("output_schema", output_schema)
@@ -198,6 +203,7 @@ class Brain:
         description: str | None = ...,
         parameters: Mapping[str, Any] | None = ...,
         approval: ApprovalRule = ...,
+        untrusted: bool | None = ...,
     ) -> Callable[[F], F]: ...
 
     def tool(
@@ -216,6 +222,7 @@ class Brain:
         description: str | None = None,
         parameters: Mapping[str, Any] | None = None,
         approval: ApprovalRule = None,
+        untrusted: bool | None = None,
     ) -> F | Callable[[F], F]:
         """Make a function a tool of this brain, and return it unchanged; bare `@brain.tool` is DESTRUCTIVE.
 
@@ -231,6 +238,7 @@ class Brain:
         parameters   a JSON schema to use in place of the signature's; the function takes the arguments as they are
         approval     True, a reason, or a function of the arguments, plain or async, that returns one of them: such a
                      call waits until a person approves it. False: never, whatever the brain's `approvals` say
+        untrusted    True: nobody vouches for what its results say (`after_untrusted`). None: so it is for NETWORK tools
 
         Raises ToolSchemaError, or InvalidInput if the name is taken.
         """
@@ -250,6 +258,7 @@ class Brain:
                     description=description,
                     parameters=parameters,
                     approval=approval,
+                    untrusted=untrusted,
                 )
             )
             return function

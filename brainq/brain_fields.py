@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 from pydantic import ValidationError
 
@@ -12,6 +12,7 @@ from brainq.contracts.callbacks import CALLBACK_NAMES, Callbacks, TurnInfo
 from brainq.contracts.decision import DecisionStore
 from brainq.contracts.first_wrong import first_wrong
 from brainq.contracts.options import NO_OPTIONS, ModelOptions
+from brainq.contracts.parts import AfterUntrusted
 from brainq.contracts.reflection import ThinkLevel
 from brainq.errors import InvalidInput
 from brainq.providers.base import Provider
@@ -36,6 +37,12 @@ def checked_store(given: DecisionStore) -> DecisionStore:
             "decisions", f"a {type(given).__name__} is not a store: it needs `write` and `get`"
         )
     return given
+
+
+def checked_after_untrusted(given: object) -> AfterUntrusted:
+    if given not in get_args(get_args(AfterUntrusted)[0]) and given is not None:
+        raise InvalidInput("after_untrusted", f"{given!r} is none of None, 'ask' and 'ask_in_session'")
+    return cast("AfterUntrusted", given)
 
 
 def checked_prompt_id(prompt_id: object, prompts: Mapping[str, object]) -> str | None:

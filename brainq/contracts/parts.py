@@ -72,6 +72,10 @@ class Context:
     auto_compact: bool = True
 
 
+AfterUntrusted = Literal["ask", "ask_in_session"] | None
+"""What changes do once the turn, or the session, has read a result of an untrusted tool; None: they run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Approvals:
     """Which calls of a brain a person must let through before they start, beside what its tools say themselves.

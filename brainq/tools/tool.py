@@ -46,6 +46,7 @@ class Tool:
                     handed over as they are (tools whose schema came from elsewhere)
     approval        when a call needs a person's approval, as the tool itself says
     tasks           of a server that may answer a call with a task: who is asked for it
+    untrusted       nobody vouches for what its results say; see `Brain(after_untrusted=...)`
     """
 
     spec: ToolSpec
@@ -55,6 +56,7 @@ class Tool:
     binder: ArgumentBinder | None = None
     approval: ApprovalRule = None
     tasks: TaskServer | None = None
+    untrusted: bool = False
 
     @property
     def name(self) -> str:
@@ -88,6 +90,7 @@ def make_tool(
     description: str | None = None,
     parameters: Mapping[str, Any] | None = None,
     approval: ApprovalRule = None,
+    untrusted: bool | None = None,
 ) -> Tool:
     """A Tool from a plain or async function; its signature becomes the JSON schema.
 
@@ -100,6 +103,7 @@ def make_tool(
                  (a dict of JSON values, without those the model left out): it returns True or a reason for
                  the calls that need one; if it raises, the call needs one. False: none, also where the
                  brain's `Approvals` want one for the effect. None: only they decide
+    untrusted    True: nobody vouches for what its results say. None: so it is for NETWORK tools
 
     Raises ToolSchemaError, naming the tool and what to change.
     """
@@ -129,6 +133,7 @@ def make_tool(
         signature.context_param,
         signature.binder,
         _checked_approval(tool_name, approval),
+        untrusted=effect is Effect.NETWORK if untrusted is None else untrusted,
     )
 
 

@@ -19,6 +19,11 @@ def effect_of(annotations: Mapping[str, Any] | None) -> Effect:
     return Effect.LOCAL_WRITE if annotations.get("openWorldHint") is False else Effect.NETWORK
 
 
+def is_open_world(annotations: Mapping[str, Any] | None) -> bool:
+    """Whether it talks to whom nobody vouches for, as the protocol takes it where nothing is said."""
+    return not annotations or annotations.get("openWorldHint") is not False
+
+
 def is_idempotent(annotations: Mapping[str, Any] | None) -> bool:
     """Whether the server says that the same call again changes nothing more."""
     return bool(annotations) and annotations.get("idempotentHint") is True

@@ -30,6 +30,7 @@ class McpTool:
     task         True: it is called as a task, which the server goes on with while the call is parked. None: where the
                  server has it in no other way. False: it is called, and waited for
     hidden       True: the model is not told of it, and cannot call it
+    untrusted    whether nobody vouches for what its results say. None: unless its `openWorldHint` is false
     idempotency_argument
                  the argument that takes an idempotency key. The model is not told of it; brainq fills in the call's
                  key, the same for every attempt. The tool is then idempotent, unless `idempotent` is False
@@ -43,6 +44,7 @@ class McpTool:
     task: bool | None = None
     hidden: bool = False
     idempotency_argument: str | None = None
+    untrusted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

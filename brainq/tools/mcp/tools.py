@@ -11,7 +11,7 @@ from os import PathLike
 
 from brainq.contracts.effect import Effect
 from brainq.errors import InvalidInput, SetupError
-from brainq.tools.mcp.annotations import effect_of, is_idempotent
+from brainq.tools.mcp.annotations import effect_of, is_idempotent, is_open_world
 from brainq.tools.mcp.catalogue import REMEDY, read_catalogue
 from brainq.tools.mcp.function import tool_function
 from brainq.tools.mcp.key_argument import without_key
@@ -101,6 +101,7 @@ def _tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: PinnedTo
         idempotent=idempotent,
         lane=_lane(server, rule.lane, effect),
         approval=rule.approval,
+        untrusted=is_open_world(tool.annotations) if rule.untrusted is None else rule.untrusted,
         timeout_s=server.timeout_s if rule.timeout_s is None or task_s is not None else rule.timeout_s,
     )
     if task_s is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from brainq.brain import Brain
@@ -12,20 +12,27 @@ from brainq.contracts.approval import ApprovalAsk
 from brainq.observe.logs import logger
 from brainq.tools.tool import MAX_REASON_CHARS, Tool
 
+MAX_SOURCES = 5
+
 log = logger("brainq.turn")
 
 
-def ask_for(brain: Brain, tool: Tool, arguments: Mapping[str, Any]) -> ApprovalAsk | None:
+def ask_for(
+    brain: Brain, tool: Tool, arguments: Mapping[str, Any], untrusted: Sequence[str] = ()
+) -> ApprovalAsk | None:
     """Why this call needs an approval, and for how long it waits; None: it needs none.
 
     The tool's own rule speaks first, then the brain's; a tool with `approval=False` hears neither. It fails
-    closed: a call whose rule raises needs an approval.
+    closed: a call whose rule raises needs an approval. `untrusted` are the sources that the turn has read.
     """
     if tool.approval is False:
         return None
     reason = _tool_reason(brain, tool, arguments)
     if not reason and tool.spec.effect in brain.approvals.effects:
         reason = f"calls with the effect {tool.spec.effect} need an approval"
+    if not reason and untrusted and not tool.spec.effect.is_read:
+        sources = ", ".join(untrusted[:MAX_SOURCES])
+        reason = f"the turn has read what {sources} brought, and nobody vouches for that"
     return ApprovalAsk(reason=reason, timeout_s=brain.approvals.timeout_s) if reason else None
 
 

@@ -25,6 +25,7 @@ from brainq.tools.outcome_text import outcome_text
 from brainq.turn.client_tools import client_call, specs_of
 from brainq.turn.planning.approval import ask_for
 from brainq.turn.planning.scheduler import Schedulable, ToolScheduler
+from brainq.turn.planning.untrusted_results import untrusted_sources
 from brainq.turn.planning.whole import TellModel
 
 MAX_CALLS_A_REPLY = 128
@@ -63,7 +64,7 @@ def plan_calls(
 ) -> Plan:
     """Put the judged calls of `reply` in order; those that a person must let through carry why."""
     turn_id = view.request.turn_id
-    planned = _waves(brain, verdicts, view.request, step)
+    planned = _waves(brain, verdicts, view, step)
     message = Message(
         role="assistant",
         content=reply.text,
@@ -148,9 +149,8 @@ def without(verdicts: Sequence[Verdict], refused: Collection[str]) -> list[Verdi
     ]
 
 
-def _waves(
-    brain: Brain, verdicts: Sequence[Verdict], request: TurnRequest, step: int
-) -> tuple[PlannedCall, ...]:
+def _waves(brain: Brain, verdicts: Sequence[Verdict], view: TurnView, step: int) -> tuple[PlannedCall, ...]:
+    request, untrusted = view.request, untrusted_sources(brain, view)
     running = [verdict for verdict in verdicts if isinstance(verdict, Allowed)]
     shapes = [
         Schedulable(
@@ -162,14 +162,16 @@ def _waves(
     ]
     numbers = iter(ToolScheduler(parallel=brain.parallel_tools).waves(shapes))
     return tuple(
-        _allowed(brain, verdict, next(numbers), request)
+        _allowed(brain, verdict, next(numbers), request, untrusted)
         if isinstance(verdict, Allowed)
         else _denied(brain, verdict, request, step)
         for verdict in verdicts
     )
 
 
-def _allowed(brain: Brain, verdict: Allowed, wave: int, request: TurnRequest) -> PlannedCall:
+def _allowed(
+    brain: Brain, verdict: Allowed, wave: int, request: TurnRequest, untrusted: Sequence[str]
+) -> PlannedCall:
     spec, tool = verdict.spec, brain.tools.get(verdict.spec.name)
     lanes = () if spec.effect.is_read else verdict.keys
     return PlannedCall(
@@ -184,7 +186,7 @@ def _allowed(brain: Brain, verdict: Allowed, wave: int, request: TurnRequest) ->
         lanes=lanes,
         idempotent=spec.idempotent,
         repairs=verdict.repairs,
-        ask=None if tool is None else ask_for(brain, tool, verdict.arguments),
+        ask=None if tool is None else ask_for(brain, tool, verdict.arguments, untrusted),
         client=client_call(verdict) if tool is None else None,
     )
 

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from brainq.contracts.server_task import ServerTask
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.errors import InvalidInput
 from brainq.providers.scripted import calls, says
+from brainq.tools.deadline import DeadlineToken
 from brainq.tools.errors import OutcomeUnknown, ToolError
 from brainq.tools.mcp.catalogue import write_catalogue
 from brainq.tools.mcp.pinned import PinnedServer
@@ -34,7 +36,7 @@ from tests.support.mcp_servers.tasks import end, lines, text
 from tests.support.people import Pumps, Watched, awaits
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
-from tests.unit.calls.support import is_running
+from tests.unit.calls.support import context_for, is_running
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -299,6 +301,29 @@ def test_a_server_that_does_not_say_how_its_task_is_is_away(
 
     with pytest.raises(ServerAway, match="slow down"):
         asyncio.run_coroutine_threadsafe(asked(), tool_loop()).result(60)
+    close_sessions()
+    stop_tool_loop()
+
+
+def test_a_server_that_was_started_again_is_not_asked_for_its_forerunner_s_task(
+    folder: Path, pinned: PinnedServer
+) -> None:
+    (research, *_) = tools_of(laboratory(folder), pinned)
+    tasks = research.tasks
+    assert tasks is not None
+
+    def done(request: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(request, tool_loop()).result(60)
+
+    task = done(research.function(_brainq_context=context_for(DeadlineToken(60.0)), topic="bees"))
+    end(folder, task.task_id, "completed", text("of bees"))
+    forerunner_s = replace(task, held_by="a connection of before")  # whose server, too, began to count at one
+    lost = done(tasks.ask(forerunner_s)).result
+    assert isinstance(lost, OutcomeUnknown)
+    assert "ended before its task did" in str(lost)
+    done(tasks.cancel(forerunner_s))
+    assert not lines(folder, "gets") + lines(folder, "cancelled")
+    assert done(tasks.ask(task)).result == "of bees"
     close_sessions()
     stop_tool_loop()
 

@@ -55,6 +55,13 @@ def test_annotations_give_effect_and_lane(hints: dict[str, bool] | None, effect:
     assert not made.spec.idempotent
 
 
+def test_what_reads_an_open_world_is_untrusted_unless_the_operator_says_otherwise() -> None:
+    open_world, closed, silent = {"openWorldHint": True}, {"openWorldHint": False}, {"readOnlyHint": True}
+    pinned = listed(tool("web", open_world), tool("local", closed), tool("look", silent), tool("log", silent))
+    server = McpServer("git", ["x"], tools={"log": McpTool(untrusted=False)})
+    assert [made.untrusted for made in tools_of(server, pinned)] == [True, False, True, False]
+
+
 def test_the_operator_s_word_stands_over_the_server_s() -> None:
     rules = {
         "do": McpTool(
