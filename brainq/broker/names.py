@@ -35,7 +35,8 @@ TURN_SUBMIT = "brainq.turn.submit"
 CALL_RUN = "brainq.call.run"
 """Arguments: session_id, turn_id, call_id, attempt. Shown as `brainq.call.run:<tool>`."""
 
-SHOWN_NAME = re.compile(re.escape(CALL_RUN) + r":[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
+_NAMED = r":[A-Za-z_][A-Za-z0-9_-]{0,63}"
+SHOWN_NAME = re.compile(re.escape(CALL_RUN) + _NAMED, re.ASCII)
 
 
 def shown_name(tool: str) -> str:
@@ -44,10 +45,22 @@ def shown_name(tool: str) -> str:
 
 
 FINALIZE_STEP = "brainq.finalize.step"
-"""Arguments: session_id, turn_id, step_name."""
+"""Arguments: session_id, turn_id, step_name. Shown as `brainq.finalize.step:<step>`."""
 
 JUDGE_RUN = "brainq.judge.run"
-"""Arguments: session_id, turn_id, judge."""
+"""Arguments: session_id, turn_id, judge. Shown as `brainq.judge.run:<judge>`."""
+
+NAMED_BY_ARGUMENT = {FINALIZE_STEP: 2, JUDGE_RUN: 2}
+"""Tasks that are shown by one of their arguments, and which."""
+
+_SHOWN_PART = re.compile(_NAMED, re.ASCII)
+
+
+def shown_part(task: str, name: object) -> str | None:
+    """What monitors call a task of this step or judge; None for a name that could be anything."""
+    part = f":{name}"
+    return task + part if _SHOWN_PART.fullmatch(part) else None
+
 
 # brainq.call.run is not here: its queue follows from the call's effect, and a wrong guess would run a write
 # in the parallel pool.

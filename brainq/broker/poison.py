@@ -27,11 +27,13 @@ from kombu.utils.encoding import bytes_to_str
 from brainq.broker.credit import Credit
 from brainq.broker.names import (
     CALL_RUN,
+    NAMED_BY_ARGUMENT,
     POISON_LIST,
     SHOWN_NAME,
     TURN_SUBMIT,
     UNSERVED_HEADER,
     read_order,
+    shown_part,
 )
 from brainq.broker.polling import Polling
 
@@ -92,16 +94,25 @@ def admit(item: bytes | str, queue: str) -> dict[str, Any]:
         raise PoisonError("content-type is not application/json")
     if headers.get("compression"):
         raise PoisonError("compressed bodies are not accepted")
-    # A shadow name stands in for the task's in logs and metrics: only a call's has one, its tool's. Threads know no
-    # time limits.
-    headers["timelimit"] = None
-    if headers["task"] != CALL_RUN or not SHOWN_NAME.fullmatch(str(headers.get("shadow"))):
-        headers["shadow"] = None
+    headers["timelimit"] = None  # threads know none
     message["body"] = _plain_body(message.get("body"), properties)
+    headers["shadow"] = _shadow(str(headers["task"]), headers.get("shadow"), message["body"])
     properties["body_encoding"] = None
     properties["delivery_tag"] = f"{_tag_prefix}-{next(_tags)}"
     properties["delivery_info"] = {"exchange": "", "routing_key": queue}
     return message
+
+
+def _shadow(task: str, given: object, body: str) -> str | None:
+    """The name that stands in for the task's in logs and metrics: a call's is its tool's, a finalizer step's and a
+    judgement's what they run."""
+    place = NAMED_BY_ARGUMENT.get(task)
+    if place is None:
+        return str(given) if task == CALL_RUN and SHOWN_NAME.fullmatch(str(given)) else None
+    try:
+        return shown_part(task, json.loads(body)[0][place])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None  # what its arguments are is checked where it runs
 
 
 def _part(message: dict[str, Any], name: str) -> dict[str, Any]:

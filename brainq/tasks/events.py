@@ -40,7 +40,7 @@ class TaskEvents:
         if self._dispatcher() is None:
             return
         args = (claim.session_id, claim.turn_id, claim.step)
-        task = self._task(_step_task_id(claim), claim.turn_id, names.FINALIZE_STEP, args)
+        task = self._task(_step_task_id(claim), claim.turn_id, _shown(claim), args)
         self._send("task-received", **task, retries=0, eta=None, expires=None, parent_id=None)
         self._send("task-started", uuid=task["uuid"])
 
@@ -77,6 +77,10 @@ class TaskEvents:
         if dispatcher is None or not dispatcher.enabled:
             return None
         return None if dispatcher.groups and "task" not in dispatcher.groups else dispatcher
+
+
+def _shown(claim: StepClaim) -> str:
+    return names.shown_part(names.FINALIZE_STEP, claim.step) or names.FINALIZE_STEP
 
 
 def _step_task_id(claim: StepClaim) -> str:

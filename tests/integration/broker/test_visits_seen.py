@@ -37,7 +37,7 @@ def test_each_step_of_a_visit_is_a_task_that_began_and_ended(pumps: Callable[...
         assert {step_of(event) for event in told(events, handle.turn_id, kind)} == seen.keys()
     received = told(events, handle.turn_id, "task-received")
     assert {(event["name"], event["root_id"]) for event in received} == {
-        (names.FINALIZE_STEP, handle.turn_id)
+        (f"brainq.finalize.step:{step}", handle.turn_id) for step in CHAIN
     }
     assert {event["args"] for event in received} == {f"(s1, {handle.turn_id}, {step})" for step in CHAIN}
 
