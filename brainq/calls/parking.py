@@ -112,7 +112,7 @@ class Parker:
             park=park,
             token=token,
             timeout_s=timeout_s,
-            sources=sources_of(outputs, claim.step),
+            sources=sources_of(outputs, claim.call_id, claim.step),
             block_tool=outputs.block_tool,
             changes=changes_of(outputs),
         )

@@ -163,9 +163,9 @@ def changes_of(outputs: SideOutputs) -> list[Mapping[str, str]]:
     return [change.row() for change in outputs.changes]
 
 
-def sources_of(outputs: SideOutputs, step: int) -> list[Mapping[str, str]]:
+def sources_of(outputs: SideOutputs, call_id: str, step: int) -> list[Mapping[str, str]]:
     """Citations and rendered paths as the rows kept with the turn. Those of step 0 are marked: the model did not ask
-    for them."""
+    for them. Each names its call: which sources are kept follows the order of the calls, not of their ends."""
     cited = [("local", citation) for citation in outputs.local_citations]
     cited += [("web", citation) for citation in outputs.web_citations]
     rows: list[Mapping[str, str]] = [
@@ -173,4 +173,5 @@ def sources_of(outputs: SideOutputs, step: int) -> list[Mapping[str, str]]:
         for kind, citation in cited
     ]
     rows.extend({"kind": "rendered", "source": path} for path in outputs.rendered_paths)
-    return [{**row, "opening": "1"} for row in rows] if step == 0 else rows
+    of_call = {"call": call_id, "opening": "1"} if step == 0 else {"call": call_id}
+    return [{**row, **of_call} for row in rows]

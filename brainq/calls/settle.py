@@ -86,7 +86,7 @@ class CallSettler:
             detail=report.detail,
             latency_ms=outcome.latency_ms,
             retryable=report.retryable,
-            sources=sources_of(outputs, claim.step) if outputs else (),
+            sources=sources_of(outputs, claim.call_id, claim.step) if outputs else (),
             block_tool=asked_block or bool(outputs and outputs.block_tool),
             notice=None if claim.effect.is_read else notice_of(claim, outcome),
             changes=changes_of(outputs) if outputs and outputs.changes else (),

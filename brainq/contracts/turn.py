@@ -45,6 +45,11 @@ TurnKind = Literal["chat", "review", "compact"]
 
 NOT_KEPT = "[not kept: redact_logs]"
 """Stands in SQL for the user's message of an ended turn whose content is kept out."""
+FAILED_LATER = {
+    "learner": "nothing was learned from this turn: the step `learner` failed for good",
+    "memory": "nothing of this turn was kept in memory: the step `memory` failed for good",
+}
+"""What a result says of a finalizer step that was given up after it went out, by the step."""
 
 
 class LimitsFields(TypedDict, total=False):

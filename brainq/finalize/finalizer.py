@@ -17,7 +17,7 @@ from brainq.beats import Beats
 from brainq.by_brain import ByBrain
 from brainq.contracts.claim import Dropped, StepClaim
 from brainq.contracts.did import Did, Failed
-from brainq.contracts.turn import TurnResult
+from brainq.contracts.turn import FAILED_LATER, TurnResult
 from brainq.finalize.alone import MOST_LOST, RunAlone, error_type_of
 from brainq.finalize.behind import RESULT_WAITS_S, Behind, ResultFirst
 from brainq.finalize.brain_finals import BrainFinals
@@ -285,6 +285,8 @@ class TurnFinalizer:
         COUNTERS.add(m.STEP_FAILURES, claim.step, "dead" if dead else "again")
         seen = Failed.STEP_FAILED, error_type
         if dead:
+            if claim.step in FAILED_LATER:
+                self._chain.warn_later(claim.session_id, claim.turn_id, FAILED_LATER[claim.step], stands=True)
             did, following = self._go_on(claim, until)
             return Did(did, *seen), following
         did, following = self._wait(claim, f"{claim.step}: {error_type}", until)

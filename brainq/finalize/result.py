@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
+from brainq.contracts.ids import call_place, is_call_id
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation, TurnResult
 from brainq.contracts.view import EndedTurn
@@ -18,11 +19,11 @@ MIN_QUOTE_CHARS = 20
 
 
 def citations(turn: EndedTurn, kind: str) -> tuple[Citation, ...]:
-    """The first eight different citations of a kind, in the order tools left them. What was cited before the first step
-    counts where the answer uses it."""
+    """The first eight different citations of a kind, in the order of the model's calls. What was cited before the first
+    step counts where the answer uses it."""
     found: dict[str, Citation] = {}
     answer = turn.text.casefold()
-    for row in turn.sources:
+    for row in _in_order(turn.sources):
         if row.get("opening") and not _is_used(row, answer):
             continue
         if row["kind"] == kind and row["source"] not in found:
@@ -30,6 +31,13 @@ def citations(turn: EndedTurn, kind: str) -> tuple[Citation, ...]:
                 source=row["source"], title=row.get("title", ""), quote=row.get("quote", "")
             )
     return tuple(found.values())[:MAX_CITATIONS]
+
+
+def _in_order(rows: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """By the calls that left them, in the model's order; within a call as it left them."""
+    return sorted(
+        rows, key=lambda row: call_place(row["call"]) if is_call_id(row.get("call", "")) else (-1, -1)
+    )
 
 
 def _is_used(row: Mapping[str, str], answer: str) -> bool:
@@ -44,7 +52,7 @@ def _is_used(row: Mapping[str, str], answer: str) -> bool:
 
 def result_of(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
     """What the caller gets. `warnings` add to those the turn gathered on its way."""
-    rendered = dict.fromkeys(row["source"] for row in turn.sources if row["kind"] == "rendered")
+    rendered = dict.fromkeys(row["source"] for row in _in_order(turn.sources) if row["kind"] == "rendered")
     return TurnResult(
         turn_id=turn.request.turn_id,
         session_id=turn.request.session_id,

@@ -9,6 +9,7 @@ from typing import Literal
 from brainq.by_brain import ByBrain
 from brainq.contracts.claim import StepClaim
 from brainq.contracts.rows import StepRow
+from brainq.contracts.turn import FAILED_LATER
 from brainq.contracts.view import EndedTurn
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.finalize.brain_finals import BrainFinals
@@ -135,6 +136,8 @@ class StepRetrier:
             self.records.note_failure(claim, error[:2000], dead)
             return Retried(name, "failed", " ".join(error.split()))
         self.records.note_done(claim)
+        if name in FAILED_LATER:
+            self.chain.warn_later(session_id, turn_id, FAILED_LATER[name], stands=False)
         return Retried(name, "done")
 
     def _judge(self, session_id: str, turn_id: str, name: str) -> Retried:

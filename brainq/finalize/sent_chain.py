@@ -45,6 +45,9 @@ class SentChain:
         kept = None if self.recall.is_redacted(result.turn_id) else self.recall.result(result.turn_id)
         return self.live.publish(kept or result)
 
+    def warn_later(self, session_id: str, turn_id: str, warning: str, *, stands: bool) -> None:
+        self.live.warn_later(session_id, turn_id, warning, stands=stands)
+
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
         # Writing to a turn that Redis has let go would leave a key without a lifetime behind.
         if self.published(session_id, turn_id) is None:

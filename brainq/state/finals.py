@@ -30,6 +30,7 @@ from brainq.state.typed_scripts import (
 )
 
 JUDGE_RUNG_MS = 5_000  # a judge is not rung more often than this
+AMENDS = 8  # other steps of the same turn may be given up at the same moment
 LEFT_S = 300.0  # a deployment that brings a brain is rolled out in less
 
 
@@ -295,6 +296,22 @@ class RedisFinals:
         """The result as it went out."""
         body = self._run.client.get(self._keys.turn(session_id, turn_id) + ":result")
         return TurnResult.model_validate_json(cast(str, body)) if body else None
+
+    def warn_later(self, session_id: str, turn_id: str, warning: str, *, stands: bool) -> None:
+        """The result that is out has this warning among its others from now on, or (`stands` False) no longer."""
+        key = self._keys.turn(session_id, turn_id) + ":result"
+        for _ in range(AMENDS):
+            body = cast("str | None", self._run.client.get(key))
+            if body is None:
+                return
+            result = TurnResult.model_validate_json(body)
+            others = tuple(one for one in result.warnings if one != warning)
+            wanted = (*others, warning) if stands else others
+            if set(wanted) == set(result.warnings):
+                return
+            amended = result.model_copy(update={"warnings": wanted}).model_dump_json()
+            if self._run.result_amend(session_id, turn_id, known=body, body=amended) == "AMENDED":
+                return
 
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
         """Replace the text that goes out (citations appended). Only the holder of a step calls this."""

@@ -66,6 +66,7 @@ HEADERS = {
     "rate_take": "2ea0559beb",
     "request_tried": "161c27b482",
     "request_try": "5c1618544b",
+    "result_amend": "624b4fe9a8",
     "result_publish": "7ad37210d9",
     "room_keep": "16b84fba61",
     "session_pause": "2042b7e823",
@@ -1389,6 +1390,15 @@ class Scripts(LoadedScripts):
         and its content alone tells it from others."""
         reply = self.run("request_try", [tries], [key, number, state, older, keep_ms, most])
         return RequestTryKey(key=reply[1])
+
+    def result_amend(
+        self, session_id: str, turn_id: str, *, known: str, body: str
+    ) -> Literal["AMENDED", "OTHER"]:
+        """A result that is out says something else: what was given up after it went out, or done
+        after all."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("result_amend", [f"{turn}:result"], [known, body])
+        return reply[0]
 
     def result_publish(
         self, session_id: str, turn_id: str, *, body: str, data: str

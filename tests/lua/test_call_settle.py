@@ -61,6 +61,16 @@ def test_the_end_after_a_timeout_is_late_and_leaves_one_notice(rig: Rig) -> None
     assert int(rig.turn()["write_epoch"]) == epoch + 1
 
 
+def test_what_ended_late_is_not_to_be_asked_for_again(rig: Rig) -> None:
+    rig.running(**WRITE)
+    rig.run("call_settle", status="timed_out", retryable="1")
+    trace = rig.names(TID)["trace"]
+    assert rig.client.hget(trace, "c1-0:retryable") == "1"
+    rig.run("call_settle", notice="ended")
+    assert rig.status() == "timed_out_late"
+    assert rig.client.hget(trace, "c1-0:retryable") is None
+
+
 def test_after_the_turn_a_cut_is_no_news_but_the_end_is(rig: Rig) -> None:
     rig.running(**WRITE)
     end(rig, 1)

@@ -10,7 +10,7 @@ from sqlalchemy import and_, bindparam, func, or_, select, update
 from brainq.contracts.earlier import EarlierTurn
 from brainq.contracts.rows import Accepted, TurnRow, UnendedTurn, WholeTurn
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.contracts.turn import FAILED_LATER, TurnRequest, TurnResult
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.acceptance import content_hash, rejected_values, same_turn
 from brainq.store.repositories.history import HISTORY, pair_up
@@ -64,10 +64,6 @@ _PAGE = (
 _PAGE_BEFORE = _PAGE.where(_T.row < _this_row)
 _REQUEST = select(_T.request_json).where(_T.turn_id == bindparam("turn"), _T.state != "rejected")
 ROWS_AT_ONCE = 500  # parameters of one statement
-FAILED_LATER = {
-    "learner": "nothing was learned from this turn: the step `learner` failed for good",
-    "memory": "nothing of this turn was kept in memory: the step `memory` failed for good",
-}
 _DEAD = (
     select(finalizer_steps.c.step)
     .where(finalizer_steps.c.turn_id == bindparam("turn"), finalizer_steps.c.state == "dead")

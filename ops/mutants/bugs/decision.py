@@ -50,4 +50,18 @@ BUGS = (
         'finalizer_steps.c.state.in_(("dead",)),',
         RECORD,
     ),
+    Bug(
+        "the post hook misses results that came early",
+        "brainq/people/posthook.py",
+        'NEWS = frozenset({"SETTLED", "EARLY"})',
+        'NEWS = frozenset({"SETTLED"})',
+        ("tests/unit/people/test_posthook.py",),
+    ),
+    Bug(
+        "a child's outcome that comes again after a crash is not recorded",
+        "brainq/people/children.py",
+        'in ("SETTLED", "EARLY", "USED")',
+        'in ("SETTLED", "EARLY")',
+        ("tests/unit/people/test_children.py",),
+    ),
 )

@@ -271,6 +271,8 @@ class LiveChain:
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         return self.turn
 
+    def warn_later(self, session_id: str, turn_id: str, warning: str, *, stands: bool) -> None: ...
+
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
         self.texts.append(text)
 

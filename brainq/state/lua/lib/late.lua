@@ -2,7 +2,10 @@
 -- to the model. `c` is the call as it was read; `status` what it was given up as, `state` the turn's. False: it was no longer
 -- awaited. Uses the script's names: turn trace history notices, and lib/now.
 local function came_late(call, c, status, state, notice)
-  if status == 'timed_out' then redis.call('HSET', trace, call .. ':status', 'timed_out_late') end
+  if status == 'timed_out' then
+    redis.call('HSET', trace, call .. ':status', 'timed_out_late')
+    redis.call('HDEL', trace, call .. ':retryable')  -- it has ended after all
+  end
   if status ~= 'timed_out' and status ~= 'cancelled' and status ~= 'unknown' then return false end
   if c.effect == 'read_only' or notice == '' or c.noted then return true end
   -- It makes what was read before it stale.
