@@ -62,7 +62,7 @@ def print_fleet(console: Console, fleet: Fleet) -> None:
     )
     pools = PageTable(key("pool"), fact("workers", 3, right=True), fact("busy", 2), words("names", 1))
     for pool in fleet.pools:
-        names = ", ".join(clean(worker.name.partition("@")[2], lines=False) for worker in pool.workers)
+        names = ", ".join(clean(worker.name, lines=False) for worker in pool.workers)
         alive = Text(str(len(pool.workers)), "" if pool.workers else "red")
         pools.add(pool.name, alive, f"{pool.busy} of {pool.threads}", Text(names, "dim"))
     print_section(console, "pools", pools)

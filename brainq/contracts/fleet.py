@@ -8,6 +8,7 @@ from brainq.contracts.base import Wire
 class FleetWorker(Wire):
     """A worker process that is alive: it said so within the last seconds.
 
+    name            its node name in Celery, as Flower shows it: `serial@host`
     threads, busy   how many tasks it may run at once, and how many it ran when it said so
     """
 

@@ -19,19 +19,19 @@ class RedisWorkers:
     client: Client
     keys: Keys
 
-    def announce(self, worker: FleetWorker, for_s: float) -> None:
-        """The worker is alive, and is taken to be so for `for_s`."""
+    def announce(self, process: str, worker: FleetWorker, for_s: float) -> None:
+        """The worker is alive, and is taken to be so for `for_s`. `process` is no other worker's."""
         self.client.many(
             [
-                ("SET", self.keys.worker(worker.name), worker.model_dump_json(), "PX", int(for_s * 1000)),
-                ("SADD", self.keys.workers, worker.name),
+                ("SET", self.keys.worker(process), worker.model_dump_json(), "PX", int(for_s * 1000)),
+                ("SADD", self.keys.workers, process),
                 ("PEXPIRE", self.keys.workers, DAY_MS),
             ]
         )
 
-    def withdraw(self, name: str) -> None:
+    def withdraw(self, process: str) -> None:
         """The worker ends."""
-        self.client.many([("DEL", self.keys.worker(name)), ("SREM", self.keys.workers, name)])
+        self.client.many([("DEL", self.keys.worker(process)), ("SREM", self.keys.workers, process)])
 
     def forget_dead(self) -> None:
         """Names of workers that said nothing for long go out of the set."""

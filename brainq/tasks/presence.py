@@ -44,17 +44,17 @@ class Presence:
         while not self._ready.wait(EVERY_S / 10):
             if stopping.is_set():
                 return
-        name = f"{self._pool}@{self._owner()}"
+        name = f"{self._pool}@{self._owner()}"  # of the process: two workers may have one name by mistake
         self._say(lambda told: told.forget_dead())
         while not stopping.is_set():
             pool = worker.pool
             seen = FleetWorker(
-                name=name,
+                name=str(worker.hostname),  # as Celery's own tools call it
                 pool=self._pool,
                 threads=int(pool.limit or 1),
                 busy=int(getattr(pool, "busy", 0)),  # Celery's own `-P threads` does not say
             )
-            self._say(lambda told, seen=seen: told.announce(seen, BELIEVED_S))
+            self._say(lambda told, seen=seen: told.announce(name, seen, BELIEVED_S))
             self.flush()
             stopping.wait(EVERY_S)
         self._say(lambda told: told.withdraw(name))

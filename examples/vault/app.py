@@ -1,4 +1,4 @@
-"""The brain: a model, seven tools on a folder of notes, and what each tool does to the world.
+"""The brain: a model, eight tools on a folder of notes, and what each tool does to the world.
 
 brainq dev -A examples.vault.app:brain
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 from brainq import Brain, Effect, Limits, Memory, PreToolUse, PromptTemplate, RunContext
 from examples.vault.model import choose_model
-from examples.vault.page import fetch_page
+from examples.vault.page import fetch_page, post_text
 from examples.vault.ranking import excerpt
 from examples.vault.vault import VaultError, open_vault
 
@@ -141,6 +141,19 @@ def fetch_url(url: str, context: RunContext) -> dict[str, Any]:
     page = fetch_page(url, lambda: context.token.remaining_s)
     context.cite_web(page.url, page.title)
     return {"url": page.url, "title": page.title, "text": page.text, "is_cut": page.is_cut}
+
+
+@brain.tool(effect=Effect.NETWORK, timeout_s=60)
+def send_note(path: str, url: str, context: RunContext) -> dict[str, Any]:
+    """Send a note to a web address that takes it by POST.
+
+    Args:
+        path: its place in the vault
+        url: an http or https address
+    """
+    note = open_vault().read(path)
+    status = post_text(url, note.text, lambda: context.token.remaining_s)
+    return {"path": note.path, "url": url, "status": status}
 
 
 @brain.tool(effect=Effect.DESTRUCTIVE, resources=("note:{path}",), timeout_s=10)

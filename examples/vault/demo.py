@@ -1,8 +1,10 @@
 """The demo: real workers, a Redis of its own and a copy of the notes; six turns in three sessions, side by side.
 
+The worker of a seventh is killed in the middle of a write.
+
     python -m examples.vault.demo          from the root of the repository; `make demo` does the same
     python -m examples.vault.demo --keep   leaves the folder with notes, database and logs
-    python -m examples.vault.demo --picture docs/demo.svg    also draws the turns as they ran, as the README shows them
+    python -m examples.vault.demo --picture docs/demo.svg    also draws that last turn, as the README shows it
 
 Needs no key and no Redis on the machine. Exits with 0, or with 1 and the ends of the workers' logs.
 """
@@ -28,6 +30,7 @@ from brainq.client.inner import wiring_of
 from brainq.devserver.fleet import Fleet
 from examples.vault.app import PROMPT_ID
 from examples.vault.kept import show_kept, wait_for_judges
+from examples.vault.killing import kill_in_a_write
 from examples.vault.model import choose_model, described
 from examples.vault.report import (
     Finished,
@@ -65,7 +68,9 @@ def main() -> int:
         prog="python -m examples.vault.demo", description="Six turns on a folder of notes."
     )
     parser.add_argument("--keep", action="store_true", help="leave the folder with notes, database and logs")
-    parser.add_argument("--picture", metavar="FILE.svg", help="draw the turns as they ran into a file")
+    parser.add_argument(
+        "--picture", metavar="FILE.svg", help="draw the turn whose worker is killed into a file"
+    )
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, _stop)
     console = _console(record=bool(given.picture))
@@ -83,7 +88,7 @@ def main() -> int:
 
 
 def _play(console: Console, stage: Stage, picture: str | None) -> str:
-    """Run it and show it; what went wrong, or nothing. `picture`: where to draw the turns as they ran."""
+    """Run it and show it; what went wrong, or nothing. `picture`: where to draw its last turn."""
     before = read_folder(stage.notes)
     console.print(Text.assemble(("brainq demo", "bold"), "  an agent on a folder of notes"))
     console.print(f"  model    {described(choose_model(os.environ))}", highlight=False)
@@ -107,8 +112,6 @@ def _play(console: Console, stage: Stage, picture: str | None) -> str:
         heading(console, "As they run")
         handles = [client.submit(session, message, prompt_id=PROMPT_ID) for session, message in asked]
         _follow(console, handles, labels)
-        if picture:
-            draw(console, picture)
         turns = [
             _finished(client, handle, label, message)
             for handle, label, (_, message) in zip(handles, labels, asked, strict=True)
@@ -125,9 +128,24 @@ def _play(console: Console, stage: Stage, picture: str | None) -> str:
     bad = [turn.label for turn in turns if turn.result.ending is not Ending.COMPLETED]
     if bad:
         return f"not completed: {', '.join(bad)}"
+    trouble = _show_a_kill(console, stage, picture)
+    if trouble:
+        return trouble
     heading(console, "What to try next")
     show_next(console)
     return ""
+
+
+def _show_a_kill(console: Console, stage: Stage, picture: str | None) -> str:
+    """A worker's death in the middle of a write; what went wrong, or nothing."""
+    if picture:
+        console.export_text(clear=True)  # the picture shows this part alone
+    heading(console, "A worker is killed in the middle of a write")
+    with Client() as client:
+        trouble = kill_in_a_write(console, client, stage)
+    if picture:
+        draw(console, picture)
+    return trouble
 
 
 def _follow(console: Console, handles: list[TurnHandle], labels: list[str]) -> None:

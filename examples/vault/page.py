@@ -39,6 +39,15 @@ class Page:
     is_cut: bool
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A text is sent to the address that was given, and nowhere else."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+    ) -> None:
+        return None
+
+
 class _SameKind(urllib.request.HTTPRedirectHandler):
     """Follows redirects to web pages only; urllib itself would also go to ftp."""
 
@@ -96,6 +105,26 @@ def fetch_page(url: str, remaining_s: Callable[[], float]) -> Page:
     return Page(
         url, title or urllib.parse.urlsplit(url).path.rsplit("/", 1)[-1] or url, text, len(body) > MAX_BYTES
     )
+
+
+def post_text(url: str, text: str, remaining_s: Callable[[], float]) -> int:
+    """Send a text to an address, once; the status of its answer.
+
+    Raises PageError, which does not say whether the text arrived.
+    """
+    check_url(url)
+    headers = {"User-Agent": "brainq-vault-example", "Content-Type": "text/markdown; charset=utf-8"}
+    request = urllib.request.Request(url, data=text.encode(), headers=headers, method="POST")
+    try:
+        with urllib.request.build_opener(_NoRedirect()).open(
+            request, timeout=max(0.1, remaining_s())
+        ) as response:
+            return response.status
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise PageError(f"{url} answered {error.code} {error.reason}") from error
+    except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        raise PageError(f"{url} cannot be reached: {getattr(error, 'reason', error)}") from error
 
 
 def _read(response: HTTPResponse, remaining_s: Callable[[], float]) -> bytes:

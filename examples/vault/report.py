@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
+import shutil
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,14 +20,16 @@ from brainq import ToolTraceEntry, TurnResult
 from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, clean, counted, duration, short, styled
 
 _MOST_LINES_SHOWN = 4
+_ROOT = Path(__file__).resolve().parents[2]
+_BRAIN = "-A examples.vault.app:brain"
 _NEXT = (
-    ("The same brain with a Redis of its own, until you stop it", "brainq dev -A examples.vault.app:brain"),
+    ("The same brain with a Redis of its own, until you stop it", f"BRAINQ dev {_BRAIN}"),
     (
-        "From another terminal",
-        'brainq submit -A examples.vault.app:brain desk "What are my open loops?" --follow',
+        "From another terminal, here",
+        f'BRAINQ submit {_BRAIN} desk "What are my open loops?" --request-key loops --follow',
     ),
-    ("A turn's events again, from any number on", "brainq tail TURN --after 3"),
-    ("The same six turns with a real model", "OPENAI_API_KEY=... make demo"),
+    ("That turn's events again, from any number on", "BRAINQ tail loops --after 3"),
+    ("All of the above with a real model", "OPENAI_API_KEY=... make demo"),
 )
 
 
@@ -45,7 +50,7 @@ def heading(console: Console, text: str) -> None:
 
 
 def draw(console: Console, path: str) -> None:
-    """Write what a recording console has printed so far as a picture, with fonts of the reader's own machine."""
+    """Write what a recording console holds as a picture, with fonts of the reader's own machine."""
     drawn = console.export_svg(title="make demo", unique_id="demo", clear=False)
     Path(path).write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL))
 
@@ -130,9 +135,20 @@ def show_changes(console: Console, before: Mapping[str, str], after: Mapping[str
 
 def show_next(console: Console) -> None:
     """Commands to copy, each under a comment that says what it is for."""
+    if Path.cwd() != _ROOT:
+        console.print(Text(f"  cd {shlex.quote(str(_ROOT))}", style="bold"), soft_wrap=True)
     for meaning, command in _NEXT:
         console.print(Text(f"  # {meaning}", style="dim"))
-        console.print(Text(f"  {command}", style="bold"), soft_wrap=True)
+        console.print(Text(f"  {command.replace('BRAINQ', _brainq())}", style="bold"), soft_wrap=True)
+
+
+def _brainq() -> str:
+    """How a shell in the checkout calls the `brainq` of this Python: it need not be on PATH."""
+    ours = Path(sys.executable).with_name("brainq")
+    found = shutil.which("brainq")
+    if found and Path(found).resolve() == ours.resolve():
+        return "brainq"
+    return shlex.quote(str(ours.relative_to(_ROOT) if ours.is_relative_to(_ROOT) else ours))
 
 
 def _indented(line: str, width: int) -> str:

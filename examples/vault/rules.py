@@ -18,6 +18,9 @@ from examples.vault.ranking import shortened, words
 Rule = Callable[["re.Match[str]", Conversation], str]
 
 _URL = re.compile(r"https?://\S+[^\s.,;:!?)\]]")
+_SEND = re.compile(
+    r"\b(?:send|post|mail)\s+(?:the\s+|my\s+)?(?:note\s+)?(\S+)\s+to\s+(https?://\S+[^\s.,;:!?)\]])", re.I
+)
 _OPEN_LOOPS = re.compile(
     r"\b(?:open|unfinished|loose)\s+(?:loops?|ends?|tasks?|things?)\b(?:.*?\b(?:about|on|for|of|in)\s+(.+))?",
     re.I,
@@ -132,6 +135,15 @@ def fetch(match: re.Match[str], turn: Conversation) -> str:
     return f"“{title}” begins: {first}\nI saved it as {path}" + (f", linked to {names}." if names else ".")
 
 
+def send(match: re.Match[str], turn: Conversation) -> str:
+    """`Send the note X to http://...`: once. Where nobody knows whether it arrived, it is not sent again."""
+    path, url = match[1], match[2]
+    (sent,) = turn.need(("send_note", {"path": path, "url": url}))
+    if sent.is_error:
+        return f"I did not send {path} again. {sent.text}"
+    return f"I sent {sent.value['path']} to {url}, which answered {sent.value['status']}."
+
+
 def delete(match: re.Match[str], turn: Conversation) -> str:
     """`Delete the note X`: read it first, so that the answer can say what is gone."""
     name = match[1].strip(" .!?\"'“”")
@@ -170,6 +182,7 @@ def from_the_vault(match: re.Match[str], turn: Conversation) -> str:
 
 
 RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
+    (_SEND, send),
     (_URL, fetch),
     (_DELETE, delete),
     (_NOTE_DOWN, note_down),

@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
 
 from brainq.devserver.embedded import EmbeddedServer
 from brainq.devserver.fleet import Fleet
@@ -23,17 +25,38 @@ APP = "examples.vault.app:brain"
 PAGE = "why-retries-need-a-key.html"
 
 
+class Inbox:
+    """Where notes are sent to. It keeps each that arrives, and answers none before `answers` is set: whoever sends
+    one is in the middle of a write until then."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.received: SimpleQueue[str] = SimpleQueue()
+        self.answers = threading.Event()
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`notes` is the copy the tools work on; `page_url` answers while the stage stands."""
+    """`notes` is the copy the tools work on; `page_url` and the inbox's `url` answer while the stage stands."""
 
     folder: Path
     notes: Path
     page_url: str
     fleet: Fleet
+    inbox: Inbox
 
 
 class _QuietHandler(SimpleHTTPRequestHandler):
+    def __init__(self, *given: Any, inbox: Inbox, directory: str) -> None:
+        self._inbox = inbox  # before the request is answered, which the next line does
+        super().__init__(*given, directory=directory)
+
+    def do_POST(self) -> None:
+        self._inbox.received.put(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self._inbox.answers.wait()
+        self.send_response(204)
+        self.end_headers()
+
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         return None
 
@@ -56,11 +79,14 @@ def set_up(folder: Path) -> Generator[Stage]:
     shutil.copytree(SHIPPED_NOTES, notes)
     with ExitStack() as stack:
         redis_url = stack.enter_context(EmbeddedServer(folder / "redis")).url
-        page_url = f"{stack.enter_context(_web_server())}/{PAGE}"
+        inbox = Inbox()
+        server_url = stack.enter_context(_web_server(inbox))
+        inbox.url = f"{server_url}/inbox"
+        page_url = f"{server_url}/{PAGE}"
         _point_environment(folder, notes, redis_url)
         fleet = Fleet(folder / "workers", {})
         stack.callback(fleet.stop)
-        yield Stage(folder, notes, page_url, fleet)
+        yield Stage(folder, notes, page_url, fleet, inbox)
 
 
 def _point_environment(folder: Path, notes: Path, redis_url: str) -> None:
@@ -82,14 +108,15 @@ def _point_environment(folder: Path, notes: Path, redis_url: str) -> None:
 
 
 @contextmanager
-def _web_server() -> Generator[str]:
-    handler = functools.partial(_QuietHandler, directory=str(PAGES))
+def _web_server(inbox: Inbox) -> Generator[str]:
+    handler = functools.partial(_QuietHandler, inbox=inbox, directory=str(PAGES))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, name="demo-page", daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
+        inbox.answers.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from examples.vault.report import show_next
 from tests.support.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,13 +84,80 @@ def test_the_demo_runs_without_redis_and_without_a_key(
         assert effect in shown
     for row in ("coordinator", "parallel", "serial", "finalizer"):
         assert any(line.startswith(row) for line in shown.splitlines()), row
-    assert "not run" not in shown
-    assert shown.count("completed (answered)") == 6
+    turns, killed = shown.split("A worker is killed in the middle of a write")
+    assert "not run" not in turns
+    assert turns.count("completed (answered)") == 6
     assert "+ reading/why-retries-need-a-key.md  new" in shown
     assert "~ projects/checkout-rewrite.md  changed, 1 line added" in shown
     assert "- inbox/standup-scratch.md  deleted" in shown
+    for told in (
+        r"running +send_note",
+        r"KILLED +the note has arrived; kill -9 \d+",
+        r"unknown +send_note .* worker lost",
+        r"turn +completed",
+        r"ledger +c1-0 is unknown",
+        r"inbox +received 1 time\n",
+        r"answer +I did not send projects/checkout-rewrite again",
+    ):
+        assert re.search(told, killed), told
     assert left_running(scratch) == []
     assert list(scratch.iterdir()) == []
+
+
+def printed_commands() -> dict[str, list[str]]:
+    """What the demo says to try next: the verb of `brainq`, and the command as a shell takes it apart."""
+    out = StringIO()
+    show_next(Console(file=out, width=200, color_system=None))
+    commands = [shlex.split(line) for line in out.getvalue().splitlines() if "brainq" in line]
+    return {command[1]: command for command in commands}
+
+
+def test_what_to_try_next_names_programs_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("PATH", "/bin")
+    commands = printed_commands()
+    assert set(commands) == {"dev", "submit", "tail"}
+    assert all(os.access(command[0], os.X_OK) for command in commands.values())
+
+
+@pytest.mark.full
+def test_what_to_try_next_works_as_it_is_printed(
+    demo: tuple[list[str], dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("PATH", "/bin")
+    commands = printed_commands()
+    environment = {name: value for name, value in demo[1].items() if name != "BRAINQ_PREFIX"}
+    environment |= {"BRAINQ_DATA_DIR": str(tmp_path / "data")}
+    log = tmp_path / "dev.log"
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(
+            commands["dev"], env=environment, stdout=out, stderr=out, start_new_session=True
+        ) as dev,
+    ):
+        try:
+            wait_until(lambda: "ready" in log.read_text(), "brainq dev is up", 120, 0.1)
+            asked = subprocess.run(
+                commands["submit"], env=environment, capture_output=True, text=True, timeout=100
+            )
+            assert (asked.returncode, asked.stderr) == (0, ""), asked.stderr
+            assert "open loops" in asked.stdout
+            again = subprocess.run(
+                commands["tail"], env=environment, capture_output=True, text=True, timeout=100
+            )
+            assert again.returncode == 0, again.stderr
+            assert "completed" in again.stdout
+        finally:
+            dev.send_signal(signal.SIGINT)
+            dev.wait(60)
+
+
+def test_the_picture_of_the_demo_is_one_screen_with_a_kill() -> None:
+    picture = (ROOT / "docs/demo.svg").read_text()
+    lines = {int(number) for number in re.findall(r'clip-path="url\(#demo-line-(\d+)\)"', picture)}
+    assert 15 <= len(lines) <= 20
+    assert "KILLED" in picture
 
 
 @pytest.mark.full

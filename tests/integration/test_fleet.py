@@ -89,9 +89,13 @@ def test_a_worker_is_alive_as_long_as_it_says_so(pump: Pump) -> None:
     presence = Presence("serial", lambda: "host-1", lambda: workers)
     teller = threading.Thread(
         target=presence.tell,
-        args=(stopping, SimpleNamespace(pool=SimpleNamespace(limit=4, busy=threads.busy))),
+        args=(
+            stopping,
+            SimpleNamespace(hostname="serial2@host", pool=SimpleNamespace(limit=4, busy=threads.busy)),
+        ),
     )
-    workers.announce(FleetWorker(name="serial@dead", pool="serial", threads=1, busy=0), for_s=0.001)
+    dead = FleetWorker(name="serial@dead", pool="serial", threads=1, busy=0)
+    workers.announce("serial@dead-1", dead, for_s=0.001)
     wait_until(lambda: workers.alive() == (), "its word is over")
     teller.start()
     try:
@@ -99,7 +103,7 @@ def test_a_worker_is_alive_as_long_as_it_says_so(pump: Pump) -> None:
         presence.begin()
         wait_until(lambda: workers.alive(), "it says that it is alive")
         (serial,) = [pool for pool in pump.client.fleet().pools if pool.name == "serial"]
-        assert serial.workers == (FleetWorker(name="serial@host-1", pool="serial", threads=4, busy=1),)
+        assert serial.workers == (FleetWorker(name="serial2@host", pool="serial", threads=4, busy=1),)
         assert (serial.threads, serial.busy) == (4, 1)
         assert pump.wiring.state.redis.smembers(pump.wiring.state.keys.workers) == {"serial@host-1"}
     finally:

@@ -30,7 +30,7 @@ def test_the_page_says_what_runs_and_what_does_not() -> None:
             Pool(
                 name="parallel",
                 queues=("brainq.tools.read_only",),
-                workers=(FleetWorker(name="parallel@h-1", pool="parallel", threads=32, busy=3),),
+                workers=(FleetWorker(name="parallel@h", pool="parallel", threads=32, busy=3),),
             ),
         ),
         queues=(FleetQueue(name="brainq.turns", pool="coordinator", depth=7, oldest_age_s=90),),
@@ -55,7 +55,7 @@ def test_the_page_says_what_runs_and_what_does_not() -> None:
         "given up 3 finalizer steps",
         "redis 7.0.1, 2.0 MiB of 1,024 MiB, noeviction",
         "serial 0 0 of 0",
-        "parallel 1 3 of 32 h-1",
+        "parallel 1 3 of 32 parallel@h",
         "turns 7 1 min 30 s",
     ):
         assert part in said

@@ -162,3 +162,15 @@ def test_a_key_chooses_a_real_model(environment: dict[str, str], model: str) -> 
 )
 def test_without_a_key_the_rules_answer(environment: dict[str, str]) -> None:
     assert isinstance(choose_model(environment), ScriptedProvider)
+
+
+def test_a_note_is_sent_once_also_when_nobody_knows_whether_it_arrived() -> None:
+    asked = "Send the note b to http://here/inbox"
+    assert play(asked)[0] == ["send_note"]
+    assert play(asked, {"path": "b.md", "status": 204}) == (
+        [],
+        "I sent b.md to http://here/inbox, which answered 204.",
+    )
+    calls, text = play(asked, RuntimeError("It may or may not have taken effect."))
+    assert calls == []
+    assert text == "I did not send b again. It may or may not have taken effect."
