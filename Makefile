@@ -111,6 +111,9 @@ replay: $(READY) ## recorded sessions of real models: make replay [RECORDED=path
 lock: ## pin all dependencies with hashes (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --extra all --extra a2a --extra pydantic-ai --group test --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o requirements.lock
+	uv pip compile pyproject.toml ops/docker/build.in --universal --python-version 3.11 -c requirements.lock --extra openai --extra anthropic \
+	  --extra costs --extra postgres --extra http --extra mcp --extra otel --generate-hashes \
+	  --no-header --no-emit-index-url --no-annotate -o ops/docker/requirements.lock
 	uv pip compile requirements-model.in --no-deps --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o requirements-model.lock
 	uv pip compile requirements-docs.in -c requirements.lock --universal --python-version 3.11 --generate-hashes \

@@ -76,11 +76,26 @@ _CLOSE = 0.7
 
 
 def read_env_file() -> None:
-    """Take into the environment what `.env` in the working directory sets; what is set already wins."""
-    if os.path.exists(".env"):
-        from dotenv import load_dotenv
+    """Take into the environment what `.env` in the working directory sets; what is set there already wins.
 
-        load_dotenv(".env", override=False)
+    A variable that is set to nothing is not set: container tools pass on `KEY=` for a key that nobody gave.
+    Raises SetupError when the file cannot be read.
+    """
+    if not os.path.exists(".env"):
+        return
+    from dotenv import dotenv_values
+
+    try:
+        found = dotenv_values(".env")
+    except (OSError, UnicodeDecodeError) as error:
+        from brainq.errors import SetupError
+
+        raise SetupError(
+            f"{os.path.abspath('.env')} cannot be read: {error}; make it UTF-8 text that user {os.getuid()} may read"
+        ) from None
+    for name, value in found.items():
+        if value and not os.environ.get(name):
+            os.environ[name] = value
 
 
 def mistyped(environment: Mapping[str, str]) -> list[tuple[str, str]]:

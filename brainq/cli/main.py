@@ -149,9 +149,9 @@ def root(
 
 def main() -> None:
     """The entry point: runs a command; an error is one line in red and an exit code, never a traceback."""
-    read_env_file()
-    _tell_mistyped()
     try:
+        read_env_file()
+        _tell_mistyped()
         app()
     except BrainqError as error:
         _leave(str(error), codes.of_error(error))

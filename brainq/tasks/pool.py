@@ -15,6 +15,7 @@ from celery.signals import (
     after_setup_logger,
     after_setup_task_logger,
     task_failure,
+    worker_init,
     worker_ready,
     worker_shutdown,
 )
@@ -23,14 +24,14 @@ from brainq.brain_loading import load_brains
 from brainq.broker.app import make_app
 from brainq.broker.names import served_by
 from brainq.broker.steps import thread_step
-from brainq.devserver.owner import follow_owner, tell_ready
+from brainq.devserver.owner import follow_owner, tell_ready, tell_unready
 from brainq.environment import mistyped
 from brainq.observe.logs import configure_library_logs, configure_logs, logger
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
 from brainq.providers.resolve import warm_up_vendors
-from brainq.settings import load_settings
+from brainq.settings import settings_here
 from brainq.tasks.failed import WorkFailed
 from brainq.tasks.fitness import Fitness
 from brainq.tasks.presence import Presence
@@ -58,7 +59,7 @@ def pool_app(
     _calm_collector()
     # Said at each lost connection, of a setting that make_app makes on purpose.
     warnings.filterwarnings("ignore", r"\s*In Celery 5\.1", CPendingDeprecationWarning)
-    settings = load_settings()
+    settings = settings_here()
     for name, meant in mistyped(os.environ):
         log.warning("no such setting", name=name, meant=meant)
     brains = load_brains(settings.app)
@@ -129,6 +130,10 @@ def pool_app(
             for stop in stop_telemetry:
                 stop()
 
+    def starting(**_: object) -> None:
+        tell_unready()  # what a killed forerunner left
+
+    worker_init.connect(starting, weak=False)
     worker_shutdown.connect(stopped, weak=False)
     follow_owner()
     worker_ready.connect(ready, weak=False)

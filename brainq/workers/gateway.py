@@ -12,13 +12,13 @@ from brainq.errors import BrainqError
 from brainq.http.serving import serve
 from brainq.http.who import Who
 from brainq.observe.logs import configure_logs
-from brainq.settings import Settings, load_settings
+from brainq.settings import Settings, load_settings, settings_here
 
 
 def main() -> None:
     """Serve until SIGTERM or Ctrl+C."""
     follow_owner()
-    settings = load_settings()
+    settings = settings_here()
     configure_logs(settings.log_level, json_lines=settings.log_format == "json")
     url = known_redis(settings)
     settings = load_settings(redis_url=url)

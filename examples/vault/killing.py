@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from queue import Empty, SimpleQueue
 from threading import Thread
+from typing import cast
 
 from rich.console import Console
 from rich.text import Text
@@ -78,7 +79,7 @@ def _follow(console: Console, handle: TurnHandle, stage: Stage) -> int:
             _kill(console, stage.fleet)
             stage.inbox.answers.set()
         elif item.kind is EventKind.TURN_OPENING:
-            opening |= {call["call"] for call in item.data["plan"]}
+            opening |= {call["call"] for call in cast("list[dict[str, object]]", item.data["plan"])}
         elif item.kind in SHOWN and item.data.get("call", "") not in opening:
             timeline.show(item)
     timeline.close()

@@ -141,7 +141,7 @@ def test_what_to_try_next_works_as_it_is_printed(
             asked = subprocess.run(
                 commands["submit"], env=environment, capture_output=True, text=True, timeout=100
             )
-            assert (asked.returncode, asked.stderr) == (0, ""), asked.stderr
+            assert asked.returncode == 0, asked.stderr
             assert "open loops" in asked.stdout
             again = subprocess.run(
                 commands["tail"], env=environment, capture_output=True, text=True, timeout=100

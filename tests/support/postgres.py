@@ -75,9 +75,13 @@ class _User(TypedDict, total=False):
 
 
 class PostgresServer:
-    """A server on a unix socket in a temporary directory. `stop` ends it and removes the directory."""
+    """A server on a unix socket in a temporary directory. `stop` ends it and removes the directory.
 
-    def __init__(self) -> None:
+    port   also listens on this port of 127.0.0.1, where it asks for passwords
+    """
+
+    def __init__(self, port: int | None = None) -> None:
+        self._port = port
         # A short directory of its own: pytest's own are too long for a unix socket's path.
         self.directory = Path(tempfile.mkdtemp(prefix="bq-pg-"))
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,7 +92,8 @@ class PostgresServer:
         data = self.directory / "data"
         made = subprocess.run(
             [
-                *(_binary("initdb"), "-D", data, "-U", "postgres", "--auth=trust"),
+                *(_binary("initdb"), "-D", data, "-U", "postgres"),
+                *("--auth-local=trust", "--auth-host=scram-sha-256"),
                 *("--encoding=utf8", "--locale=C.UTF-8", "--no-sync"),
             ],
             capture_output=True,
@@ -98,6 +103,8 @@ class PostgresServer:
         )
         assert made.returncode == 0, f"initdb failed: {made.stderr}"
         options = [part for option in _FAST for part in ("-c", option)]
+        if self._port is not None:
+            options += ["-c", "listen_addresses=127.0.0.1", "-p", str(self._port)]
         with (self.directory / "log").open("wb") as log:
             self._process = subprocess.Popen(
                 [_binary("postgres"), "-D", data, "-k", self.directory, *options],
@@ -121,7 +128,8 @@ class PostgresServer:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def url(self, database: str = "postgres") -> str:
-        return f"postgresql://postgres@/{database}?host={self.directory}"
+        port = "" if self._port is None else f"&port={self._port}"
+        return f"postgresql://postgres@/{database}?host={self.directory}{port}"
 
     @contextmanager
     def fresh_database(self, template: str = "template1") -> Generator[str]:

@@ -16,6 +16,7 @@ from celery.bin.worker import worker as worker_command
 from flower.command import apply_options
 from tornado.options import options as flower_options
 
+from brainq import __version__
 from brainq.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -123,7 +124,9 @@ def test_every_service_has_a_health_check_and_a_pinned_image() -> None:
     for name, service in compose()["services"].items():
         assert "healthcheck" in service, name
         image = service.get("image")
-        assert re.fullmatch(r"[a-z/]+:v?\d+(\.\d+)*", image) if image else service["build"], name
+        assert re.fullmatch(r"[a-z/]+:v?\d+(\.\d+)*", image), name
+        assert not image.startswith("brainq") or image == f"brainq:{__version__}"
+        assert image.startswith("brainq") == ("build" in service)
 
 
 def test_every_worker_has_the_users_brain_where_it_is_looked_for() -> None:
@@ -132,7 +135,38 @@ def test_every_worker_has_the_users_brain_where_it_is_looked_for() -> None:
     assert "PYTHONPATH=/app" in dockerfile
     for name in POOLS | {"flower", "gateway"}:
         mounts = compose()["services"][name]["volumes"]
-        assert mounts == ["${BRAIN_DIR:?the directory of your brain}:/app:ro"], name
+        assert mounts == ["${BRAIN_DIR:?the directory of your brain}:/app:ro", "brain-data:/data"], name
+
+
+def pins(lock: str) -> dict[str, str]:
+    """Each package of a lock file with its version, and the marker that says where it is installed."""
+    return dict(re.findall(r"^([a-z0-9._-]+)==([^ \\]+)", (ROOT / lock).read_text(), re.MULTILINE))
+
+
+def test_the_image_has_the_versions_that_the_tests_run_with() -> None:
+    image, tested = pins("ops/docker/requirements.lock"), pins("requirements.lock")
+    assert {name: version for name, version in image.items() if tested[name] != version} == {}
+    assert {"celery", "psycopg", "openai", "fastapi", "mcp", "opentelemetry-sdk", "hatchling"} <= set(image)
+    assert "--require-hashes" in (ROOT / "ops/docker/Dockerfile").read_text()
+
+
+def test_compose_holds_no_password_in_a_url_and_no_empty_key() -> None:
+    for name in POOLS | {"flower", "gateway"}:
+        service = compose()["services"][name]
+        environment = service["environment"]
+        assert not [word for word in environment.values() if word and "://" in word and "$" in word]
+        assert [key for key in environment if key.endswith("_API_KEY") and environment[key] is not None] == []
+        assert service["init"] is True
+    text = (ROOT / "docker-compose.yml").read_text()
+    assert "Docker Compose 2.24" in text
+    assert "Docker Compose 2.24" in (ROOT / "ops/README.md").read_text()
+
+
+def test_a_pool_is_healthy_while_its_ready_file_is_there() -> None:
+    for name in POOLS:
+        service = compose()["services"][name]
+        path = service["environment"]["BRAINQ_READY_FILE"]
+        assert service["healthcheck"]["test"] == ["CMD", "test", "-s", path]
 
 
 def test_what_people_look_at_is_published_on_loopback_and_nothing_else() -> None:

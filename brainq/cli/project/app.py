@@ -18,12 +18,14 @@ brain = Brain(
 )
 
 # Each pool is a process of its own: what tools share is in a file or a database, never in a variable.
-DATABASE = Path(__file__).with_name("stock.db")
+# In a container the project is read-only, and BRAINQ_DATA_DIR a volume.
+DATABASE = Path(os.environ.get("BRAINQ_DATA_DIR") or Path(__file__).with_name(".brainq")) / "stock.db"
 
 
 @contextmanager
 def stock() -> Generator[sqlite3.Connection]:
     """The stock, in one transaction."""
+    DATABASE.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(DATABASE, timeout=10)) as rows, rows:
         rows.execute("CREATE TABLE IF NOT EXISTS stock (item TEXT PRIMARY KEY, amount INTEGER NOT NULL)")
         rows.execute("CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY)")

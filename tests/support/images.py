@@ -1,0 +1,97 @@
+"""Images without a container engine: Debian's buildah builds a Dockerfile, and runs commands in what it has built.
+
+No public image can be pulled on a machine without a registry: `stand_in_base` makes one of Debian's own Python. User,
+files, read-only mounts and environment are real; network and process ids are the machine's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+ISOLATION = ("--isolation", "chroot")
+BASE = "localhost/brainq-stand-in-python:bookworm"
+HERE = os.geteuid() == 0 and all(shutil.which(tool) for tool in ("buildah", "debootstrap"))
+"""Whether images can be made on this machine."""
+
+# Where this machine's pip finds packages and certificates: the build has to find them, too.
+PIP = ("/etc/pip.conf", "/etc/ssl/certs", "/root/.config/pip", "/opt/wheels", "/opt/pypi", "/opt/pypi-more")
+
+
+def stand_in_base() -> str:
+    """An image with `python` and `pip` as python:3.12-slim has them, made once a machine. Its Python is Debian's."""
+    if _buildah("images", "--quiet", "--filter", f"reference={BASE}"):
+        return BASE
+    with tempfile.TemporaryDirectory(prefix="bq-base-") as name:
+        root = Path(name) / "root"
+        packages = "python3,python3-pip,python3-venv,ca-certificates"
+        _run("debootstrap", "--variant=minbase", f"--include={packages}", "bookworm", str(root))
+        for marker in root.glob("usr/lib/python3*/EXTERNALLY-MANAGED"):
+            marker.unlink()
+        (root / "usr/bin/python").symlink_to("python3")
+        working = _buildah("from", "scratch")
+        try:
+            _buildah("add", working, str(root), "/")
+            _buildah("config", "--env", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", working)
+            _buildah("commit", working, BASE)
+        finally:
+            _buildah("rm", working)
+    return BASE
+
+
+def build(dockerfile: Path, context: Path, name: str, *ignored: str) -> None:
+    """Build an image as the Dockerfile says, but on the stand-in. Layers that have not changed are taken as they are."""
+    mounts = [part for path in PIP if Path(path).exists() for part in ("-v", f"{path}:{path}:ro")]
+    _buildah(
+        *("bud", *ISOLATION, "--layers", "--from", stand_in_base(), "-f", str(dockerfile), "-t", name),
+        *(*mounts, *ignored, str(context)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container of an image. `volumes`: host:container[:ro]."""
+
+    name: str
+    user: str
+    volumes: tuple[str, ...]
+    environment: Mapping[str, str]
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command that runs `arguments` in it."""
+        given = [part for volume in self.volumes for part in ("-v", volume)]
+        given += [part for name, value in self.environment.items() for part in ("--env", f"{name}={value}")]
+        return ["buildah", "run", *ISOLATION, "--user", self.user, *given, self.name, "--", *arguments]
+
+    def run(self, *arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*arguments), capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+
+    def start(self, arguments: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(self.command(*arguments), stdout=log, stderr=log, start_new_session=True)
+
+
+def container(image: str, user: str, volumes: Sequence[str], environment: Mapping[str, str]) -> Container:
+    """A new container, to be removed by `remove`."""
+    return Container(_buildah("from", "--pull-never", image), user, tuple(volumes), dict(environment))
+
+
+def remove(one: Container) -> None:
+    _buildah("rm", one.name)
+
+
+def _buildah(*arguments: str) -> str:
+    return _run("buildah", *arguments)
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout.strip()
