@@ -45,12 +45,13 @@ def stand_in_base() -> str:
     return BASE
 
 
-def build(dockerfile: Path, context: Path, name: str, *ignored: str) -> None:
-    """Build an image as the Dockerfile says, but on the stand-in. Layers that have not changed are taken as they are."""
+def build(dockerfile: Path, context: Path, name: str) -> None:
+    """Build an image as the Dockerfile says, but on the stand-in. Layers that are there already are taken."""
     mounts = [part for path in PIP if Path(path).exists() for part in ("-v", f"{path}:{path}:ro")]
     _buildah(
         *("bud", *ISOLATION, "--layers", "--from", stand_in_base(), "-f", str(dockerfile), "-t", name),
-        *(*mounts, *ignored, str(context)),
+        *mounts,
+        str(context),
     )
 
 

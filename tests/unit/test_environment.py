@@ -1,10 +1,14 @@
-"""Mistyped names of settings."""
+"""Mistyped names of settings, and what `.env` sets."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from brainq.environment import SETTINGS, TOLD, mistyped
+from brainq.environment import SETTINGS, TOLD, mistyped, read_env_file
+from brainq.errors import SetupError
 from brainq.settings import Concurrency, Settings
 
 
@@ -36,3 +40,23 @@ def test_right_names_told_ones_and_those_of_others_are_left_alone() -> None:
     }
     assert mistyped(fine) == []
     assert mistyped({"BRAINQ_LEESE_S": "1", TOLD: "BRAINQ_LEESE_S"}) == []
+
+
+def test_the_file_sets_what_is_not_set_and_nothing_is_not_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SET", "here")
+    monkeypatch.setenv("EMPTY_KEY", "")
+    monkeypatch.setenv("NOT_SET", "")  # put back afterwards
+    monkeypatch.delenv("NOT_SET")
+    (tmp_path / ".env").write_text("SET=there\nEMPTY_KEY=of-the-file\nNOT_SET=new\n")
+    read_env_file()
+    assert [os.environ[name] for name in ("SET", "EMPTY_KEY", "NOT_SET")] == ["here", "of-the-file", "new"]
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_bytes(b"KEY=\xff\n")
+    with pytest.raises(SetupError, match=rf"{tmp_path}/.env cannot be read"):
+        read_env_file()

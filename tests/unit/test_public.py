@@ -18,7 +18,13 @@ from brainq import AsyncClient, AsyncSession, AsyncTurnHandle, Client, Operator,
 ROOT = Path(__file__).parents[2]
 PUBLIC = {"brainq", "brainq.engine", "brainq.testing"}
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
-DEMO_OF_OUR_OWN = {"demo.py", "kept.py", "report.py", "stage.py"}  # they look into the engine on purpose
+DEMO_OF_OUR_OWN = {
+    "demo.py",
+    "kept.py",
+    "killing.py",
+    "report.py",
+    "stage.py",
+}  # they look into the engine on purpose
 EXAMPLES = sorted(
     path
     for path in (ROOT / "examples").glob("**/*.py")
