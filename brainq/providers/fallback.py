@@ -41,7 +41,7 @@ class _Member:
 class Fallback:
     """A model for a `Brain`, its `auxiliary_model` or a step that asks the first of several models that can be had.
 
-        Brain("support", Fallback(["openai:gpt-5", "anthropic:claude-sonnet-4-5"]))
+        Brain("support", Fallback(["openai:gpt-5", "anthropic:claude-sonnet-4-6"]))
 
     models      at least two: `provider:model`, or a Provider, which may be a Fallback
     patience_s  how long one may go on asking its service again while there is another one to ask

@@ -182,8 +182,8 @@ def test_known_prices() -> None:
 
 def test_cached_tokens_are_cheaper() -> None:
     cached = MILLION.model_copy(update={"cache_read_tokens": 900_000})
-    plain = cost_usd("anthropic", "claude-sonnet-4-5", MILLION)
-    cheaper = cost_usd("anthropic", "claude-sonnet-4-5", cached)
+    plain = cost_usd("anthropic", "claude-sonnet-4-6", MILLION)
+    cheaper = cost_usd("anthropic", "claude-sonnet-4-6", cached)
     assert plain is not None
     assert cheaper is not None
     assert cheaper < plain
