@@ -49,6 +49,15 @@ class RateWait:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenCount:
+    """What a request used, as its service counted it; of that it `counted` so many for those that were `estimated`."""
+
+    used: int
+    estimated: int
+    counted: int
+
+
+@dataclass(frozen=True, slots=True)
 class RateSaid:
     """What one answer of a service says: its limits a minute, and for how long it takes nothing (0: it does)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from brainq.contracts.rate import RateSaid, RateWait
+from brainq.contracts.rate import RateSaid, RateWait, TokenCount
 
 
 class RateLimits(Protocol):
@@ -18,11 +18,19 @@ class RateLimits(Protocol):
         ...
 
     def take(
-        self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float, rank: int = ...
+        self,
+        name: str,
+        place: str,
+        ticket: str,
+        tokens: int,
+        most_wait_s: float,
+        rank: int = ...,
+        estimated: int = ...,
     ) -> RateWait | None:
         """Take a place: None, or how long `ticket` waits in line for it. With the same `place` it is taken once.
         Whoever waits asks again when its time has come, and may be told of another: tenants take turns in the line.
-        A ticket, and a place, begin with their tenant's session. Of a tenant's the lower `rank`, 0 to 9, goes first."""
+        A ticket, and a place, begin with their tenant's session. Of a tenant's the lower `rank`, 0 to 9, goes first.
+        Those of the `tokens` that are `estimated` count as the service has counted others."""
         ...
 
     def leave(self, stands: str) -> None:
@@ -30,8 +38,18 @@ class RateLimits(Protocol):
         ...
 
     def settle(
-        self, name: str, place: str, used: int | None, answered_s: float | None, said: RateSaid
+        self,
+        name: str,
+        place: str,
+        used: int | TokenCount | None,
+        answered_s: float | None,
+        said: RateSaid,
     ) -> bool:
         """What came of it: tokens that were used, how long ago the answer began, and what it said of limits. Whether
         the fleet keeps to that."""
+        ...
+
+    def report(self, name: str, place: str, count: TokenCount, is_all: bool) -> None:
+        """What a stream that goes on has told: `count.used` tokens with what its reply may yet have. `is_all`: no more
+        than that can come."""
         ...

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.contracts.rate import SAID_NOTHING, RateSaid, RateWait
+from brainq.contracts.rate import SAID_NOTHING, RateSaid, RateWait, TokenCount
 from brainq.contracts.usage import Spend, TokenUsage
 from brainq.errors import ProviderError
 from brainq.observe.logs import logger
@@ -111,6 +111,9 @@ class Place:
     _answered_at: float | None = None
     _used: TokenUsage | None = None
     _said: RateSaid = SAID_NOTHING
+    _estimated: int = 0
+    _most_output: int = 0
+    _is_reported: bool = False
     _request: BilledRequest | None = None
     model: str = field(init=False)
     name: str = field(init=False)
@@ -139,8 +142,9 @@ class Place:
         if request.turn_id:
             ticket = f"{request.session_id} {request.turn_id} {request.step} {request.purpose}"
             self.id = f"{request.session_id} {self.id}"
-        tokens = request.estimate or estimate_request(request)
-        tokens += request.max_output_tokens or 0
+        self._estimated = request.estimate or estimate_request(request)
+        self._most_output = request.max_output_tokens or 0
+        tokens = self._estimated + self._most_output
         asker, hold_s = self.taking.asker, self.taking.hold_s
         ends_at = time.monotonic() + remaining_s
         if asker.may_wait_s is not None:  # its time stands still, and as little as can be of it is slept
@@ -191,7 +195,7 @@ class Place:
         self, limits: RateLimits, ticket: str, tokens: int, most_s: float, rank: int
     ) -> RateWait | None:
         try:
-            return limits.take(self.name, self.id, ticket, tokens, most_s, rank)
+            return limits.take(self.name, self.id, ticket, tokens, most_s, rank, self._estimated)
         except Exception as failure:  # our own trouble: the model is not asked, and has not failed
             log.warning("no place was asked for", model=self.model, why=type(failure).__name__)
             raise PlaceLater(self.model, RateWait(AWAY_S, "count"), f"{self.name}\n{ticket}") from failure
@@ -220,6 +224,28 @@ class Place:
         """The service told of usage so far, in a stream that goes on."""
         if self._request is not None:
             self._request.reported(usage)
+        if self.is_taken and self.taking is not None and usage.input_tokens and not self._is_reported:
+            self._report(self.taking.limits, usage)
+
+    def _report(self, limits: RateLimits, usage: TokenUsage) -> None:
+        """Others learn from it before the reply is whole. Where its output has a limit, all is known by now."""
+        self._is_reported = True
+        used = usage.input_tokens + (self._most_output or usage.output_tokens)
+        counted = usage.input_tokens if self._most_output else used
+        try:
+            limits.report(
+                self.name, self.id, TokenCount(used, self._estimated, counted), bool(self._most_output)
+            )
+        except Exception as failure:
+            log.warning("a stream's usage was not reported", model=self.model, why=type(failure).__name__)
+
+    def _count(self) -> int | TokenCount | None:
+        """What it used; and how far off its estimate was, where the service has counted and that is not known yet."""
+        usage = self._used
+        if usage is None or usage.estimated or not self.is_taken or (self._is_reported and self._most_output):
+            return None if usage is None else usage.total
+        counted = usage.input_tokens if self._most_output else usage.total
+        return TokenCount(usage.total, self._estimated, counted)
 
     def used(self, usage: TokenUsage) -> None:
         """What the service counted."""
@@ -253,11 +279,10 @@ class Place:
             return
         if self._said is SAID_NOTHING and not self.taking.limits.holds(self.name):
             return  # nobody asks
-        used = None if self._used is None else self._used.total
         ago_s = None if self._answered_at is None else time.monotonic() - self._answered_at
         try:
             is_kept = self.taking.limits.settle(
-                self.name, self.id or uuid.uuid4().hex, used, ago_s, self._said
+                self.name, self.id or uuid.uuid4().hex, self._count(), ago_s, self._said
             )
             self.is_stopped = is_kept and self._said.stop_s > 0
         except Exception as failure:

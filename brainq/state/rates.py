@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from brainq.contracts.fleet import FleetModel
-from brainq.contracts.rate import NO_RATE, SAID_NOTHING, Rate, Rates, RateSaid, RateWait
+from brainq.contracts.rate import NO_RATE, SAID_NOTHING, Rate, Rates, RateSaid, RateWait, TokenCount
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
 from brainq.state.typed_scripts import RateTakeLate, RateTakeWait, Scripts
@@ -74,7 +74,14 @@ class RedisRates:
                 self._learned[name] = time.monotonic() + until_ms / 1000 - seconds
 
     def take(
-        self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float, rank: int = 2
+        self,
+        name: str,
+        place: str,
+        ticket: str,
+        tokens: int,
+        most_wait_s: float,
+        rank: int = 2,
+        estimated: int = 0,
     ) -> RateWait | None:
         """Take a place for one request: None; or wait, and ask again with the same ticket."""
         rate = self._rate(name)
@@ -87,6 +94,7 @@ class RedisRates:
                 ticket=ticket,
                 rank=rank,
                 tokens=tokens,
+                estimated=estimated,
                 requests_most=rate.requests,
                 tokens_most=rate.tokens,
                 window_ms=self._window_ms,
@@ -109,7 +117,12 @@ class RedisRates:
         self._run.rate_leave(**self._of(name, "line", "order", "due", "rule", "tenants"), ticket=ticket)
 
     def settle(
-        self, name: str, place: str, used: int | None, answered_s: float | None, said: RateSaid
+        self,
+        name: str,
+        place: str,
+        used: int | TokenCount | None,
+        answered_s: float | None,
+        said: RateSaid,
     ) -> bool:
         """What came of a request; nothing is written where nothing limits the model, and nothing is new. False: what
         its service says is not kept to."""
@@ -118,12 +131,15 @@ class RedisRates:
         said = self._new_of(name, said)
         if said == SAID_NOTHING and not self.holds(name):
             return True
+        count, plain = (used, None) if isinstance(used, TokenCount) else (None, used)
         self._run.rate_settle(
             **self._of(name, "places", "rule"),
             place=place,
             model=name,
             mark=place,
-            used=used,
+            used=count.used if count else plain,
+            estimated=count.estimated if count else None,
+            counted=count.counted if count else None,
             answered_ms=None if answered_s is None else int(answered_s * 1000),
             window_ms=self._window_ms,
             requests=said.requests,
@@ -134,6 +150,17 @@ class RedisRates:
         if said != SAID_NOTHING:
             self.heard(name)
         return True
+
+    def report(self, name: str, place: str, count: TokenCount, is_all: bool) -> None:
+        """See RateLimits.report."""
+        self._run.rate_report(
+            **self._of(name, "places", "rule"),
+            place=place,
+            used=count.used,
+            estimated=count.estimated,
+            counted=count.counted,
+            is_all=is_all,
+        )
 
     def models(self) -> tuple[FleetModel, ...]:
         """All that are limited and were asked, or learned of, within a day. What is set for one is what those who asked

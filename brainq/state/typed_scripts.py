@@ -62,8 +62,9 @@ HEADERS = {
     "opening_skip": "9d5035c61c",
     "park_expire": "3c88ff56e8",
     "rate_leave": "abab0d60ad",
-    "rate_settle": "fd4adea5a9",
-    "rate_take": "2ea0559beb",
+    "rate_report": "a084adee7f",
+    "rate_settle": "519360a5eb",
+    "rate_take": "9b7fc39896",
     "request_tried": "161c27b482",
     "request_try": "5c1618544b",
     "result_amend": "624b4fe9a8",
@@ -1277,6 +1278,16 @@ class Scripts(LoadedScripts):
         reply = self.run("rate_leave", [line, order, due, rule, tenants], [ticket])
         return reply[0]
 
+    def rate_report(
+        self, *, places: str, rule: str, place: str, used: int, estimated: int, counted: int, is_all: bool
+    ) -> Literal["OK", "GONE"]:
+        """What a stream that goes on has told of its usage: `used` tokens at least, with what its
+        reply may yet have."""
+        reply = self.run(
+            "rate_report", [places, rule], [place, used, estimated, counted, "1" if is_all else "0"]
+        )
+        return reply[0]
+
     def rate_settle(
         self,
         *,
@@ -1286,6 +1297,8 @@ class Scripts(LoadedScripts):
         model: str,
         mark: str,
         used: int | None,
+        estimated: int | None,
+        counted: int | None,
         answered_ms: int | None,
         window_ms: int,
         requests: int | None,
@@ -1294,9 +1307,9 @@ class Scripts(LoadedScripts):
         probes: bool,
     ) -> Literal["OK", "LEARNED"]:
         """What came of a request: how many tokens it really used, `answered_ms` ago its answer
-        began (its place counts a window from there), and what the service said of its limits:
-        `requests` and `tokens` a minute, and to wait `stop_ms`; `probes`: for longer than that, so
-        one request tries it first."""
+        began (its place counts a window from there), what of them it `counted` for those that were
+        `estimated`, and what the service said of its limits: `requests` and `tokens` a minute, and
+        to wait `stop_ms`; `probes`: for longer than that, so one request tries it first."""
         reply = self.run(
             "rate_settle",
             [places, rule, self.keys.limited],
@@ -1305,6 +1318,8 @@ class Scripts(LoadedScripts):
                 model,
                 mark,
                 "" if used is None else used,
+                "" if estimated is None else estimated,
+                "" if counted is None else counted,
                 "" if answered_ms is None else answered_ms,
                 window_ms,
                 "" if requests is None else requests,
@@ -1330,6 +1345,7 @@ class Scripts(LoadedScripts):
         ticket: str,
         rank: int,
         tokens: int,
+        estimated: int,
         requests_most: int | None,
         tokens_most: int | None,
         window_ms: int,
@@ -1346,6 +1362,7 @@ class Scripts(LoadedScripts):
                 ticket,
                 rank,
                 tokens,
+                estimated,
                 "" if requests_most is None else requests_most,
                 "" if tokens_most is None else tokens_most,
                 window_ms,

@@ -104,6 +104,7 @@ def take_once(rig: Rig, ticket: str, most: int, rank: int) -> int:
         place=f"{ticket} p",
         ticket=ticket,
         rank=rank,
+        estimated=0,
         tokens=1,
         requests_most=most,
         tokens_most=None,

@@ -32,6 +32,7 @@ def comes(
         ticket=f"{session} t 1 step",
         rank=rank,
         tokens=tokens,
+        estimated=0,
         requests_most=most,
         tokens_most=tokens_most,
         window_ms=WINDOW_MS,

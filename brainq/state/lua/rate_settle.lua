@@ -1,20 +1,17 @@
 --[[
 What came of a request: how many tokens it really used, `answered_ms` ago its answer began (its place counts a window from
-there), and what the service said of its limits: `requests` and `tokens` a minute, and to wait `stop_ms`; `probes`: for
+there), what of them it `counted` for those that were `estimated`, and what the service said of its limits: `requests` and `tokens` a minute, and to wait `stop_ms`; `probes`: for
 longer than that, so one request tries it first. All processes
 hear of a limit that is new. `mark` is new for each request: what it said counts once.
 
 KEYS   places rule limited
-ARGV   place model mark used:n? answered_ms:n? window_ms:n requests:n? tokens:n? stop_ms:n probes:b
+ARGV   place model mark used:n? estimated:n? counted:n? answered_ms:n? window_ms:n requests:n? tokens:n? stop_ms:n probes:b
 REPLY  OK | LEARNED
 ]]
 -- @include lib/rates
+-- @include lib/rate_learn
 local counts_until = tonumber(redis.call('ZSCORE', places, place) or '')
-if counts_until and used ~= '' then
-  local had = tonumber(redis.call('HGET', rule, 't:' .. place) or 0)
-  redis.call('HINCRBY', rule, 'sum', used - had)
-  redis.call('HSET', rule, 't:' .. place, used)
-end
+if counts_until and used ~= '' and count_place(used) then learn_ratio(estimated, counted) end
 if counts_until and answered_ms ~= '' and now - answered_ms + window_ms < counts_until then
   redis.call('ZADD', places, now - answered_ms + window_ms, place)
 end

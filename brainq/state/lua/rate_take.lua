@@ -2,24 +2,29 @@
 Take a place among the requests of one window to one model, or stand in line for one. A place counts until the window is over
 after its answer began (rate_settle says when), else after `slack_ms`, within which a request arrives: no window of the service's
 own holds more than `requests_most`, and the place of a request whose process died counts on. `ticket` is who waits, in its
-tenant's turn and there by its `rank`, `place` the request, new for each; both begin with the session. LATE: the wait would be
-longer than `most_wait_ms`.
+tenant's turn and there by its `rank`, `place` the request, new for each; both begin with the session. Of its
+`tokens` those that are `estimated` count as many times as the service has counted others. LATE: the wait would be longer than
+`most_wait_ms`.
 
 KEYS   places line order due rule tenants by limited
-ARGV   model place ticket rank:n tokens:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n
+ARGV   model place ticket rank:n tokens:n estimated:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n
 REPLY  GO | WAIT wait_ms:n what:requests/tokens/stop most:n | LATE wait_ms:n what:requests/tokens/stop most:n
 ]]
 -- @include lib/rates
+-- @include lib/rate_learn
 -- @include lib/fair_line
 -- @include lib/held_back
+-- @include lib/tokens_free
 if redis.call('ZSCORE', places, place) then return {'GO'} end
 local r = read(rule, {'requests', 'tokens', 'learned_until', 'stopped_until', 'sum', 'seen', 'present', 'asked', 'asked_at', 'before',
-  'before_at', 'probe', 'probe_until'})
+  'before_at', 'probe', 'probe_until', 'ratio_of', 'ratio_is', 'ratio_n'})
 local stopped_until = mend_clock(r.seen, tonumber(r.stopped_until or 0))
 local sum = forget_over(tonumber(r.sum or 0))
 forget_absent(ticket)
 
 local most, most_tokens = least(requests_most, r.requests, r), least(tokens_most, r.tokens, r)
+local ratio = most_tokens and estimated > 0 and ratio_of(r) or 1
+tokens = tokens + math.ceil(estimated * (ratio - 1))
 local taken, cost = redis.call('ZCARD', places), cost_of(tokens, most, most_tokens)
 local tenant, present = tenant_of(ticket), tonumber(r.present or 0)
 local ahead, before, stands, next_tag = place_in_line(ticket, rank, present)
@@ -44,14 +49,7 @@ if most and taken + to_go >= most then
   local when = over < taken and score_at(over) or rounds_later((over - taken) / most)
   not_before(when, 'requests', most)
 end
-if most_tokens then
-  -- One that is greater than the limit itself goes when it is alone.
-  local excess = sum + (ahead > 0 and tokens_ahead(ahead) or 0) + math.min(tokens, most_tokens) - most_tokens
-  if excess > 0 then
-    local last, left = place_that_frees(excess)
-    not_before(last and score_at(last) or rounds_later(left / most_tokens), 'tokens', most_tokens)
-  end
-end
+if most_tokens then not_before(tokens_free_at(sum, ahead, most_tokens, ratio, r), 'tokens', most_tokens) end
 
 local wait_ms = at - now
 if wait_ms > most_wait_ms then

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from brainq import ScriptedProvider
-from brainq.contracts.rate import RateSaid, RateWait
+from brainq.contracts.rate import RateSaid, RateWait, TokenCount
+from brainq.contracts.usage import TokenUsage
 from brainq.errors import ProviderError
 from brainq.providers.auxiliary import AuxiliaryModel
 from brainq.providers.failures import ServiceError
@@ -30,12 +31,21 @@ class Limits:
     taken: list[tuple[str, str, int, float]] = field(default_factory=list[tuple[str, str, int, float]])
     settled: list[Settled] = field(default_factory=list[Settled])
     ranks: list[int] = field(default_factory=list[int])
+    counts: list[int | TokenCount | None] = field(default_factory=list[int | TokenCount | None])
+    reports: list[tuple[TokenCount, bool]] = field(default_factory=list[tuple[TokenCount, bool]])
 
     def holds(self, name: str) -> bool:
         return self.limited
 
     def take(
-        self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float, rank: int = 2
+        self,
+        name: str,
+        place: str,
+        ticket: str,
+        tokens: int,
+        most_wait_s: float,
+        rank: int = 2,
+        estimated: int = 0,
     ) -> RateWait | None:
         self.ranks.append(rank)
         self.taken.append((name, ticket, tokens, most_wait_s))
@@ -50,10 +60,20 @@ class Limits:
         self.taken.append((stands, "left", 0, 0.0))
 
     def settle(
-        self, name: str, place: str, used: int | None, answered_s: float | None, said: RateSaid
+        self,
+        name: str,
+        place: str,
+        used: int | TokenCount | None,
+        answered_s: float | None,
+        said: RateSaid,
     ) -> bool:
-        self.settled.append((name, used, answered_s is not None, said))
+        self.counts.append(used)
+        total = used.used if isinstance(used, TokenCount) else used
+        self.settled.append((name, total, answered_s is not None, said))
         return True
+
+    def report(self, name: str, place: str, count: TokenCount, is_all: bool) -> None:
+        self.reports.append((count, is_all))
 
 
 def taking(limits: Limits, hold_s: float = 2.0) -> tuple[Taking, list[float]]:
@@ -214,3 +234,33 @@ def test_extraction_stands_in_no_line_and_a_judge_does() -> None:
     for purpose in ("memory", "judge"):
         model.ask(purpose, "system", "text", timeout_s=30.0, turn_id="t1", session_id="acme:1")
     assert [most_s <= 2.0 for *_, most_s in limits.taken] == [True, False]
+
+
+def test_a_place_says_how_far_off_its_estimate_was() -> None:
+    limits = Limits()
+    asked = request(estimate=400, session_id="s", turn_id="t", step=1)
+    with taking(limits)[0].here():
+        for most_output, usage in (
+            (None, TokenUsage(input_tokens=700, output_tokens=50)),
+            (200, TokenUsage(input_tokens=700, output_tokens=50)),
+            (None, TokenUsage(input_tokens=400, output_tokens=50, estimated=True)),
+        ):
+            place = place_for("p", "m")
+            place.take(asked.model_copy(update={"max_output_tokens": most_output}), 5)
+            place.used(usage)
+            place.settle()
+    assert limits.counts == [TokenCount(750, 400, 750), TokenCount(750, 400, 700), 450]
+
+
+def test_what_a_stream_tells_first_is_reported_once() -> None:
+    limits = Limits()
+    with taking(limits)[0].here():
+        for most_output in (None, 200):
+            place = place_for("p", "m")
+            place.take(request(estimate=400, max_output_tokens=most_output), 5)
+            place.reported(TokenUsage(input_tokens=700, output_tokens=1))
+            place.reported(TokenUsage(input_tokens=700, output_tokens=30))
+            place.used(TokenUsage(input_tokens=700, output_tokens=60))
+            place.settle()
+    assert limits.reports == [(TokenCount(701, 400, 701), False), (TokenCount(900, 400, 700), True)]
+    assert limits.counts == [TokenCount(760, 400, 760), 760], "what was learned is not learned again"

@@ -1,0 +1,15 @@
+-- When there are tokens for a request in the window. Uses the names of the script, lib/rates, and lib/fair_line.
+local KNOWN_AFTER, LOOK_AGAIN_MS = 10, 3000
+
+local function tokens_free_at(sum, ahead, most_tokens, ratio, r)
+  -- One that is greater than the limit itself goes when it is alone.
+  local all = sum + (ahead > 0 and tokens_ahead(ahead) or 0) + math.min(tokens, most_tokens)
+  if all <= most_tokens then return now end
+  -- While the ratio is being learned, what answers give back may be enough for it: it looks again soon.
+  if tonumber(r.ratio_n or 0) < KNOWN_AFTER and all <= most_tokens * ratio then
+    local told = tonumber(redis.call('ZSCORE', due, ticket) or 0)
+    return told > now and math.min(told, now + LOOK_AGAIN_MS) or now + LOOK_AGAIN_MS
+  end
+  local last, left = place_that_frees(all - most_tokens)
+  return last and score_at(last) or rounds_later(left / most_tokens)
+end
