@@ -1,4 +1,4 @@
-"""rate_take.lua, rate_report.lua, rate_settle.lua: a service that counts more tokens than are estimated."""
+"""rate_take.lua, rate_settle.lua: a service that counts more tokens than are estimated."""
 
 from __future__ import annotations
 
@@ -18,18 +18,6 @@ def ask(rig: Rig, place: str, output: int = 0) -> list[Any]:
 
 def answered(rig: Rig, place: str, counted: int, output: int = 0) -> list[Any]:
     return settle(rig, place, used=counted + output, estimated=ESTIMATE, counted=counted, answered_ms=0)
-
-
-def report(rig: Rig, place: str, counted: int, output: int = 0, is_all: int = 1) -> list[Any]:
-    return rig.run(
-        "rate_report",
-        **{part: rig.keys.rate("openai:gpt", part) for part in ("places", "rule")},
-        place=place,
-        used=counted + output,
-        estimated=ESTIMATE,
-        counted=counted,
-        is_all=is_all,
-    )
 
 
 def rule(rig: Rig, field: str) -> str | None:
@@ -78,28 +66,6 @@ def test_when_it_is_known_who_waits_is_told_its_time(rig: Rig) -> None:
     waits = [reply[1] for reply in replies if reply != ["GO"]]
     assert waits
     assert min(waits) > COUNTS_MS - 6_000
-
-
-def test_a_streams_first_report_tells_what_its_estimate_was_worth(rig: Rig) -> None:
-    ask(rig, "p0", output=100)
-    assert rule(rig, "sum") == str(4 * ESTIMATE + 100)
-    assert report(rig, "p0", counted=500, output=100) == ["OK"]
-    assert (rule(rig, "sum"), rule(rig, "ratio_n")) == ("600", "1")
-    assert report(rig, "p0", counted=500, output=100) == ["OK"]
-    assert (rule(rig, "sum"), rule(rig, "ratio_n")) == ("600", "1"), "run twice it is run once"
-
-
-def test_a_report_of_an_answer_without_a_limit_only_raises(rig: Rig) -> None:
-    ask(rig, "p0")
-    report(rig, "p0", counted=500, is_all=0)
-    assert (rule(rig, "sum"), rule(rig, "ratio_n")) == (str(4 * ESTIMATE), None)
-    report(rig, "p0", counted=3_000, is_all=0)
-    assert (rule(rig, "sum"), rule(rig, "ratio_n")) == ("3000", "1")
-
-
-def test_a_report_of_a_place_that_counts_no_more_changes_nothing(rig: Rig) -> None:
-    assert report(rig, "p0", counted=500) == ["GONE"]
-    assert rule(rig, "sum") is None
 
 
 def test_an_answer_is_learned_from_once_and_a_high_estimate_makes_none_cheaper(rig: Rig) -> None:

@@ -215,7 +215,9 @@ def test_an_endless_foreign_stream_is_cut_at_the_deadline(pumps: Callable[..., P
         finally:
             closed.set()
 
-    pump = pumps(Brain("patient", Foreign(endless), limits=Limits(timeout_s=1.0)))
+    # A busy machine takes no lease from it, and it is asked within its time.
+    brain = Brain("patient", Foreign(endless), limits=Limits(timeout_s=3.0))
+    pump = pumps(brain, lease_s=LONG_S, beat_s=1.0)
     result = pump.finish(pump.submit("s1", "Hello?"), timeout_s=LONG_S)
     assert (result.ending, result.stop_reason) == (Ending.TIMED_OUT, StopReason.DEADLINE)
     assert closed.wait(10), "and nobody goes on reading it"
