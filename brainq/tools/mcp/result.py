@@ -18,13 +18,12 @@ def read_result(result: Mapping[str, Any]) -> Any:
     Texts are joined by line breaks; pictures, sound and files are described by type and size. Structured content is
     kept as it is; where the text says the same, there is no second copy of it.
     """
-    text = text_of(cast("Sequence[Mapping[str, Any]]", result.get("content") or ()))
+    content = cast("Sequence[Mapping[str, Any]]", result.get("content") or ())
+    text = text_of(content)
     structured = result.get("structuredContent")
-    if structured is None:
+    if structured is None or _only_wraps(structured, text, content):
         return text
-    if structured == {"result": text}:  # how Python servers wrap a plain text
-        return text
-    if not text or _is_same(text, structured):
+    if not text or _holds(structured, text) or _is_same(text, structured):
         return structured
     return {"text": text, "structured": structured}
 
@@ -45,6 +44,18 @@ def files_of(content: Sequence[Mapping[str, Any]]) -> tuple[File, ...]:
 
 def text_of(content: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(_block(block) for block in content)
+
+
+def _only_wraps(structured: Any, text: str, content: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether it is the text, or the content itself, under one name, as servers make it to fit an output schema."""
+    if not isinstance(structured, dict) or len(cast("dict[str, Any]", structured)) != 1:
+        return False
+    (value,) = cast("dict[str, Any]", structured).values()
+    return value == text or (bool(content) and value == content)
+
+
+def _holds(structured: Any, text: str) -> bool:
+    return isinstance(structured, dict) and text in cast("dict[str, Any]", structured).values()
 
 
 def _is_same(text: str, structured: Any) -> bool:

@@ -22,6 +22,20 @@ def text(said: str) -> dict[str, Any]:
         ({"content": [text("a"), text("b")]}, "a\nb"),
         ({"content": [text("12")], "structuredContent": {"result": "12"}}, "12"),
         ({"content": [text("12")], "structuredContent": {"result": 12}}, {"result": 12}),
+        ({"content": [text("a\nb")], "structuredContent": {"content": "a\nb"}}, "a\nb"),
+        (
+            {"content": [text("a")], "structuredContent": {"content": "a", "lines": 1}},
+            {"content": "a", "lines": 1},
+        ),
+        (
+            {
+                "content": [{"type": "image", "mimeType": "image/png", "data": "QUJDRA=="}],
+                "structuredContent": {
+                    "content": [{"type": "image", "mimeType": "image/png", "data": "QUJDRA=="}]
+                },
+            },
+            "[image: image/png, 4 bytes]",
+        ),
         ({"content": [text('{"a": 1}')], "structuredContent": {"a": 1}}, {"a": 1}),
         ({"content": [], "structuredContent": {"a": 1}}, {"a": 1}),
         (
