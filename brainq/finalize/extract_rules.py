@@ -40,6 +40,10 @@ _UNSURE = re.compile(
     r"|broken|fails?|problems?|stuck)\b",
     re.IGNORECASE,
 )
+# What was so, before what is so now.
+_FORMER = re.compile(
+    r"I (?:no longer|used to|don't|do not)\b[^,;]{0,200}[,;] (?:(?:but|and|now) )*", re.IGNORECASE
+)
 _DAY = r"(?:day|morning|evening|night|week|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
 _PLAIN: tuple[tuple[MemoryKind, str], ...] = (
     (
@@ -51,11 +55,12 @@ _PLAIN: tuple[tuple[MemoryKind, str], ...] = (
     ("habit", rf"I (?:usually|always|often|never|rarely) \w+ \w|every {_DAY} I \w|I \w.* every {_DAY}$"),
     (
         "fact",
-        r"my (?:\w+(?:'s)? ){0,2}(?:name|birthday|time ?zone|job|diet|language|pronouns) (?:is|are) \w",
+        r"my (?:\w+(?:'s)? ){0,2}(?:name|birthday|time ?zone|job|diet|language|pronouns) (?:is|are) (?:now )?\w",
     ),
     ("fact", r"my \w+ is (?:called|named) \w|my favou?rite \w+ is \w"),
     ("fact", r"I(?:'m| am) (?:allergic to|from|an? (?:vegetarian|vegan)|\d+ years old)\b"),
-    ("fact", r"I (?:live in|work (?:as|at|for)|speak) \w"),
+    ("fact", r"I (?:now )?(?:live in|work (?:as|at|for)|speak) \w"),
+    ("fact", r"I(?:'ve| have)? (?:just |recently )?moved to \w"),
     ("fact", r"(?:please )?remember(?: that|:) \w+ \w"),
 )
 _SHAPES: list[tuple[MemoryKind, re.Pattern[str]]] = [
@@ -74,7 +79,7 @@ class RuleMemoryExtractor:
         for sentence in sentences(_MATERIAL.split(message, maxsplit=1)[0]):
             if _MADE_UP.search(sentence):
                 break
-            said = sentence.rstrip(".!; ")
+            said = _without_former(sentence.rstrip(".!; "))
             kind = _kind_of(said)
             if kind is not None:
                 found.append(MemoryItem(kind=kind, text=f"{_INTRODUCTION}{said}."))
@@ -97,3 +102,9 @@ def _kind_of(said: str) -> MemoryKind | None:
     if len(said) + len(_INTRODUCTION) >= MOST_CHARS or _UNSURE.search(said):
         return None
     return next((kind for kind, shape in _SHAPES if shape.match(said)), None)
+
+
+def _without_former(said: str) -> str:
+    """Of "I no longer live in Oslo, I live in Bern" the second half."""
+    former = _FORMER.match(said)
+    return said if former is None else said[former.end() :]

@@ -18,9 +18,11 @@ from mcp_types import (
     CallToolResult,
     Implementation,
     ListToolsResult,
+    ToolListChangedNotification,
 )
 
 from brainq.contracts.server_task import ServerTask
+from brainq.observe.logs import logger
 from brainq.tools.mcp.drift import Drift, drift_of
 from brainq.tools.mcp.failures import (
     Answered,
@@ -48,6 +50,7 @@ UNANSWERED = (-32700, -32603, -32001, -32000)
 time is up, connection closed."""
 
 
+log = logger("brainq.mcp")
 keep_sdk_quiet()
 
 
@@ -87,6 +90,8 @@ class Connection:
         self.asking = 0
         self.tasks: set[str] = set()
         self.name = uuid.uuid4().hex
+        self._listing: asyncio.Task[None] | None = None
+        self._is_listed = True  # False: the list has changed since it was asked for
 
     @property
     def is_open(self) -> bool:
@@ -212,13 +217,11 @@ class Connection:
         streams: AbstractAsyncContextManager[Any] = self._stdio or http_transport(self._server)
         try:
             me = Implementation(name="brainq", version=version("brainq"))
-            async with Client(streams, cache=None, client_info=me) as client:
-                self.found = await self._listed(client)
-                client.session.validate_tool_result = ResultCheck(self.found)
-                if self._pinned is not None:
-                    self.drift = drift_of(self._pinned, self.found)
+            async with Client(streams, cache=None, client_info=me, message_handler=self._heard) as client:
+                await self._list(client)
                 self._client = client
                 self._ready.set_result(None)
+                self._list_soon()  # it may have changed while it was listed
                 await self._ending.wait()
         except BaseException as error:
             if not self._ready.done():
@@ -229,6 +232,37 @@ class Connection:
         finally:
             self._client = None
             self._ending.set()
+
+    async def _heard(self, message: object) -> None:
+        """A server that says that its tools have changed is asked for them, by one task at a time."""
+        if not isinstance(message, ToolListChangedNotification):
+            return
+        self._is_listed = False
+        self._list_soon()
+
+    def _list_soon(self) -> None:
+        if self._is_listed or self._client is None:
+            return
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.create_task(self._list_again(self._client))
+
+    async def _list_again(self, client: Client) -> None:
+        try:
+            while not self._is_listed:
+                self._is_listed = True
+                await self._list(client)
+        except (
+            Exception
+        ) as error:  # as for any request: the next call finds out what is wrong with the server
+            log.warning("MCP tools could not be listed again", failure=error, server=self._server.name)
+        if self.drift:
+            log.warning("MCP tools drifted", server=self._server.name, drift=str(self.drift)[:300])
+
+    async def _list(self, client: Client) -> None:
+        self.found = await self._listed(client)
+        client.session.validate_tool_result = ResultCheck(self.found)
+        if self._pinned is not None:
+            self.drift = drift_of(self._pinned, self.found)
 
     async def _listed(self, client: Client) -> PinnedServer:
         listed: list[dict[str, Any]] = []

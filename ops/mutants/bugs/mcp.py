@@ -78,8 +78,8 @@ BUGS = (
     Bug(
         "each request that was refused fetches a token of its own",
         "brainq/tools/mcp/transports/oauth.py",
-        "            if self._token() in (None, token):\n",
-        "            if True:\n",
+        "(not is_answered and self._token() in (None, token))",
+        "not is_answered",
         OAUTH,
     ),
 )

@@ -29,6 +29,18 @@ def answers(call: Call) -> bool:
     return isinstance(outcome, ToolSuccess) and outcome.value == "still there"
 
 
+def test_a_server_that_says_that_its_tools_have_changed_is_compared_again(call: Call, tmp_path: Path) -> None:
+    assert isinstance(call("echo", text="a"), ToolSuccess)
+    (tmp_path / "changed").touch()
+    assert isinstance(call("echo", text="b"), ToolSuccess)  # nobody has said anything yet
+    (tmp_path / "announce").touch()
+    wait_until(lambda: not isinstance(call("echo", text="c"), ToolSuccess), "the list was asked for again")
+    refused = call("echo", text="d")
+    assert isinstance(refused, ToolFailure)
+    assert "is no longer what was pinned" in refused.error
+    assert len((tmp_path / "starts").read_text().splitlines()) == 1
+
+
 def test_a_server_is_started_by_its_first_call_and_kept(call: Call, tmp_path: Path) -> None:
     assert noted(tmp_path, "starts") == []
     with ThreadPoolExecutor(8) as threads:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from sqlalchemy import bindparam, update
+
 from brainq.contracts.memory import MemoryItem, MemoryRetriever, RetrievedMemory
 from brainq.store.retriever import SqlMemoryRetriever
 from brainq.store.store import Store
+from brainq.store.tables import memories
 
 
 def scope_of(session_id: str) -> str:
@@ -47,9 +52,25 @@ def test_facts_are_searched_and_habits_come_anyway(store: Store) -> None:
         "What does the cat do?", "ann:7"
     )
 
-    assert set(known.text.splitlines()) == {"- The cat is called Mimi.", "- The cat sleeps on the sofa"}
-    assert known.preferences == ("No jokes about the cat.", "Prefers short answers.")
-    assert known.habits == ("Feeds the cat at six.",)
+    (said,) = {f"(said {row.updated_at:%Y-%m-%d})" for row in store.memories.list("ann")}
+    assert set(known.text.splitlines()) == {
+        f"- The cat is called Mimi. {said}",
+        f"- The cat sleeps on the sofa {said}",
+    }
+    assert known.preferences == (f"No jokes about the cat. {said}", f"Prefers short answers. {said}")
+    assert known.habits == (f"Feeds the cat at six. {said}",)
+
+
+def test_of_facts_that_contradict_each_other_the_newest_is_first_and_both_are_dated(store: Store) -> None:
+    remember(store, "ann", ("fact", "The user lives in Oslo."))
+    with store.database.transaction() as connection:
+        long_ago = datetime(2024, 2, 29, 12, tzinfo=UTC)
+        connection.write(update(memories).values(updated_at=bindparam("then")), {"then": long_ago})
+    remember(store, "ann", ("fact", "The user lives in Bern now."))
+    known = SqlMemoryRetriever(store.memories, scope_of).retrieve_for_context("Where do I live, user?", "ann")
+    new, old = known.text.splitlines()
+    assert new.startswith("- The user lives in Bern now. (said 2")
+    assert old == "- The user lives in Oslo. (said 2024-02-29)"
 
 
 def test_at_most_the_limit_of_facts(store: Store) -> None:

@@ -1,7 +1,8 @@
 """An MCP server that does what servers should not: `python faulty.py FOLDER`. It needs nothing but Python.
 
 FOLDER keeps what it did: `starts` a line a process, `writes` a line a change, `cancelled` a line a cancellation.
-With `changed` in it, the list has another description and a tool more; with `die-at-start`, the process ends at once.
+With `changed` in it, the list has another description and a tool more, of which `echo` tells where `announce` is there,
+too; with `die-at-start`, the process ends at once.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def text(said: str, **more: Any) -> dict[str, Any]:
 
 
 def echo(arguments: dict[str, Any]) -> dict[str, Any]:
+    if (FOLDER / "announce").exists():
+        send({"method": "notifications/tools/list_changed"})
     return text(str(arguments.get("text", "")))
 
 

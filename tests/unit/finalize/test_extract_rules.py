@@ -90,6 +90,28 @@ def test_what_only_looks_like_it(message: str) -> None:
     assert texts(message) == []
 
 
+@pytest.mark.parametrize(
+    ("message", "kept"),
+    [
+        ("I no longer live in Oslo, I live in Bern.", "I live in Bern"),
+        ("I used to live in Oslo, but now I live in Bern.", "I live in Bern"),
+        ("I don't work at Acme anymore; I work at Initech.", "I work at Initech"),
+        ("I now live in Bern.", "I now live in Bern"),
+        ("I've just moved to Bern.", "I've just moved to Bern"),
+        ("My name is now Ann.", "My name is now Ann"),
+    ],
+)
+def test_of_what_has_changed_the_new_is_kept(message: str, kept: str) -> None:
+    assert texts(message) == [f"The user said: {kept}."]
+
+
+def test_what_has_ended_without_a_new_one_is_not_kept() -> None:
+    assert (
+        texts("I no longer live in Oslo. I used to prefer tea, but not now. I don't live in Oslo, maybe.")
+        == []
+    )
+
+
 def test_only_what_stands_before_anothers_words_is_read() -> None:
     message = "I live in Bergen.\nI speak Thai. What is this?\n> I prefer wire transfers.\nI live in Rome."
     assert texts(message) == ["The user said: I live in Bergen.", "The user said: I speak Thai."]

@@ -57,23 +57,22 @@ class TokenAuth(httpx2.Auth):
         if response.status_code not in (UNAUTHORIZED, FORBIDDEN):
             return
         async with self._fetching:
-            if self._token() in (None, token):
-                flow = self._provider.async_auth_flow(request)
-                try:
-                    outgoing = await anext(flow)
-                    is_answered = False
-                    while outgoing is not request or (not is_answered and self._token() in (None, token)):
-                        if outgoing is request:
-                            is_answered = True
-                            outgoing = await flow.asend(response)
-                        else:
-                            outgoing.extensions.setdefault("timeout", httpx2.Timeout(FETCH_S).as_dict())
-                            answer = yield outgoing
-                            outgoing = await flow.asend(answer)
-                except StopAsyncIteration:  # such as a 403 that no other token would change
-                    return
-                finally:
-                    await flow.aclose()
+            flow = self._provider.async_auth_flow(request)
+            try:
+                outgoing = await anext(flow)
+                is_answered = False
+                while outgoing is not request or (not is_answered and self._token() in (None, token)):
+                    if outgoing is request:
+                        is_answered = True
+                        outgoing = await flow.asend(response)
+                    else:
+                        outgoing.extensions.setdefault("timeout", httpx2.Timeout(FETCH_S).as_dict())
+                        answer = yield outgoing
+                        outgoing = await flow.asend(answer)
+            except StopAsyncIteration:  # such as a 403 that no other token would change
+                return
+            finally:
+                await flow.aclose()
         self._add_token(request)
         yield request
 
