@@ -24,7 +24,7 @@ from brainq.cli.style import EFFECT_STYLES, counted, duration
 from brainq.devserver.fleet import POOLS, Fleet
 from brainq.devserver.instance import only_one
 from brainq.devserver.probe import listener_at, require_free_port
-from brainq.devserver.resolve import resolve_redis
+from brainq.devserver.resolve import own_redis
 from brainq.devserver.stopping import StopSignals
 from brainq.observe.raises import TRACEBACK
 from brainq.observe.urls import without_password
@@ -84,7 +84,7 @@ def _run(
     port: int | None,
     http: bool,
 ) -> None:
-    url = stack.enter_context(resolve_redis(settings, port))
+    url, server = stack.enter_context(own_redis(settings, port))
     logs = settings.data_dir.absolute() / "logs"
     environment = {
         "BRAINQ_REDIS_URL": url,
@@ -119,7 +119,8 @@ def _run(
     _print_next(console, settings, brains, reload=reload)
     reloader = Reloader(fleet, gateways, follower, console)
     with reloader.watching(Path.cwd()) if reload else nullcontext():
-        keep_running(fleet, others, follower, console, stop, reloader.look)
+        kept = [*([server] if server else []), *others]
+        keep_running(fleet, kept, follower, console, stop, reloader.look)
 
 
 def _print_places(

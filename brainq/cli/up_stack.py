@@ -16,7 +16,7 @@ from brainq.cli.starting import ready_to_start
 from brainq.devserver.fleet import POOLS, Fleet
 from brainq.devserver.instance import only_one
 from brainq.devserver.probe import require_free_port
-from brainq.devserver.resolve import resolve_redis
+from brainq.devserver.resolve import own_redis
 from brainq.devserver.stopping import StopSignals
 from brainq.errors import InvalidInput
 from brainq.observe.urls import without_password
@@ -45,7 +45,7 @@ def run_up(wanted: list[str], *, log_level: str) -> None:
         told = settings.redis_url.get_secret_value() if settings.redis_url else None
         ready_to_start(settings, redis_url=told, writes=settings.data_dir)
         stop = stack.enter_context(StopSignals())
-        url = stack.enter_context(resolve_redis(settings))
+        url, server = stack.enter_context(own_redis(settings))
         environment = {
             "BRAINQ_REDIS_URL": url,
             "BRAINQ_APP": settings.app,
@@ -70,7 +70,8 @@ def run_up(wanted: list[str], *, log_level: str) -> None:
         for worker in fleet.workers:
             follower.hush(worker)
             fleet.launch(worker)
-        keep_running(fleet, others, follower, console, stop, _ReadyOnce(fleet, console).look)
+        kept = [*([server] if server else []), *others]
+        keep_running(fleet, kept, follower, console, stop, _ReadyOnce(fleet, console).look)
     console.print("stopped", style="dim")
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from brainq.errors import BrainqError, Unreachable
+from brainq.state.away import DISK_REMEDY, disk_is_full
 from brainq.wiring import away
 
 C = TypeVar("C", bound=type)
@@ -45,8 +46,7 @@ def as_ours(failure: Exception, *, request_key: str = "", client_message_id: str
     elif isinstance(failure, BrainqError) or not away.is_away(failure):
         return failure
     else:
-        where, remedy = _where(failure)
-        ours = Unreachable(f"{where} does not answer ({_why(failure)}); {remedy}")
+        ours = Unreachable(_sentence(failure))
     if request_key and not ours.request_key:
         return Unreachable(
             f"{ours}. Whether the turn was accepted is not known: submit it again with "
@@ -60,6 +60,13 @@ def as_ours(failure: Exception, *, request_key: str = "", client_message_id: str
             client_message_id=client_message_id,
         )
     return ours
+
+
+def _sentence(failure: Exception) -> str:
+    if disk_is_full(failure):
+        return f"Redis cannot write to its disk, so it takes no writes; {DISK_REMEDY}"
+    where, remedy = _where(failure)
+    return f"{where} does not answer ({_why(failure)}); {remedy}"
 
 
 def _where(failure: Exception) -> tuple[str, str]:

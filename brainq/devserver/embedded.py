@@ -2,13 +2,15 @@
 
 The server is started by a small shell that also watches a pipe from us. When the pipe closes, because we
 stopped the server or because we died of anything including SIGKILL, the shell sends the server SIGTERM,
-which makes it write its data and exit. No code runs between fork and exec, so starting from a process with
-threads is safe. One limit: a child that was forked from us without exec holds the pipe open while it lives.
+which makes it write its data and exit. The shell ends with the server, whatever ends that. No code runs between
+fork and exec, so starting from a process with threads is safe. One limit: a child that was forked from us without
+exec holds the pipe open while it lives.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -24,14 +26,19 @@ LOG_FILE = "redis.log"
 # A unix socket's path is limited by the kernel: 108 bytes on Linux, 104 on macOS.
 MAX_SOCKET_PATH = 103
 PORT_ATTEMPTS = 5
+SIGNALLED = 128  # a shell's exit code is this and the signal's number
 
+# The pipe is named as a file: a shell gives what it runs in the background no standard input.
 _KEEPER = """
-server=$1; shift
+pipe=$1; server=$2; shift 2
 "$server" "$@" &
 child=$!
-read -r _ || true
-kill -TERM "$child" 2>/dev/null
+{ read -r _ <"/dev/fd/$pipe" || true; kill -TERM "$child" 2>/dev/null; } &
+reader=$!
 wait "$child"
+code=$?
+kill "$reader" 2>/dev/null
+exit "$code"
 """
 
 
@@ -46,6 +53,7 @@ class ServerInUseError(SetupError):
 class EmbeddedServer:
     """A server on loopback (a free port unless one is given) or on a unix socket; with a `port` then on that, too.
 
+    Fits `supervisor.Child`: `name` is what it is called there.
     Its data is kept in `data_dir` (append-only file, synced every second) and its log in
     `data_dir/redis.log`. `durable=False` keeps nothing, for tests. A second start on one data directory
     raises ServerInUseError: two servers on one append-only file would destroy it.
@@ -60,12 +68,15 @@ class EmbeddedServer:
         durable: bool = True,
         ready_timeout_s: float = 10.0,
     ) -> None:
+        self.name = "redis"
         self.data_dir = data_dir
         self.durable = durable
         self.ready_timeout_s = ready_timeout_s
         self._port = port
         self._socket = unix_socket
         self._keeper: subprocess.Popen[bytes] | None = None
+        self._pipe = -1  # our end; the keeper stops the server when it is closed
+        self._launched: tuple[Path, int] | None = None
         self._lock: int | None = None
         self._url: str | None = None
 
@@ -75,6 +86,28 @@ class EmbeddedServer:
         if self._url is None:
             raise SetupError("the embedded Redis is not running; call start() first")
         return self._url
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the server's process lives."""
+        return self._keeper is not None and self._keeper.poll() is None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it answers where it was started."""
+        return self._launched is not None and ping(self._socket or ("127.0.0.1", self._launched[1]))
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; minus the signal's number if a signal ended it."""
+        code = None if self._keeper is None else self._keeper.poll()
+        return code if code is None or code <= SIGNALLED else SIGNALLED - code
+
+    def launch(self) -> None:
+        """Start one that died again, where it was and with the data it kept, without waiting for it."""
+        assert self._launched is not None
+        self._close_pipe()
+        self._keeper = self._launch(*self._launched)
 
     @property
     def log_path(self) -> Path:
@@ -107,7 +140,7 @@ class EmbeddedServer:
         keeper, self._keeper = self._keeper, None
         self._url = None
         if keeper is not None:
-            _end(keeper, timeout_s)
+            self._end(keeper, timeout_s)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -130,7 +163,7 @@ class EmbeddedServer:
             if self._wait_ready(self._keeper, address, log_start):
                 self._url = f"unix://{self._socket}?db=0" if self._socket else f"redis://127.0.0.1:{port}/0"
                 return
-            _end(self._keeper, 5.0)
+            self._end(self._keeper, 5.0)
             self._keeper = None
             log = _tail(self.log_path, log_start)
             # Another process may have taken the free port in the moment between finding and binding it.
@@ -139,16 +172,35 @@ class EmbeddedServer:
 
     def _launch(self, binary: Path, port: int) -> subprocess.Popen[bytes]:
         assert self._lock is not None
-        # The lock is inherited, so it is held until the server itself is gone, not only its owner.
-        return subprocess.Popen(
-            ["/bin/sh", "-c", _KEEPER, "brainq-redis", str(binary), *self._arguments(port)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(self._lock,),
-            # Ctrl+C in a terminal is for the owner, which stops the server when it is done itself.
-            start_new_session=True,
-        )
+        self._launched = (binary, port)
+        theirs, self._pipe = os.pipe()
+        try:
+            # The lock is inherited, so it is held until the server itself is gone, not only its owner.
+            return subprocess.Popen(
+                ["/bin/sh", "-c", _KEEPER, "brainq-redis", str(theirs), str(binary), *self._arguments(port)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(self._lock, theirs),
+                # Ctrl+C in a terminal is for the owner, which stops the server when it is done itself.
+                start_new_session=True,
+            )
+        finally:
+            os.close(theirs)
+
+    def _end(self, keeper: subprocess.Popen[bytes], timeout_s: float) -> None:
+        self._close_pipe()
+        try:
+            keeper.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            # The keeper leads its own session, so its group is the server and nothing else.
+            os.killpg(keeper.pid, signal.SIGKILL)
+            keeper.wait()
+
+    def _close_pipe(self) -> None:
+        if self._pipe >= 0:
+            os.close(self._pipe)
+            self._pipe = -1
 
     def _arguments(self, port: int) -> list[str]:
         data = self.data_dir.resolve()
@@ -201,17 +253,6 @@ def _take_lock(data_dir: Path) -> int:
             owner.get("url"),
         )
     return lock
-
-
-def _end(keeper: subprocess.Popen[bytes], timeout_s: float) -> None:
-    assert keeper.stdin is not None
-    keeper.stdin.close()
-    try:
-        keeper.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        # The keeper leads its own session, so its group is the server and nothing else.
-        os.killpg(keeper.pid, 9)
-        keeper.wait()
 
 
 def _tail(path: Path, start: int) -> str:

@@ -34,7 +34,14 @@ def known_redis(settings: Settings) -> str:
 
 @contextmanager
 def resolve_redis(settings: Settings, port: int | None = None) -> Generator[str]:
-    """Yield the url of the Redis to use.
+    """Yield the url of the Redis to use, as `own_redis` finds it."""
+    with own_redis(settings, port) as (url, _):
+        yield url
+
+
+@contextmanager
+def own_redis(settings: Settings, port: int | None = None) -> Generator[tuple[str, EmbeddedServer | None]]:
+    """Yield the url of the Redis to use, and its server where that is one of this process's own.
 
     BRAINQ_REDIS_URL if it is set. Else a server that another process already runs on
     `settings.data_dir`, which is shared and left running. Else an embedded server, stopped on leaving; it
@@ -46,7 +53,7 @@ def resolve_redis(settings: Settings, port: int | None = None) -> Generator[str]
             "--port is for the Redis that brainq brings, and BRAINQ_REDIS_URL names another; leave one of them out"
         )
     if settings.redis_url is not None:
-        yield settings.redis_url.get_secret_value()
+        yield settings.redis_url.get_secret_value(), None
         return
     directory = settings.data_dir / "redis"
     server = EmbeddedServer(directory, unix_socket=socket_in(directory), port=port)
@@ -55,9 +62,9 @@ def resolve_redis(settings: Settings, port: int | None = None) -> Generator[str]
     except ServerInUseError as in_use:
         if in_use.url is None:
             raise
-        yield in_use.url
+        yield in_use.url, None
         return
     try:
-        yield url
+        yield url, server
     finally:
         server.stop()

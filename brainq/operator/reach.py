@@ -9,6 +9,7 @@ from brainq.client.client import Client
 from brainq.devserver.resolve import known_redis
 from brainq.errors import SetupError, Unreachable
 from brainq.settings import Settings
+from brainq.state.away import disk_is_full
 
 
 def reached(settings: Settings, brain: GivenBrains) -> Client:
@@ -27,6 +28,8 @@ def require_answer(client: Client) -> None:
     try:
         client.ping()
     except Unreachable as away:
+        if away.__cause__ is not None and disk_is_full(away.__cause__):
+            raise SetupError(str(away)) from away
         raise SetupError(
             f"{away}; start it, or correct BRAINQ_REDIS_URL; `brainq doctor` says more"
         ) from away

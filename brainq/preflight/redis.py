@@ -11,6 +11,7 @@ from brainq.observe.urls import without_password
 from brainq.preflight.check import Check, fail, ok
 from brainq.sentinel import FORM
 from brainq.settings import Settings
+from brainq.state.away import DISK_REMEDY, disk_is_full
 from brainq.state.connection import make_client
 
 OLDEST = (6, 2)
@@ -28,9 +29,14 @@ def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_
         return fail(name, f"{shown} is not the address of a Redis: {error}", f"correct {variable}")
     try:
         info: dict[str, Any] = client.info()
+        client.ping()  # refused at a full disk, where INFO is answered
     except Exception as error:
         if type(error).__name__ in ("AuthenticationError", "AuthenticationWrongNumberOfArgsError"):
             return fail(name, f"{shown} refuses the login", f"put user and password into {variable}")
+        if disk_is_full(error):
+            return fail(
+                name, f"{shown} cannot write to its disk, so it takes no writes ({error})", DISK_REMEDY
+            )
         return fail(name, f"{shown} does not answer ({type(error).__name__}: {error})", start)
     finally:
         client.close()

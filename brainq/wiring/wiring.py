@@ -23,6 +23,7 @@ from brainq.errors import SetupError, Unreachable
 from brainq.finalize.steps import FIRST_STEP
 from brainq.observe.urls import without_password
 from brainq.settings import Settings
+from brainq.state.away import DISK_REMEDY, disk_is_full
 from brainq.state.connection import AWAY
 from brainq.store.store import Store
 from brainq.wiring.decisions import DecisionReader
@@ -192,6 +193,10 @@ class Wiring:
             self.state.redis.ping()
         except AWAY as error:
             where = without_password(self.redis_url)
+            if disk_is_full(error):
+                raise Unreachable(
+                    f"Redis at {where} cannot write to its disk, so it takes no writes; {DISK_REMEDY}"
+                ) from error
             raise Unreachable(f"Redis at {where} does not answer ({type(error).__name__})") from error
         if sql:
             self.store.ping()

@@ -24,6 +24,8 @@ from brainq.devserver import embedded as embedded_module
 from brainq.devserver.embedded import LOCK_FILE, running_url
 from brainq.devserver.fleet import Fleet
 from brainq.devserver.probe import free_port, ping
+from brainq.devserver.resolve import own_redis
+from brainq.devserver.supervisor import Supervisor
 from brainq.errors import SetupError
 from brainq.settings import Settings
 from tests.support.server import RedisServer
@@ -56,6 +58,43 @@ def test_data_outlives_a_restart_and_a_stopped_server_is_gone(tmp_path: Path) ->
     with EmbeddedServer(tmp_path) as server:
         assert b"yes" in talk(server.url, "GET", "kept")
     assert "Ready to accept connections" in server.log_path.read_text()
+
+
+@pytest.mark.parametrize("on_socket", [True, False], ids=["unix", "port"])
+def test_a_server_that_was_killed_is_started_again_where_it_was_with_its_data(
+    tmp_path: Path, on_socket: bool
+) -> None:
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    port = free_port()
+    with own_redis(settings, port if on_socket else None) as (_, server):
+        assert server is not None
+        other = f"redis://127.0.0.1:{port}/0"
+        if not on_socket:
+            server.stop()
+            server = EmbeddedServer(tmp_path / "redis")
+            other = server.start()
+        said: list[str] = []
+        supervisor = Supervisor([server], said.append)
+        supervisor.look()
+        assert (said, server.exit_code) == ([], None)
+        talk(other, "SET", "kept", "yes")
+        wait_until(
+            lambda: (
+                "yes" in (server.data_dir / "appendonlydir").joinpath("appendonly.aof.1.incr.aof").read_text()
+            ),
+            "it is on disk",
+        )
+        os.kill(int(talk(other, "INFO", "server").split(b"process_id:")[1].split()[0]), signal.SIGKILL)
+        wait_until(lambda: not server.is_running, "its death is seen")
+        assert server.exit_code == -signal.SIGKILL
+        supervisor.look()
+        assert said == ["redis ended (signal SIGKILL); starting it again now"]
+        wait_until(lambda: (supervisor.look(), len(said) == 2)[1], "it is back")
+        assert said[1] == "redis is back"
+        assert b"yes" in talk(other, "GET", "kept")
+        assert running_url(tmp_path / "redis") == server.url
+        server.stop()
+        assert not ping(address(other))
 
 
 def test_a_unix_socket_is_for_its_user_only(redis_server: RedisServer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from brainq.cli.checks.broker import check_envelope
 from brainq.settings import Settings
 from tests.support.commands import Brainq
 from tests.support.server import RedisServer
+from tests.support.wait import wait_until
 
 
 def levels(brainq: Brainq) -> tuple[int, dict[str, tuple[str, str]]]:
@@ -47,6 +49,30 @@ def test_an_evicting_redis_fails(brainq: Brainq, redis_server: RedisServer) -> N
     assert code == 1
     assert found["redis memory"][0] == "FAIL"
     assert "noeviction" in found["redis memory"][1]
+
+
+def test_a_redis_whose_disk_takes_nothing_is_told_with_its_cause(
+    brainq: Brainq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at a full disk: it answers, and refuses every write and PING with MISCONF."""
+    server = RedisServer().start()
+    try:
+        shutil.rmtree(server.directory)  # nothing can be written there any more
+        server.command("CONFIG", "SET", "save", "3600 1")
+        server.command("BGSAVE")
+        wait_until(lambda: "rdb_last_bgsave_status:err" in server.command("INFO")[0], "saving failed")
+        monkeypatch.setenv("BRAINQ_REDIS_URL", server.url)
+        code, found = levels(brainq)
+        fleet = brainq("fleet")
+    finally:
+        server.stop()
+    assert code == 1
+    level, said = found["redis"]
+    assert level == "FAIL"
+    for told in (said, fleet.err):
+        assert "cannot write to its disk" in told
+        assert "make room" in told
+        assert "start it" not in told
 
 
 def test_quarantined_items_and_long_queues_are_seen(brainq: Brainq, redis_server: RedisServer) -> None:
