@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 AIMOCK := $(VENV)/aimock/.ready
 JS_CLIENTS := $(VENV)/js-clients/.ready
+PY_CLIENTS := $(VENV)/py-clients/.ready
 MCP_SERVERS := $(VENV)/mcp-servers/.ready
 SMALL_MODEL := $(VENV)/.small-model
 DOCS := $(VENV)/.docs
@@ -15,7 +16,7 @@ TESTS ?= tests
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check lint bench compare replay upgrade recall mutants aimock js-clients mcp-servers small-model docs lock clean
+.PHONY: help demo test test-full check lint bench compare replay upgrade recall mutants aimock js-clients py-clients clients mcp-servers small-model docs lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +36,7 @@ demo: $(READY) ## real agent turns through real worker pools, over a folder of n
 test: $(READY) lint ## lint, types and every test but the long ones (under 8 minutes)
 	@$(call tested,-m "not full")
 
-test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(MCP_SERVERS) $(SMALL_MODEL) $(DOCS) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
+test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(PY_CLIENTS) $(MCP_SERVERS) $(SMALL_MODEL) $(DOCS) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
 	@$(call tested,--timeout 3600)
 	@$(BIN)/python -m ops.mutants
 
@@ -58,6 +59,15 @@ js-clients: $(JS_CLIENTS) ## the npm clients that the full tests let speak with 
 
 $(JS_CLIENTS): tests/support/js_clients/package.json tests/support/js_clients/package-lock.json $(READY)
 	@$(call npm_packages,tests/support/js_clients,the npm clients)
+
+py-clients: $(PY_CLIENTS) ## the Python clients that the full tests let speak with the gateway
+
+$(PY_CLIENTS): ops/clients/requirements.lock $(READY)
+	@mkdir -p $(@D) && $(PYTHON) -m venv $(@D)/python && $(@D)/python/bin/python -m pip install --quiet \
+	  --disable-pip-version-check --no-compile --require-hashes -r $< && touch $@
+
+clients: $(READY) $(JS_CLIENTS) $(PY_CLIENTS) ## official clients against a real gateway; writes docs/clients.md (5 minutes): make clients [ARGS=langchain]
+	@$(BIN)/python -m ops.clients $(ARGS)
 
 mcp-servers: $(MCP_SERVERS) ## the MCP servers that the full tests call (needs npm)
 
@@ -122,6 +132,8 @@ lock: ## pin all dependencies with hashes (needs uv)
 	  --generate-hashes --no-header --no-emit-index-url --no-annotate -o ops/compare/requirements/$$rival.lock || exit 1; done
 	uv pip compile tests/support/mcp_servers/requirements.in --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o tests/support/mcp_servers/requirements.lock
+	uv pip compile ops/clients/requirements.in --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-emit-index-url --no-annotate -o ops/clients/requirements.lock
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .site .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -28,6 +28,7 @@ _TURN_ID = re.compile(TURN_ID_PATTERN[1:-1], re.ASCII)
 _CALL_ID = re.compile(r"c([0-9]{1,9})-([0-9]{1,9})")
 _FULL_CALL_ID = re.compile(rf"(.+)[-.]({_CALL_ID.pattern})")
 _UNNAMED = re.compile(r"oa-[0-9a-f]{24}")
+_BACKGROUND = "-bg"
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u
 
 
@@ -39,6 +40,19 @@ def new_turn_id() -> str:
         letters.append(_ALPHABET[number & 31])
         number >>= 5
     return "".join(reversed(letters))
+
+
+def background_turn_id() -> str:
+    """The id of a turn whose client does not wait for it. It says so for as long as the turn is kept.
+
+    A key that is sent again is the turn that was begun first, with that one's id.
+    """
+    return new_turn_id() + _BACKGROUND
+
+
+def is_background_turn(turn_id: str) -> bool:
+    """Whether `background_turn_id` may have made it."""
+    return turn_id.endswith(_BACKGROUND)
 
 
 def unnamed_session(prefix: str, digest: str) -> str:

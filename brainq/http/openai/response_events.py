@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from brainq.contracts.ids import is_background_turn
 from brainq.contracts.status import Ending
 from brainq.http.openai.endings import status_of
 from brainq.http.openai.parts import Answered, Asked, Began, Broke, ClientCall, Said, Thought, Usage, Word
@@ -48,7 +49,6 @@ class ResponseFold:
     turn_id: str
     model: str
     session_id: str
-    background: bool = False
     seen: int = -1
     part: int = 1
     number: int = 0
@@ -114,7 +114,7 @@ class ResponseFold:
             "object": "response",
             "created_at": self.at_s,
             "status": self.status,
-            "background": self.background,
+            "background": is_background_turn(self.turn_id),
             "error": self.error,
             "incomplete_details": None if self.incomplete is None else {"reason": self.incomplete},
             "instructions": None,

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse
 from brainq.access import Verb
 from brainq.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.ids import background_turn_id
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, NotFound
 from brainq.http.gateway import ID, Asker, By, Gateway, Here
@@ -131,7 +132,7 @@ async def create(
     else:
         handle = await _asked(body, brain, here, by, request, said, session)
         wanted = await wanted_of(here, handle)
-    fold = ResponseFold(handle.turn_id, brain.name, handle.session_id, bool(body.background))
+    fold = ResponseFold(handle.turn_id, brain.name, handle.session_id)
     if body.stream:
         return await streamed(here, by, request, handle, wanted, fold.write, fold.cut)
     if body.background:
@@ -207,7 +208,8 @@ async def _asked(
     )
     named = await _session_of(body, here, by) or session or (body.metadata or {}).get(SESSION)
     key = await request_key(here, request, by, body.model_dump(exclude_unset=True))
-    return await ask(here, by, question, named, key, options)
+    turn_id = background_turn_id() if body.background else None
+    return await ask(here, by, question, named, key, options, turn_id)
 
 
 async def _session_of(body: ResponseBody, here: Gateway, by: Asker) -> str | None:

@@ -37,9 +37,18 @@ async def request_key(here: Gateway, request: Request, by: Asker, body: dict[str
 
 
 async def ask(
-    here: Gateway, by: Asker, question: Question, session_id: str | None, key: str, options: SubmitOptions
+    here: Gateway,
+    by: Asker,
+    question: Question,
+    session_id: str | None,
+    key: str,
+    options: SubmitOptions,
+    turn_id: str | None = None,
 ) -> AsyncTurnHandle:
-    """The turn of a question. Without a session it begins one of its own, among the caller's."""
+    """The turn of a question. Without a session it begins one of its own, among the caller's.
+
+    turn_id   of a turn that is new
+    """
     by.require_verb(Verb.READ)
     session = session_id or _own_session(by, key)
     by.require(check_id("session", session))
@@ -52,6 +61,8 @@ async def ask(
     by.require_options(
         name for name in options if name not in ("limits", "options")
     )  # these were narrowed, where they had to be
+    if turn_id is not None:
+        options["turn_id"] = turn_id
     if question.files:
         options["attachments"] = question.files
     brings: SubmitOptions = {**options}

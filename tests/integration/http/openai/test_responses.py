@@ -71,6 +71,21 @@ def test_one_in_the_background_is_taken_up_behind_any_number(client: OpenAI) -> 
     assert client.responses.retrieve(begun.id).output == last.response.output
 
 
+def test_how_a_response_was_begun_is_told_whenever_it_is_asked_for(client: OpenAI) -> None:
+    key = {"Idempotency-Key": "begun-1"}
+    begun, again = (
+        client.responses.create(model="shop", input="hello", background=True, extra_headers=key)
+        for _ in range(2)
+    )
+    assert (again.id, begun.background, again.background) == (begun.id, True, True)
+    created: Any = next(iter(client.responses.retrieve(begun.id, stream=True)))
+    assert created.response.background is True
+    assert client.responses.retrieve(begun.id).background is True
+    assert client.responses.cancel(begun.id).background is True
+    waited_for = client.responses.create(model="shop", input="hello")
+    assert (waited_for.background, client.responses.retrieve(waited_for.id).background) == (False, False)
+
+
 def test_what_the_model_thought_is_an_item_of_the_output(client: OpenAI) -> None:
     with client.responses.stream(model="shop", input="think") as stream:
         kinds = [event.type for event in stream]

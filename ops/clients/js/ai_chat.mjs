@@ -1,0 +1,2 @@
+// `createOpenAI().chat()`: chat completions.
+await reportWire(openai => openai.chat("shop"));

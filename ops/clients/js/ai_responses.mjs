@@ -1,0 +1,2 @@
+// `createOpenAI()` as it is: responses.
+await reportWire(openai => openai("shop"));
