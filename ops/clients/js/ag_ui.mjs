@@ -42,7 +42,7 @@ await report('@ag-ui/client', {
     talk.agent.addMessage({ id: 'r-1', role: 'tool', toolCallId, content: 'rain' });
     same((await talk.run({ tools: [WEATHER] })).told, 'Seen rain.');
   },
-  structured: absent('a run brings no schema; a brain with one of its own gives the answer as `result.parsed`'),
+  structured: absent('a run brings no schema; a brain with one of its own gives the answer as text'),
   async image() {
     const source = { type: 'data', value: PNG, mimeType: 'image/png' };
     const talk = await new Talk().say([{ type: 'text', text: 'look' }, { type: 'image', source }]);
