@@ -50,7 +50,7 @@ def test_commands_stand_in_groups_each_with_its_whole_summary() -> None:
 def test_values_have_names_for_people() -> None:
     for name, _ in every_command():
         said = helped(*name)
-        assert not re.search(r"<(str|int|float|list|bool)|x>=|<=x|\[required\]|\{[A-Z]", said), name
+        assert not re.search(r"<(str|int|float|list|bool)|x>=|<=x|\{[A-Z]", said), name
 
 
 def test_what_a_submit_rarely_needs_comes_last() -> None:
