@@ -61,7 +61,7 @@ def test_the_list_joins_sql_with_what_redis_says_of_open_turns(brainq: Brainq, c
     rows = {row["turn_id"]: row for row in json.loads(brainq("list", "--json").out)}
     assert list(rows) == [queued, active, ended]
     assert (rows[ended]["state"], rows[ended]["stop_reason"]) == ("completed", "answered")
-    assert rows[active]["note"].startswith("step 1 of 6 is next; a coordinator is called")
+    assert rows[active]["note"].startswith("step 1 of 20 is next; a coordinator is called")
     assert rows[queued]["note"] == f"queued behind the live turn {active} of its session"
     table = brainq("list").out.splitlines()
     assert table[0].split() == ["turn", "session", "state", "accepted", "took", "message", "note"]
