@@ -39,8 +39,15 @@ def seen_in_redis(wiring: Wiring) -> SeenInRedis:
     poison = [names.queue_key(settings, names.POISON_LIST)] if is_here else []
     facts = state.fleet.look([*lists, *poison])
     lengths = dict(zip(lists, facts.queues, strict=False))
+    waiting = {names.FINALIZE_QUEUE: facts.finals_waiting}
     queues = [
-        _queue(pool, queue, [lengths[key] for key in names.queue_keys(settings, queue)], facts.now_ms)
+        _queue(
+            pool,
+            queue,
+            [lengths[key] for key in names.queue_keys(settings, queue)],
+            waiting.get(queue, 0),
+            facts.now_ms,
+        )
         for pool, served in POOLS.items()
         for queue in served
         if is_here
@@ -87,12 +94,14 @@ def fleet_of(wiring: Wiring) -> Fleet:
     )
 
 
-def _queue(pool: str, queue: str, lists: list[tuple[int, str | None]], now_ms: int) -> FleetQueue:
-    """Both lists of a queue as one."""
+def _queue(
+    pool: str, queue: str, lists: list[tuple[int, str | None]], waiting: int, now_ms: int
+) -> FleetQueue:
+    """The lists of a queue as one, and what waits for a place in them."""
     rung = [at for at in (rung_at_s(oldest) for _, oldest in lists) if at is not None]
     return FleetQueue(
         name=queue,
         pool=pool,
-        depth=sum(length for length, _ in lists),
+        depth=waiting + sum(length for length, _ in lists),
         oldest_age_s=max(0, now_ms // 1000 - min(rung)) if rung else None,
     )

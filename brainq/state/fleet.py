@@ -18,7 +18,10 @@ _SINCE = {"queued": "created_at", "active": "active_at", "parked": "parked_at", 
 
 @dataclass(frozen=True, slots=True)
 class FleetFacts:
-    """`queues`: of each list that was asked for how many lie in it, and the oldest of them."""
+    """
+    queues           of each list that was asked for how many lie in it, and the oldest of them
+    finals_waiting   turns that wait for a place in the finalizer's first list
+    """
 
     now_ms: int
     lanes: FleetLanes
@@ -26,6 +29,7 @@ class FleetFacts:
     sweeper: FleetSweeper
     redis: FleetRedis
     queues: tuple[tuple[int, str | None], ...]
+    finals_waiting: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +39,38 @@ class RedisFleet:
 
     def look(self, lists: Sequence[str]) -> FleetFacts:
         """`lists`: the keys of the broker's lists, where they are on this Redis."""
-        clock, holders, held, first, swept, size, live, rotating, capped, server, memory, disk, *found = (
-            self.client.many(
-                [
-                    ("TIME",),
-                    ("HLEN", self.keys.lane_holders),
-                    ("ZRANGE", self.keys.lane_leases, 0, -1, "WITHSCORES"),
-                    ("ZRANGE", self.keys.index, 0, 0, "WITHSCORES"),
-                    ("GET", self.keys.swept),
-                    ("HMGET", self.keys.room, "all", "tenant", "caps"),
-                    ("ZLEXCOUNT", self.keys.room_live, "[!", "+"),
-                    ("ZCARD", self.keys.room_tenants),
-                    ("ZCARD", self.keys.room_capped),
-                    ("INFO", "server"),
-                    ("INFO", "memory"),
-                    ("INFO", "persistence"),
-                    *(read for key in lists for read in (("LLEN", key), ("LINDEX", key, -1))),
-                ]
-            )
+        (
+            clock,
+            holders,
+            held,
+            first,
+            swept,
+            size,
+            live,
+            rotating,
+            capped,
+            server,
+            memory,
+            disk,
+            finals,
+            *found,
+        ) = self.client.many(
+            [
+                ("TIME",),
+                ("HLEN", self.keys.lane_holders),
+                ("ZRANGE", self.keys.lane_leases, 0, -1, "WITHSCORES"),
+                ("ZRANGE", self.keys.index, 0, 0, "WITHSCORES"),
+                ("GET", self.keys.swept),
+                ("HMGET", self.keys.room, "all", "tenant", "caps"),
+                ("ZLEXCOUNT", self.keys.room_live, "[!", "+"),
+                ("ZCARD", self.keys.room_tenants),
+                ("ZCARD", self.keys.room_capped),
+                ("INFO", "server"),
+                ("INFO", "memory"),
+                ("INFO", "persistence"),
+                ("ZCARD", self.keys.finals_queue),
+                *(read for key in lists for read in (("LLEN", key), ("LINDEX", key, -1))),
+            ]
         )
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
         until, due = _scores(held), _scores(first)
@@ -78,6 +96,7 @@ class RedisFleet:
             ),
             redis=_redis(_fields(server), _fields(memory), _fields(disk)),
             queues=tuple(zip(map(int, found[::2]), found[1::2], strict=True)),
+            finals_waiting=int(finals),
         )
 
     def _brains(self, names: str) -> tuple[tuple[FleetBrain, ...], int]:

@@ -38,6 +38,8 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {room}:for:BRAIN          zset    tenants whose sessions stand aside, in rotation       empties itself
     {room}:for:BRAIN TENANT   zset    those sessions, by their places in the tenant's line  empties itself
     {room}:next:BRAIN TENANT  set     those of them that are in the line                    empties itself
+    {finalize}:queue          zset    "session turn" that waits for its tenant's turn          empties itself, or 1 day
+    {finalize}:tenants        zset    tenant -> the score of its last; present              empties itself, or 1 day
     index                     zset    "session turn" -> when the sweeper looks next         empties itself
     bells                     hash    queue -> when its newest claimed doorbell was rung    1 day
     outside:TOKEN             string  "session turn call" that waits for this token         as long as it may wait
@@ -189,6 +191,11 @@ class Keys:
     @property
     def lane_holders(self) -> str:
         return f"{self.lanes}holders"
+
+    @property
+    def finals_queue(self) -> str:
+        """Who waits for a place in the finalizer's first list."""
+        return f"{self.prefix}{{finalize}}:queue"
 
     @property
     def room(self) -> str:

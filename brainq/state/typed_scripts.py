@@ -39,7 +39,7 @@ HEADERS = {
     "call_unstarted": "1bdf91a191",
     "finalize_ahead": "c1952439e8",
     "finalize_beat": "3fd54e7e4c",
-    "finalize_claim": "4af202f718",
+    "finalize_claim": "5cdafa0ef1",
     "finalize_finish": "845aa8a557",
     "finalize_retry": "6cc1421779",
     "finalize_send": "97c43fb5d9",
@@ -924,7 +924,9 @@ class Scripts(LoadedScripts):
         """Take the finalizer step that is next, if it is the one the doorbell names and nobody
         holds it."""
         turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("finalize_claim", [turn], [owner, step, lease_ms, " ".join(brains), left_ms])
+        reply = self.run(
+            "finalize_claim", [turn], [session_id, turn_id, owner, step, lease_ms, " ".join(brains), left_ms]
+        )
         if reply[0] == "GO":
             return FinalizeClaimGo(
                 fence=int(reply[1]),

@@ -1,7 +1,7 @@
 """The reference turn: three reads and one write, then the answer, then eight finalizer steps.
 
 The workers load this module as BRAINQ_APP. Latencies are seconds, from BENCH_MODEL_S (each model step),
-BENCH_READ_S and BENCH_WRITE_S; none are given for throughput.
+BENCH_READ_S, BENCH_WRITE_S and BENCH_CALLBACK_S (`on_usage`); none are given for throughput.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ __all__ = ["brain", "noop_task"]
 MODEL_S = float(os.environ.get("BENCH_MODEL_S", "0"))
 READ_S = float(os.environ.get("BENCH_READ_S", "0"))
 WRITE_S = float(os.environ.get("BENCH_WRITE_S", "0"))
+CALLBACK_S = float(os.environ.get("BENCH_CALLBACK_S", "0"))
 
 ANSWER = "Three notes were read and one was written."
 TOOL_CALLS = 4
@@ -78,6 +79,8 @@ def write_note(path: str, text: str) -> str:
 @brain.on_usage
 def count_usage(usage: UsageInfo) -> None:
     """Makes the usage step part of the chain."""
+    if CALLBACK_S:
+        time.sleep(CALLBACK_S)
 
 
 @brain.on_turn_end

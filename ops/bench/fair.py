@@ -1,7 +1,8 @@
 """One tenant's flood beside another's turns: `python -m ops.bench.fair`.
 
 Tenant `b` sends a turn now and then, each in a session of its own: first alone, then while 5,000 turns of tenant `a`
-wait, in 5,000 sessions or in few. With `--a-minute 600` it is the model that is short: it takes so many requests.
+wait, in 5,000 sessions or in few. With `--a-minute 600` it is the model that is short: it takes so many requests. With
+`--callback-s 0.3` it is the finalizer: `on_usage` takes so long, and `b` begins when the flood's turns end.
 Times are ms from submit to TurnResult, of `b`'s turns; they are written to `.bench/fair.json`.
 """
 
@@ -27,6 +28,7 @@ from ops.bench.throughput import warm_up
 FLOOD, MEASURED, PER_S = 5000, 60, 2.0
 FEW_SESSIONS = 200
 LIMITED_FLOOD, LIMITED_MEASURED, LIMITED_PER_S = 1000, 30, 0.5
+SLOW_FLOOD, SLOW_MEASURED, SLOW_PER_S = 300, 10, 1.0
 LATENCIES_S = {"model": 2.0}
 TEXT = "Make one note of the first three days."
 WHILE_WAITING, PATIENCE_S = 500, 900.0
@@ -103,7 +105,8 @@ def fair(directory: Path, *, turns: int, sessions: Sequence[int], measured: int)
 
 
 def fair_of_a_limit(directory: Path, *, most: int, turns: int, measured: int) -> dict[str, Any]:
-    """The same where the model takes `most` requests a minute. Raises BenchFailure when no flood was left."""
+    """The same where the model takes `most` requests a minute. Raises BenchFailure when none
+    of the flood was left."""
     found: dict[str, Any] = {"flood": turns, "requests_a_minute": most, "latencies_s": LATENCIES_S}
     for name, flooded in (("alone", 0), ("beside", turns)):
         with stage(directory / name, latencies_s=LATENCIES_S, rates=f"scripted:*={most}/min") as on:
@@ -116,12 +119,31 @@ def fair_of_a_limit(directory: Path, *, most: int, turns: int, measured: int) ->
     return found
 
 
+def fair_of_callbacks(directory: Path, *, callback_s: float, turns: int, measured: int) -> dict[str, Any]:
+    """The same where `on_usage` takes `callback_s`, and the model nothing. Raises BenchFailure when none
+    of the flood was left."""
+    latencies_s = {"callback": callback_s}
+    found: dict[str, Any] = {"flood": turns, "latencies_s": latencies_s}
+    for name, flooded in (("alone", 0), ("beside", turns)):
+        with stage(directory / name, latencies_s=latencies_s) as on:
+            warm_up(on, 20)
+            flood(on, flooded, max(1, flooded))
+            found[name] = now_and_then(on, measured, SLOW_PER_S)
+    if not found["beside"]["others_left"]:
+        raise BenchFailure("nothing of the flood was left; flood with more")
+    found["ratio_p95"] = round(found["beside"]["p95_ms"] / found["alone"]["p95_ms"], 2)
+    return found
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ops.bench.fair", description=__doc__)
     parser.add_argument(
-        "--turns", type=int, help=f"turns of the flood; {FLOOD}, or {LIMITED_FLOOD} of a limited model"
+        "--turns",
+        type=int,
+        help=f"turns of the flood; {FLOOD}, or {LIMITED_FLOOD} of a limited model, {SLOW_FLOOD} with a slow callback",
     )
     parser.add_argument("--a-minute", type=int, help="the model takes so many requests a minute")
+    parser.add_argument("--callback-s", type=float, help="`on_usage` takes so long; the model nothing")
     parser.add_argument("--sessions", type=int, nargs="+", default=[FLOOD, FEW_SESSIONS])
     parser.add_argument("--measured", type=int, help="turns of the other tenant")
     parser.add_argument("--json", default=".bench/fair.json")
@@ -130,7 +152,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept = Path(given.json)
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="run-", dir=kept.parent) as name:
-        if given.a_minute is None:
+        if given.callback_s is not None:
+            turns, measured = given.turns or SLOW_FLOOD, given.measured or SLOW_MEASURED
+            found = fair_of_callbacks(Path(name), callback_s=given.callback_s, turns=turns, measured=measured)
+        elif given.a_minute is None:
             turns, measured = given.turns or FLOOD, given.measured or MEASURED
             found = fair(Path(name), turns=turns, sessions=given.sessions, measured=measured)
         else:

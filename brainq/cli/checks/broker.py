@@ -14,6 +14,7 @@ from brainq.cli.style import counted
 from brainq.preflight.check import Check, fail, ok, warn
 from brainq.settings import Settings
 from brainq.state.connection import make_client
+from brainq.state.keys import Keys
 
 LONG_QUEUE = 1000
 PING_TIMEOUT_S = 1.0
@@ -61,10 +62,12 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
         for queue in names.ALL_QUEUES:
             for key in names.queue_keys(settings, queue):
                 pipe.llen(key)
+        pipe.zcard(Keys(settings.prefix).finals_queue)
         pipe.llen(names.queue_key(settings, names.POISON_LIST))
-        *found, poisoned = cast("list[int]", pipe.execute())
+        *found, waiting, poisoned = cast("list[int]", pipe.execute())
         left = iter(found)
         lengths = [sum(islice(left, len(names.priorities_of(queue)))) for queue in names.ALL_QUEUES]
+        lengths[names.ALL_QUEUES.index(names.FINALIZE_QUEUE)] += waiting
     finally:
         client.close()
     said = ", ".join(

@@ -10,7 +10,7 @@ REPLY  GO fence:n revision:n sent:b failing | NEXT | WAIT | LOST
 ]]
 -- @include lib/index
 -- @include lib/chain
--- @include lib/final_bell
+-- @include lib/final_queue
 local t = step_held(turn, fence, {'fin_step', 'result_at', 'revision', 'fin_lost', 'fin_tries', 'fin_failing_since', 'fin_error',
   'fin_retry_at'})
 if not t or t.fin_step ~= step then return {'LOST'} end
@@ -37,7 +37,7 @@ if owner ~= '' and (not t.result_at or nobody_waits('finalize')) then
   return {'GO', fence + 1, t.revision or '0', t.result_at and '1' or '0',
     (t.fin_failing_since or '0') ~= '0' and t.fin_error or ''}
 end
-local list = t.result_at and 'finalize_later' or 'finalize'
-redis.call('HSET', turn, note_bell(list))
-ring(list, sid, tid, 'final.' .. ahead .. '.' .. fence, {sid, tid, step}, tid)
+local place = t.result_at and 'finalize_later' or place_for_final()
+redis.call('HSET', turn, note_bell(place))
+ring_final(place, sid, tid, step, ahead, fence)
 return {'NEXT'}

@@ -9,7 +9,7 @@ ARGV   sid tid rering_ms:n failing_ms:n unserved_ms:n grace_ms:n longest_lease_m
 REPLY  LOOK fence:n actions:rows lost:b | ENDED | GONE
 ]]
 -- @include lib/event
--- @include lib/final_bell
+-- @include lib/final_queue
 -- @include lib/lost
 -- @include lib/clock
 -- @include lib/overdue

@@ -1,4 +1,5 @@
-"""The finalizer's doorbells after each script: while a turn's bell waits, the sweeper rings no other for it."""
+"""The finalizer's doorbells after each script: while a turn's bell waits, the sweeper rings no other for it, and the
+first list is no longer than it may be, and no shorter while turns wait for a place in it."""
 
 from __future__ import annotations
 
@@ -8,13 +9,15 @@ from typing import Any
 
 from brainq.broker.names import FINALIZE_QUEUE, queue_keys
 from brainq.settings import Settings
+from brainq.state.keys import Keys
 from tests.support.model.rules import require
 
+_KEYS = Keys(Settings(redis_url=None).prefix)
 _FIRST, _LATER = queue_keys(Settings(redis_url=None), FINALIZE_QUEUE)
-# The last line of the model's reading: a word for each doorbell that waits, `LIST/TURN.final.STEP`, and one for each
-# turn that is over, `TURN=STEP/OWNER/RETRY AT/RUNG AT/LIST`.
+# The last line of the model's reading: a word for each doorbell that waits, `LIST/TURN.final.STEP`, one for each turn
+# that is over, `TURN=STEP/OWNER/RETRY AT/RUNG AT/LIST`, and `LENGTH+WAITING` of the first list.
 LOOK_BELLS = f"""
-local rung = {{}}
+local rung = {{redis.call('LLEN', '{_FIRST}') .. '+' .. redis.call('ZCARD', '{_KEYS.finals_queue}')}}
 for list, key in pairs({{finalize = '{_FIRST}', finalize_later = '{_LATER}'}}) do
   for _, bell in ipairs(redis.call('LRANGE', key, 0, -1)) do
     local turn, step = bell:match('"id":%s*"([^".]+)%.final%.([^".]+)')
@@ -48,8 +51,10 @@ class BellRules:
     nothing of those that wait, and copies of these may be rung.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, in_list: int) -> None:
+        """`in_list`: how many doorbells may lie in the first list."""
         self.are_copied = False
+        self._in_list = in_list
         self._bells: set[str] = set()
         self._chains: dict[str, _Chain] = {}
 
@@ -58,7 +63,12 @@ class BellRules:
         self._bells -= {f"{list_}/{args[1]}.final.{args[2]}" for list_ in ("finalize", "finalize_later")}
 
     def check(self, name: str, line: str) -> None:
-        words = line.split()
+        first, *words = line.split()
+        length, waiting = map(int, first.split("+"))
+        require(length <= self._in_list, "the finalizer's first list is longer than it may be", first)
+        if name == "finalize_claim":
+            full = length == self._in_list or not waiting
+            require(full, "turns wait, though the finalizer's first list has room", first)
         bells = {word for word in words if "=" not in word}
         chains = {
             turn: _Chain(*said.split("/"))

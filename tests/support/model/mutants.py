@@ -52,9 +52,15 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "finalize_send publishes twice": ("finalize_send", "if t.state == 'closing' then", "if true then"),
     "turn_sweep asks for a bell in the list that the result would choose": (
         "turn_sweep",
-        "if list and rung_at == t.fin_rung then return list end",
+        "if place and rung_at == t.fin_rung then return place, tonumber(since), again end",
         "",
     ),
+    "finalize_claim makes no room in the finalizer's list": (
+        "finalize_claim",
+        "local reply = claim()\nfill_finals()",
+        "local reply = claim()",
+    ),
+    "turn_end rings however long the finalizer's list is": ("turn_end", "return is_short and", "return"),
     "turn_sweep rings no one": ("turn_sweep", "bell_is_lost('turns', t.rung_at, rering_ms)", "false"),
     "turn_sweep rescues no one": (
         "turn_sweep",

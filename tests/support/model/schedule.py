@@ -14,6 +14,7 @@ from brainq.contracts.limits import Limits
 from brainq.contracts.status import TurnState
 from brainq.contracts.turn import Priority, TurnRequest
 from brainq.errors import SessionBusy
+from tests.support.model.bell_rules import BellRules
 from tests.support.model.bells import Bells
 from tests.support.model.client import ModelClient
 from tests.support.model.ending import check_ending
@@ -40,6 +41,8 @@ ROOMS = ((125, 100), (1, 1), (2, 1), (2, 2))  # the fleet's, and a tenant's shar
 CAPS = (0, 0, 1)  # how many turns of the brain may be live, or no cap: by the seed, too
 CHANGED = (0, 0, 1, 1, 2)  # where it has one, what sweepers tell by turns, in every second seed
 BACKLOG = 14  # of sixteen seeds: the finalizer pool is behind, and sweepers send results
+USUAL_LIST = 8  # how long the finalizer's first list may be
+IN_LIST = (1, 2, USUAL_LIST)  # in each eighth seed, those with a backlog among them: by the seed, too
 POOL_IS_AWAY = 0.9  # how often, then, nobody looks at its queue
 MOST_BURST = 8  # commands that one task may run before another one may
 PEOPLE = 20  # how often a verb is drawn, beside 98 for work and faults
@@ -74,9 +77,10 @@ class Schedule:
         self.cap = CAPS[seed // len(ROOMS) % len(CAPS)]
         self._cap_changes = seed // len(ROOMS) // len(CAPS) % 2 == 0
         self._backlog = seed % 16 == BACKLOG
+        self._finals = IN_LIST[seed // 16 % len(IN_LIST)] if seed % 8 == BACKLOG % 8 else USUAL_LIST
         self._sessions = CROWD if self.room[0] < MOST_TURNS else SESSIONS
         self._most = max(MOST_TURNS + bool(self.cap), len(self._sessions))
-        self.rules = StateRules(self.keys, look_sha, RoomRules(*self.room, self.cap))
+        self.rules = StateRules(self.keys, look_sha, RoomRules(*self.room, self.cap), BellRules(self._finals))
         self.functions = Functions(self._may_start, lambda token: self._people.answer_at_once(token))
         self.accepted = Accepted(self._watch)
         self.inputs = Inputs(self.tasks.give_way)
@@ -109,6 +113,7 @@ class Schedule:
     def run(self) -> None:
         """Raises BrokenRule."""
         self.client.many([("FLUSHDB",)])
+        self.client.many([("HSET", CLOCK, "finals", self._finals)])
         self.pass_time(0)
         self._keep_room()
         for _ in range(self.rng.randint(1, 3)):
@@ -353,7 +358,7 @@ class Schedule:
 
     def _left(self) -> list[str]:
         """Keys that empty themselves when all is done."""
-        names = ("*{lanes}*", "*index", "*{room}:[^s]*")  # but for how large the room is
+        names = ("*{lanes}*", "*index", "*{room}:[^s]*", "*{finalize}:*")  # but for how large the room is
         return [key for found in self.client.many([("KEYS", name) for name in names]) for key in found]
 
     def end(self) -> None:

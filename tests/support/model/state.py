@@ -78,14 +78,14 @@ _ON_ITS_WAY = {"waiting", "dispatched", "running"}
 class StateRules:
     """Compares each reading with the last one."""
 
-    def __init__(self, keys: Keys, look_sha: str, room: RoomRules) -> None:
+    def __init__(self, keys: Keys, look_sha: str, room: RoomRules, bells: BellRules) -> None:
         self.room = room
         self._keys = keys
         self._sha = look_sha
         self.turns: dict[str, Known] = {}
         self.look: list[Any] = ["EVALSHA", look_sha, 0]
         self.people = PeopleRules(self.turns)
-        self.bells = BellRules()
+        self.bells = bells
         self.newly_cancelled: list[Known] = []
         self._lines: dict[str, list[str]] = defaultdict(
             list

@@ -1,12 +1,13 @@
 -- The write gate shuts, the ending stands, and the finalizer's first step is rung.
 -- @include lib/event
--- @include lib/final_bell
+-- @include lib/final_queue
 -- @include lib/index
 local function close_turn(turn_key, events_key, sid, tid, ending, stop_reason, text, failure, first_step)
+  local place = place_for_final()
   redis.call('HSET', turn_key, 'state', 'closing', 'awaits', 'finalizer', 'owner', '', 'thinking', '0',
     'ending', ending, 'stop_reason', stop_reason, 'text', text, 'error', failure, 'closing_at', now,
-    'fin_step', first_step, 'fin_fence', 0, 'fin_tries', 0, 'fin_owner', '', note_bell('finalize'))
+    'fin_step', first_step, 'fin_fence', 0, 'fin_tries', 0, 'fin_owner', '', note_bell(place))
   emit(events_key, 'turn.closing', {ending = ending, stop_reason = stop_reason})
   look_within(sid, tid, RERING_MS)
-  ring('finalize', sid, tid, 'final.' .. first_step .. '.0', {sid, tid, first_step}, tid)
+  ring_final(place, sid, tid, first_step, nil, 0)
 end

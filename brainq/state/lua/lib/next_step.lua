@@ -2,7 +2,7 @@
 -- names no `owner`, or the result is out while others wait for theirs: then it is rung for. Returns whether it was taken.
 -- Uses the script's names: turn sid tid fence next_step owner lease_ms.
 -- @include lib/now
--- @include lib/final_bell
+-- @include lib/final_queue
 local function take_next_step(is_sent)
   if owner ~= '' and (not is_sent or nobody_waits('finalize')) then
     redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', owner, 'fin_fence', fence + 1, 'fin_tries', 1,
@@ -10,10 +10,9 @@ local function take_next_step(is_sent)
     return true
   end
   -- What comes after the result goes behind what leads to other turns' results.
-  local list = is_sent and 'finalize_later' or 'finalize'
+  local place = is_sent and 'finalize_later' or place_for_final()
   redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', '', 'fin_tries', 0, 'fin_retry_at', 0,
-    'fin_failing_since', 0, 'fin_lost', 0, note_bell(list))
-  ring(list, sid, tid, 'final.' .. next_step .. '.' .. fence,
-    {sid, tid, next_step}, tid)
+    'fin_failing_since', 0, 'fin_lost', 0, note_bell(place))
+  ring_final(place, sid, tid, next_step, nil, fence)
   return false
 end

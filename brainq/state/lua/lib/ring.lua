@@ -12,10 +12,11 @@ local function header_of_trace(sid, tid)
   return trace and ',"traceparent":"' .. trace .. '"' or ''
 end
 
--- `tool` is for the queues of calls only: their tasks are shown by their tool's name.
-local function ring(queue, sid, id, suffix, args, root, tool)
+-- `tool` is for the queues of calls only: their tasks are shown by their tool's name. `since_s`: since when it waits, where that is
+-- not now.
+local function ring(queue, sid, id, suffix, args, root, tool, since_s)
   local key, task_id = bell_key(queue), id .. '.' .. suffix
-  local tag = task_id .. '.' .. clock[1] .. clock[2]
+  local tag = task_id .. '.' .. (since_s or clock[1]) .. clock[2]
   local said = cjson.encode(args):gsub('"', '\\"')
   local text = bell_text(queue, said, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag, tool,
     TRACES and header_of_trace(sid, root) or '')
@@ -28,8 +29,8 @@ end
 
 -- Ring once more for what may have been rung for. The task has an id of its own: were it the first one's, the success
 -- of whichever comes too late and does nothing would be shown in place of how the other ended.
-local function ring_anew(queue, sid, id, suffix, args, root, tool)
-  ring(queue, sid, id, suffix .. '.again-' .. now, args, root, tool)
+local function ring_anew(queue, sid, id, suffix, args, root, tool, since_s)
+  ring(queue, sid, id, suffix .. '.again-' .. now, args, root, tool, since_s)
 end
 
 -- Whether a queue is empty; not known of a broker elsewhere.

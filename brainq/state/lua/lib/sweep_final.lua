@@ -20,10 +20,15 @@ local function sweep_final()
     if f.fin_ahead_of == f.fin_step and f.fin_ahead ~= '' then retry_at = 0 end  -- steps that go ahead of it wait for nothing
     if retry_at > now then
       soon(retry_at)
-    elseif lapsed or retry_at > tonumber(f.fin_rung or 0) or bell_is_lost(list_of_bell(f), f.fin_rung, rering_ms) then
-      local list = state == 'closing' and 'finalize' or 'finalize_later'
-      redis.call('HSET', turn, 'fin_owner', '', note_bell(list))
-      ring_anew(list, sid, tid, 'final.' .. f.fin_step .. '.' .. f.fin_fence, {sid, tid, f.fin_step}, tid)
+      return false
+    end
+    local place = place_of_bell(f)
+    if place == 'queue' and redis.call('ZSCORE', FINAL_QUEUE, sid .. ' ' .. tid) then
+      fill_finals()
+    elseif place == 'queue' or lapsed or retry_at > tonumber(f.fin_rung or 0) or bell_is_lost(place, f.fin_rung, rering_ms) then
+      place = state == 'closing' and place_for_final() or 'finalize_later'
+      redis.call('HSET', turn, 'fin_owner', '', note_bell(place, now, 'again'))
+      ring_final(place, sid, tid, f.fin_step, nil, f.fin_fence, 'again')
     end
   end
   return false
