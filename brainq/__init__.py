@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from brainq.brain import Brain
     from brainq.client.async_client import AsyncClient
     from brainq.client.async_handle import AsyncHold, AsyncTurnHandle
+    from brainq.client.async_memories import AsyncMemories
     from brainq.client.async_session import AsyncFlag, AsyncSession
     from brainq.client.client import Client
     from brainq.client.handle import TurnHandle
     from brainq.client.hold import Flag, Hold
+    from brainq.client.memories import Memories
     from brainq.client.options import Cancelled, SubmitOptions, TurnFilters, WaitFor
     from brainq.client.session import Session, WaitingTurn
     from brainq.contracts.approval import Approval
@@ -72,7 +74,7 @@ if TYPE_CHECKING:
     from brainq.contracts.prompt import PromptTemplate
     from brainq.contracts.recorded import RecordedTurn
     from brainq.contracts.reflection import ThinkLevel
-    from brainq.contracts.rows import TurnRow
+    from brainq.contracts.rows import MemoryRow, TurnRow
     from brainq.contracts.schedule import Missed, OnRunning, Schedule
     from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
     from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
@@ -151,10 +153,12 @@ _NAMES = {
     "brainq.brain": "Brain",
     "brainq.client.async_client": "AsyncClient",
     "brainq.client.async_handle": "AsyncHold AsyncTurnHandle",
+    "brainq.client.async_memories": "AsyncMemories",
     "brainq.client.async_session": "AsyncFlag AsyncSession",
     "brainq.client.client": "Client",
     "brainq.client.handle": "TurnHandle",
     "brainq.client.hold": "Flag Hold",
+    "brainq.client.memories": "Memories",
     "brainq.client.options": "Cancelled SubmitOptions TurnFilters WaitFor",
     "brainq.client.session": "Session WaitingTurn",
     "brainq.contracts.approval": "Approval",
@@ -187,7 +191,7 @@ _NAMES = {
     "brainq.contracts.prompt": "PromptTemplate",
     "brainq.contracts.recorded": "RecordedTurn",
     "brainq.contracts.reflection": "ThinkLevel",
-    "brainq.contracts.rows": "TurnRow",
+    "brainq.contracts.rows": "MemoryRow TurnRow",
     "brainq.contracts.schedule": "Missed OnRunning Schedule",
     "brainq.contracts.snapshot": "BudgetSnapshot TurnSnapshot",
     "brainq.contracts.status": "Ending StopReason TraceStatus TurnState",
@@ -257,6 +261,7 @@ __all__ = [
     "AsyncClient",
     "AsyncFlag",
     "AsyncHold",
+    "AsyncMemories",
     "AsyncSession",
     "AsyncTurnHandle",
     "Attachment",
@@ -307,10 +312,12 @@ __all__ = [
     "McpOAuth",
     "McpServer",
     "McpTool",
+    "Memories",
     "Memory",
     "MemoryExtractor",
     "MemoryItem",
     "MemoryRetriever",
+    "MemoryRow",
     "Message",
     "Missed",
     "ModelChunk",

@@ -24,7 +24,7 @@ class Verb(StrEnum):
     """Say of the turns it begins which model, prompt, directory, limits and options they have; without it the brain
     says so."""
     STEER = "steer"
-    """Talk to what runs: input, holds, readiness, cancel, pause, interrupt, drop."""
+    """Talk to what runs: input, holds, readiness, cancel, pause, interrupt, drop; forget what is remembered."""
     DECIDE = "decide"
     """Answer for a call: approve, deny, edit, give or fail an outside result."""
     OPERATE = "operate"

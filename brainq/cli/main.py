@@ -25,6 +25,7 @@ from brainq.cli import (
     init,
     listing,
     mcp,
+    memory,
     metrics,
     outside,
     schedule,
@@ -88,6 +89,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "drop": session_verbs.drop,
         "ready": session_verbs.ready,
         "compact": session_verbs.compact,
+        "memory": memory.app,
     },
     "Run it": {
         "up": up.up,

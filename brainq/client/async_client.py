@@ -9,6 +9,7 @@ from typing import Self, Unpack
 from brainq.brains import GivenBrains
 from brainq.client import moves
 from brainq.client.async_handle import AsyncTurnHandle
+from brainq.client.async_memories import AsyncMemories
 from brainq.client.async_session import AsyncSession
 from brainq.client.async_state import AsyncTurnRuntimeState
 from brainq.client.awaited import awaited, looked_up
@@ -32,7 +33,7 @@ class AsyncClient:
     `fleet`, `activity`, `metrics`, `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`,
     `cancel`,
     `schedule`, `schedules`, `find_schedule`, `pause_schedule`, `resume_schedule`, `remove_schedule`, `ping`,
-    `close`. `session`, `state` and `brains` ask nothing, and are not awaited.
+    `close`. `session`, `state`, `memories` and `brains` ask nothing, and are not awaited.
 
     Turns are followed (`handle.events`, `handle.result`) without threads: one task with one blocking read reads them
     all. The other verbs are one quick round trip to SQL and Redis each, and SQL's drivers block: a verb takes a thread
@@ -50,6 +51,11 @@ class AsyncClient:
     def brains(self) -> tuple[str, ...]:
         """Their names; the first is the default's."""
         return self._sync.brains
+
+    @property
+    def memories(self) -> AsyncMemories:
+        """See `Client.memories`."""
+        return AsyncMemories(self._threads, self._sync.memories)
 
     async def submit(
         self, session_id: str, user_message: str, **options: Unpack[SubmitOptions]

@@ -17,6 +17,7 @@ from brainq.client.deliveries import list_deliveries
 from brainq.client.finding import find_turn
 from brainq.client.fleet import fleet_of
 from brainq.client.handle import TurnHandle
+from brainq.client.memories import Memories
 from brainq.client.metrics import metrics_of
 from brainq.client.options import Cancelled, SubmitOptions
 from brainq.client.reach import says_what_is_away, told_as_ours
@@ -67,6 +68,11 @@ class Client:
     def brains(self) -> tuple[str, ...]:
         """Their names; the first is the default's."""
         return self._wiring.brains.names
+
+    @property
+    def memories(self) -> Memories:
+        """What brains remember over turns, to be listed and forgotten."""
+        return Memories(self)
 
     def submit(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -291,8 +292,10 @@ def test_a_redacted_turn_is_judged_while_redis_has_it_and_not_after(pumps: Pumps
 # -- the page -----------------------------------------------------------------------------------------------------
 
 
-def test_the_parts_of_the_page_work(pumps: Pumps, tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+def test_the_parts_of_the_page_work(
+    pumps: Pumps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forgetting, code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "page.py").write_text(code)
     brain: Brain = runpy.run_path(str(tmp_path / "page.py"))["brain"]
     pump = pump_of(pumps, brain)
@@ -309,3 +312,8 @@ def test_the_parts_of_the_page_work(pumps: Pumps, tmp_path: Path) -> None:
     rows = judgements(pump, handle)
     assert (rows["short-enough"].score, rows["short-enough"].reason) == (1.0, "4 words; 50 are enough")
     assert rows["relevance"].method == "rules"
+
+    monkeypatch.setattr("brainq.Client", lambda: nullcontext(pump.client))
+    exec(forgetting, {})
+    assert memory.text in capsys.readouterr().out
+    assert store.memories.list("ann") == []

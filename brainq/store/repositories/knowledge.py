@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Boolean, Table, bindparam, or_, select
+from sqlalchemy import Boolean, Table, bindparam, delete, or_, select
 
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.normal import normal_hash
 from brainq.store.search import match_of, search_statement
-from brainq.store.statements import upsert
+from brainq.store.statements import upsert, within
 from brainq.store.tables.types import utc_now
 from brainq.store.terms import query_terms, scope_term, terms_of
 
@@ -23,8 +23,10 @@ class KnowledgeTable:
 
     def __init__(self, database: Database, rows: Table) -> None:
         self._db = database
+        self._rows = rows
         columns = rows.c
         shown = select(*(column for column in columns if column.name not in _INTERNAL))
+        self._shown = shown
         self._merge = database.pick(
             upsert(
                 rows,
@@ -79,6 +81,39 @@ class KnowledgeTable:
 
     def of_turn(self, turn_id: str) -> Sequence[Record]:
         return self._db.all(self._of_turn, {"turn": turn_id})
+
+    def page(
+        self, scopes: Sequence[str], limit: int, after: int | None, sessions: Sequence[str] | None
+    ) -> Sequence[Record]:
+        """Those first seen last come first; the next page begins after the `row` of the last one here.
+
+        sessions   only what was first seen in a session that begins with one of these prefixes
+        """
+        columns = self._rows.c
+        statement = self._shown.where(columns.scope.in_(scopes)).order_by(columns.row.desc()).limit(limit)
+        if after is not None:
+            statement = statement.where(columns.row < after)
+        if sessions is not None:
+            statement = statement.where(within(columns.session_id, sessions))
+        return self._db.all(statement, {})
+
+    def remove(self, row: int, sessions: Sequence[str] | None) -> bool:
+        """False where there is none of these sessions; see `page`."""
+        columns = self._rows.c
+        statement = delete(self._rows).where(columns.row == row)
+        if sessions is not None:
+            statement = statement.where(within(columns.session_id, sessions))
+        return self._db.write(statement, {}) == 1
+
+    def remove_all(
+        self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None
+    ) -> int:
+        """Effect: nothing of these scopes stays; how many rows went. See `page`."""
+        columns = self._rows.c
+        statement = delete(self._rows).where(columns.scope.in_(scopes))
+        if sessions is not None:
+            statement = statement.where(within(columns.session_id, sessions))
+        return connection.write(statement, {})
 
 
 def _wanted(scope: str, kinds: Sequence[str], limit: int) -> dict[str, Any]:

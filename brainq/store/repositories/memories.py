@@ -46,6 +46,29 @@ class Memories:
         """Of these kinds, the last seen first; of those seen together, what was seen most."""
         return [MemoryRow(**found) for found in self._table.newest(scope, kinds, limit)] if kinds else []
 
+    def page(
+        self,
+        scopes: Sequence[str],
+        limit: int,
+        after: int | None = None,
+        sessions: Sequence[str] | None = None,
+    ) -> list[MemoryRow]:
+        """All kinds, those first said last come first; the next page begins after the `row` of the last one here.
+
+        sessions   only what was first said in a session that begins with one of these prefixes
+        """
+        return [MemoryRow(**found) for found in self._table.page(scopes, limit, after, sessions)]
+
+    def forget(self, row: int, sessions: Sequence[str] | None = None) -> bool:
+        """False where there is no such memory, or none of these sessions; see `page`."""
+        return self._table.remove(row, sessions)
+
+    def forget_all(
+        self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None = None
+    ) -> int:
+        """Effect: no memory of these scopes stays; how many went. See `page`."""
+        return self._table.remove_all(connection, scopes, sessions)
+
     def list(self, scope: str, limit: int = LISTED) -> list[MemoryRow]:
         """All kinds, the last seen first."""
         return [MemoryRow(**found) for found in self._table.newest(scope, (), limit)]

@@ -42,6 +42,12 @@ class Observations:
         """What shares words with the query, the best first; the newest when the query has no words."""
         return [ObservationRow(**found) for found in self._table.search(scope, query, limit, kinds)]
 
+    def forget_all(
+        self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None = None
+    ) -> int:
+        """Effect: no observation of these scopes stays; how many went. See `Memories.page` for `sessions`."""
+        return self._table.remove_all(connection, scopes, sessions)
+
     def list(self, scope: str, limit: int = LISTED) -> list[ObservationRow]:
         """All kinds, the last seen first."""
         return [ObservationRow(**found) for found in self._table.newest(scope, (), limit)]

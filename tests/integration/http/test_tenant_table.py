@@ -21,6 +21,7 @@ from starlette.routing import Mount, Route
 
 from brainq.access import Verb
 from brainq.contracts.file import File
+from brainq.contracts.memory import MemoryItem
 from brainq.contracts.webhook import NewDelivery
 from brainq.http.app import make_app
 from brainq.http.page.assets import assets
@@ -183,6 +184,13 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "POST /v1/schedules/{name}/pause": IT,
     "POST /v1/schedules/{name}/resume": IT,
     "DELETE /v1/schedules/{name}": IT,
+    "GET /v1/memories": (
+        Asked("?scope={session_id}", is_list=True),
+        Asked("?session={session_id}"),
+        Asked("?scope={own_session}&after={above_memory}", is_list=True),
+    ),
+    "DELETE /v1/memories/{memory_id}": IT,
+    "DELETE /v1/memories": (Asked("?scope={session_id}"), Asked("?session={session_id}")),
     "POST /api/chat": (
         chat(),
         chat(needs=Verb.READ),
@@ -322,6 +330,8 @@ def lived_in(gateway: GatewayThread, pump: Pump, mine: Any) -> dict[str, str]:
         "flag_id": ask("POST", "/v1/sessions/acme:1/flags")["id"],
         "delivery_id": str(given_up(pump, turn_id)),
         "above_delivery": "999",
+        "memory_id": str(remembered(pump, "acme:1", turn_id)),
+        "above_memory": "999",
         "own_session": "evil:1",
         "name": ask("POST", "/v1/schedules", {**WEEKLY, "name": "acme:weekly"})["name"],
         "above_name": "acme:a",
@@ -361,9 +371,22 @@ def nobodys(ids: Ids) -> dict[str, str]:
         "flag_id": "noflag",
         "delivery_id": "998",
         "above_delivery": "1",
+        "memory_id": "998",
+        "above_memory": "1",
         "name": "acme:none",
         "above_name": "acme:z",
     }
+
+
+def remembered(pump: Pump, session_id: str, turn_id: str) -> int:
+    """The newer of two memories that this session has."""
+    store = pump.wiring.store
+    with store.database.transaction() as connection:
+        items = [MemoryItem(kind="fact", text=said) for said in ("Likes tea.", "Likes milk.")]
+        store.memories.merge(
+            connection, scope=session_id, session_id=session_id, turn_id=turn_id, items=items
+        )
+    return store.memories.page([session_id], 1)[0].row
 
 
 class Desk:
@@ -390,7 +413,9 @@ class Desk:
             answer = self.ask(route, asked, ids, headers)
         body, shown = answer.text, dict(answer.headers)
         for name, found in sorted(ids.items(), key=lambda item: -len(item[1])):
-            if "delivery" not in name:  # a number would be met anywhere; none is told back
+            if (
+                "delivery" not in name and "memory" not in name
+            ):  # a number would be met anywhere; none is told back
                 body = body.replace(found, f"<{name}>")
         for name in ("date", "content-length", "x-request-id"):  # each answer has its own
             shown.pop(name, None)
@@ -507,3 +532,29 @@ def test_a_tenant_sees_its_own_deliveries_and_of_where_they_go_the_host(
     assert gateway.http.post(retry, headers=mine).status_code == 404, "it is not dead any more"
     page = gateway.http.get("/v1/webhooks/deliveries?limit=1", headers=mine).json()
     assert (page["deliveries"][0]["state"], page["next"]) == ("pending", row)
+
+
+def test_a_scope_that_two_tenants_share_shows_each_what_was_said_in_its_own_sessions(
+    gateway: GatewayThread, pump: Pump
+) -> None:
+    first, newer = remembered(pump, "acme:1", "a-turn") - 1, remembered(pump, "acme:1", "a-turn")
+    store = pump.wiring.store
+    with store.database.transaction() as connection:
+        foreign = {"scope": "acme:1", "session_id": "evil:1", "turn_id": "b-turn"}
+        store.memories.merge(connection, **foreign, items=[MemoryItem(kind="fact", text="Likes rum.")])
+    mine, theirs = token(pump, "acme", "acme:"), token(pump, "evil", "evil:")
+    at = "/v1/memories"
+
+    def listed(headers: Any, more: str = "") -> list[str]:
+        page = gateway.http.get(f"{at}?scope=acme:1{more}", headers=headers).json()
+        return [memory["text"] for memory in page["memories"]]
+
+    assert (len(listed(mine)), listed(theirs)) == (2, ["Likes rum."])
+    page = gateway.http.get(f"{at}?scope=acme:1&limit=1", headers=mine).json()
+    assert (page["memories"][0]["id"], page["next"]) == (newer, newer)
+    assert len(listed(mine, f"&after={newer}")) == 1
+    assert gateway.http.get(at, headers=mine).status_code == 422, "whose is to be said"
+    assert "memory=Memory" in gateway.http.get(f"{at}?session=acme:1", headers=mine).json()["detail"]
+    assert gateway.http.delete(f"{at}/{first}", headers=mine).json() == {"changed": True}
+    assert gateway.http.delete(f"{at}?scope=acme:1", headers=mine).json() == {"forgotten": 1}
+    assert (listed(mine), listed(theirs)) == ([], ["Likes rum."])

@@ -33,7 +33,7 @@ def submitted(gateway: GatewayThread, headers: dict[str, str], session: str, sai
 
 def rows_about(pump: Pump) -> dict[str, int]:
     with pump.wiring.store.engine.connect() as connection:
-        tables = ("turns", "inputs", "brakes", "approvals", "schedules")
+        tables = ("turns", "inputs", "brakes", "approvals", "schedules", "memories")
         return {
             name: connection.execute(text(f"SELECT count(*) FROM {name}")).scalar_one() for name in tables
         }

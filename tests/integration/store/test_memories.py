@@ -197,6 +197,34 @@ def test_rows_that_go_leave_the_index(store: Store) -> None:
     assert found(store, "milk") == ["Likes coffee."]
 
 
+def test_a_scope_is_read_in_pages_and_forgotten_by_whom_it_is(store: Store) -> None:
+    remember(store, "Likes tea.", "Likes milk.", "Has a cat.")
+    remember(store, "Likes rum.", scope="bob")
+    newest, *_ = page = store.memories.page(["ann", "nobody"], 2)
+    assert len(page) == 2
+    (oldest,) = store.memories.page(["ann"], 2, after=page[-1].row)
+    assert {row.text for row in (*page, oldest)} == {"Likes tea.", "Likes milk.", "Has a cat."}
+    assert store.memories.page(["ann"], 9, sessions=["acme:"]) == []
+
+    assert store.memories.forget(newest.row, ["acme:"]) is False
+    assert [store.memories.forget(newest.row) for _ in range(2)] == [True, False]
+    assert newest.text not in found(store, newest.text)
+    items = [Observation(kind="topic", text="tea")]
+    for scope in ("ann", "bob"):
+        SqlRecords(store).record_observations(claim(scope, "learner"), scope, "chat_message:1", items)
+
+    def forget_all(*sessions: str) -> list[int]:
+        with store.database.transaction() as connection:
+            return [
+                of.forget_all(connection, ["ann"], sessions or None)
+                for of in (store.memories, store.observations)
+            ]
+
+    assert [forget_all("acme:"), forget_all(), forget_all()] == [[0, 0], [2, 1], [0, 0]]
+    assert found(store, "tea") == []
+    assert (len(store.memories.list("bob")), len(store.observations.list("bob"))) == (1, 1)
+
+
 def test_a_search_uses_the_indexes(store: Store) -> None:
     """A scope's search must not read what others have said."""
     for number in range(300):

@@ -16,6 +16,7 @@ from brainq.cli.main import app
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.client.hold import Flag, Hold
+from brainq.client.memories import Memories
 from brainq.client.session import Session
 
 # Verb of the client -> command, or the reason why it has none of its own.
@@ -52,6 +53,10 @@ VERBS: dict[str, str] = {
     "Client.pause_schedule": "schedule",
     "Client.resume_schedule": "schedule",
     "Client.remove_schedule": "schedule",
+    "Client.memories": "memory",
+    "Memories.list": "memory",
+    "Memories.forget": "memory",
+    "Memories.forget_all": "memory",
     "Client.ping": "doctor",
     "Client.close": NONE + "a command ends",
     "TurnHandle.result": "submit",
@@ -103,7 +108,7 @@ def public(kind: type) -> set[str]:
 
 
 def test_every_verb_of_the_client_has_a_command_or_a_reason() -> None:
-    verbs = public(Client) | public(TurnHandle) | public(Session) | public(Flag) | public(Hold)
+    verbs = set[str]().union(*map(public, (Client, TurnHandle, Session, Flag, Hold, Memories)))
     assert verbs == set(VERBS)
     main: Any = typer.main.get_command(app)
     commands = {said for said in VERBS.values() if not said.startswith(NONE)}

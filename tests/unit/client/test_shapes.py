@@ -13,11 +13,13 @@ from brainq import (
     AsyncClient,
     AsyncFlag,
     AsyncHold,
+    AsyncMemories,
     AsyncSession,
     AsyncTurnHandle,
     Client,
     Flag,
     Hold,
+    Memories,
     Operator,
     Session,
     TurnHandle,
@@ -30,6 +32,7 @@ TWINS = (
     (Session, AsyncSession),
     (Hold, AsyncHold),
     (Flag, AsyncFlag),
+    (Memories, AsyncMemories),
 )
 
 

@@ -1,0 +1,120 @@
+"""Memories: what brains remember over turns, to be listed and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from brainq.brains import Brains
+from brainq.client import checks
+from brainq.client.inner import wiring_of
+from brainq.client.reach import says_what_is_away
+from brainq.contracts.ids import check_id
+from brainq.contracts.rows import MemoryRow
+from brainq.contracts.session_prefix import check_prefixes
+from brainq.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from brainq.client.client import Client
+
+MAX_SCOPE_CHARS = 1_000
+MAX_ROW = 2**63 - 1
+
+
+@says_what_is_away
+class Memories:
+    """What brains remember over turns: `client.memories`.
+
+        for memory in client.memories.list("ann"):
+            print(memory.row, memory.text)
+        client.memories.forget_all("ann")
+
+    Whose memories they are is their scope: the session, or what `Memory(scope=...)` of the brain makes of its id. A
+    verb takes the scope; or `session=`, and asks the brains of this client for the scope that this session has.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._wiring = wiring_of(client)
+
+    def list(
+        self,
+        scope: str | None = None,
+        *,
+        session: str | None = None,
+        limit: int = 50,
+        session_prefixes: Sequence[str] | None = None,
+        after: int | None = None,
+    ) -> tuple[MemoryRow, ...]:
+        """Memories of one scope; those that were first said last come first.
+
+        scope, session     one of them; see the class
+        limit              memories a page, up to 10,000
+        session_prefixes   only those first said in a session that begins with one of these, such as ("acme:",)
+        after              the `row` of the last memory of the page at hand: gives the page after it
+
+        Raises InvalidInput.
+        """
+        place = None if after is None else _row("after", after)
+        rows = self._wiring.store.memories
+        return tuple(
+            rows.page(self._scopes(scope, session), checks.limit(limit), place, _prefixes(session_prefixes))
+        )
+
+    def forget(self, memory: int, *, session_prefixes: Sequence[str] | None = None) -> bool:
+        """Delete one memory, by its `row`, for good. False where there is none.
+
+        session_prefixes   only if it was first said in a session that begins with one of these
+
+        Raises InvalidInput.
+        """
+        return self._wiring.store.memories.forget(_row("memory", memory), _prefixes(session_prefixes))
+
+    def forget_all(
+        self,
+        scope: str | None = None,
+        *,
+        session: str | None = None,
+        session_prefixes: Sequence[str] | None = None,
+    ) -> int:
+        """Delete all memories of one scope, and what the learner observed there, for good; how many there were.
+
+        The arguments are those of `list`. Turns stay as they are, and so does what a person says again: a turn whose
+        finalizer still runs may remember it anew. Raises InvalidInput.
+        """
+        store, scopes = self._wiring.store, self._scopes(scope, session)
+        theirs = _prefixes(session_prefixes)
+        with store.database.transaction() as connection:
+            return store.memories.forget_all(connection, scopes, theirs) + store.observations.forget_all(
+                connection, scopes, theirs
+            )
+
+    def _scopes(self, scope: str | None, session: str | None) -> tuple[str, ...]:
+        if (scope is None) is (session is None):
+            raise InvalidInput("scope", "give one of `scope` and `session`")
+        if session is not None:
+            return scopes_of(self._wiring.brains, check_id("session", session))
+        return (checks.said("scope", scope, MAX_SCOPE_CHARS),)
+
+
+def scopes_of(brains: Brains, session_id: str) -> tuple[str, ...]:
+    """Whose memories this session reads and writes: one scope, unless brains differ. Pure.
+
+    Raises InvalidInput where no brain here remembers anything.
+    """
+    kept = [brain.memory.scope_of(session_id) for brain in brains if brain.memory is not None]
+    if not kept:
+        raise InvalidInput(
+            "session",
+            "no brain that is loaded here has memory=Memory(...), which says the scope; give the scope",
+        )
+    return tuple(dict.fromkeys(kept))
+
+
+def _prefixes(session_prefixes: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
+
+
+def _row(field: str, row: object) -> int:
+    if isinstance(row, bool) or not isinstance(row, int) or not 1 <= row <= MAX_ROW:
+        raise InvalidInput(field, f"{row!r} must be the number of a memory, its `row`")
+    return row
