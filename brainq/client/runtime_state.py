@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from brainq.client import moves
 from brainq.client.budget import TurnBudget
 from brainq.client.inner import wiring_of
 from brainq.client.reach import says_what_is_away
@@ -19,6 +20,7 @@ from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import Citation
 from brainq.contracts.usage import TokenUsage
+from brainq.errors import TurnNotFound
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
@@ -77,7 +79,8 @@ class TurnRuntimeState:
         self.session_id = session_id
         self.turn_id = turn_id
         self.budget = TurnBudget(client, session_id, turn_id)
-        self._store = wiring_of(client).state.runtime
+        self._wiring = wiring_of(client)
+        self._store = self._wiring.state.runtime
         self._traces = wiring_of(client).state.calls
 
     @property
@@ -184,8 +187,16 @@ class TurnRuntimeState:
         )
 
     def close_writes(self, *, by: str = "") -> bool:
-        """Shut the write gate; True when it was open."""
-        return self._store.shut_gate(self.session_id, self.turn_id, by)
+        """Shut the write gate; True when it was open. No result enters the turn any more, so it is cancelled, too: it
+        ends as any cancelled turn does, and not at its deadline only.
+
+        by   who shuts it: the turn's result says so
+        """
+        was_open = self._store.shut_gate(self.session_id, self.turn_id, by)
+        if was_open or self._is_live():  # again, where who shut it died before it asked
+            reason = f"its writes were closed by {by or 'a client'}"
+            moves.cancel(self._wiring, self.session_id, self.turn_id, reason)
+        return was_open
 
     def set_trace_running(self, call_id: str, attempt: int, owner: str) -> CallClaim | str:
         """dispatched -> running, for one owner; or why not."""
@@ -225,6 +236,12 @@ class TurnRuntimeState:
             claim, status=status, message=message, detail="", latency_ms=latency_ms, retryable=retryable
         )
         return reply.word == "SETTLED"
+
+    def _is_live(self) -> bool:
+        try:
+            return self._field("state") in ("active", "parked")
+        except TurnNotFound:
+            return False
 
     def _field(self, name: str) -> str:
         return self._store.fields(self.session_id, self.turn_id).get(name, "")

@@ -1,7 +1,8 @@
 """What a brain's callbacks are told, and what the one that may refuse can answer.
 
 Callbacks are functions, plain or async, that run in brainq's own workers. Those of the finalizer (`on_usage`,
-`on_turn_end`) run at least once: a crash can bring them again with the same `step_key`.
+`on_turn_end`) run at least once: a crash can bring them again with the same `step_key`, and
+`on_post_tool_use` with the same `call_key`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import ToolCall
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.tool import ToolSpec
@@ -83,13 +85,20 @@ class Deny:
 
 @dataclass(frozen=True, slots=True)
 class PostToolUse:
-    """A call that ended, with its outcome."""
+    """A call that ended, with its outcome.
+
+    call_key   the same whenever the hook is called again for this call; no other call has it
+    """
 
     turn_id: str
     session_id: str
     call: ToolCall
     spec: ToolSpec
     outcome: ToolOutcome
+
+    @property
+    def call_key(self) -> str:
+        return full_call_id(self.turn_id, self.call.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +143,11 @@ class Callbacks:
     on_post_tool_use: Callable[[PostToolUse], object] | None = None
     on_stream_chunk: Callable[[StreamChunk], object] | None = None
     on_turn_end: Callable[[TurnEnd], object] | None = None
+
+    @property
+    def hears_ends(self) -> bool:
+        """Whether somebody hears how calls end."""
+        return self.on_post_tool_use is not None
 
 
 CALLBACK_NAMES: tuple[str, ...] = tuple(field.name for field in fields(Callbacks))

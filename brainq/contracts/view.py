@@ -37,6 +37,7 @@ class TurnView:
     parked_ms       how long it was parked so far
     max_wait_ms     how long it may wait before it begins; None: no limit of its own
     stands          the line for a model's limit in which it stood last, and as whom; "": in none so far
+    hooks_due       calls that no worker ended, and of which the brain's `on_post_tool_use` has not heard yet
     """
 
     request: TurnRequest
@@ -78,6 +79,7 @@ class TurnView:
     parked_ms: int = 0
     max_wait_ms: int | None = None
     stands: str = ""
+    hooks_due: tuple[str, ...] = ()
 
     @property
     def remaining_ms(self) -> int:

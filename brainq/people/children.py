@@ -22,7 +22,6 @@ from brainq.contracts.usage import Spend
 from brainq.errors import BrainqError, SubmitConflict
 from brainq.observe.logs import logger
 from brainq.observe.tracing import traceparent_here
-from brainq.people.posthook import Hook, no_hook
 from brainq.ports.budgets import Budgets
 from brainq.ports.call_rows import CallRows
 from brainq.ports.calls import Calls
@@ -52,7 +51,6 @@ class ChildDesk:
     intents: CallRows
     cancel: Callable[[str, str, str], object]
     named: Callable[[TurnRequest], TurnRequest]
-    hook: Hook = no_hook
 
     def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]:
         """(`STARTED`, the child's turn id) or (`REFUSED`, why). The same call again is the same child."""
@@ -134,7 +132,6 @@ class ChildDesk:
         tool, effect, attempt, step = facts.tool, facts.effect, facts.attempt, facts.step
         outcome = outcome_of_child(result)
         text, is_error = outcome_text(outcome)
-        tell = self.hook(ref, tool)
         reply = self.outside.complete(
             ref,
             request.turn_id,
@@ -150,8 +147,8 @@ class ChildDesk:
             ),
             detail="child turn",
             spend=spend_of_child(result, step),
+            outcome=outcome,
         )
-        tell(reply.word, outcome)
         # USED: it was delivered before, by a worker that may have died before SQL was told.
         if reply.word in ("SETTLED", "EARLY", "USED") and not effect.is_read:
             self.intents.record_outcome(ref.turn_id, ref.call_id, attempt, outcome, late=False)

@@ -19,7 +19,6 @@ from brainq.contracts.plain_json import check_json
 from brainq.contracts.status import TraceStatus
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused, TokenRefused
 from brainq.observe.logs import logger
-from brainq.people.posthook import Hook, no_hook
 from brainq.ports.approvals import Approvals
 from brainq.ports.blobs import Blobs
 from brainq.ports.call_rows import CallRows
@@ -82,7 +81,6 @@ class OutsideDesk:
     intents: CallRows
     blobs: Blobs
     limits: FileLimits
-    hook: Hook = no_hook
 
     def complete(self, token: str, result: object, *, partial: bool = False) -> Taken:
         """Give the call its result: JSON, of at most 256,000 characters; a File, or WithFiles.
@@ -176,7 +174,6 @@ class OutsideDesk:
         if isinstance(outcome, ToolUnknown):
             outcome = doubt_of(outcome, is_read=call.effect.is_read)
         text, is_error = outcome_text(outcome)
-        tell = self.hook(call.ref, call.tool)
         reply = self.outside.complete(
             call.ref,
             token,
@@ -194,9 +191,8 @@ class OutsideDesk:
             detail=_detail(outcome),
             retryable=outcome.retryable,
             notice=None if call.effect.is_read else self._notice(call, text, is_error=is_error),
+            outcome=outcome,
         )
-        if reply.word in _TAKEN:
-            tell(reply.word, outcome)
         return reply.word
 
     def _waiting(self, token: str) -> _Waiting:

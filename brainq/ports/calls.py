@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 from brainq.contracts.claim import CallClaim, CallDropped, CallFacts, CallRef, SettleReply
 from brainq.contracts.message import Message
+from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.progress import Progress
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
@@ -72,5 +73,6 @@ class Calls(Protocol):
         message: Message,
         detail: str,
         retryable: bool = ...,
+        outcome: ToolOutcome | None = ...,
     ) -> SettleReply: ...
     def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]: ...

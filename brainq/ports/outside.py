@@ -6,6 +6,7 @@ from typing import Protocol
 
 from brainq.contracts.claim import CallRef, SettleReply
 from brainq.contracts.message import Message
+from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.usage import Spend
 
@@ -32,4 +33,5 @@ class Outside(Protocol):
         retryable: bool = ...,
         notice: Message | None = ...,
         spend: Spend | None = ...,
+        outcome: ToolOutcome | None = ...,
     ) -> SettleReply: ...

@@ -10,6 +10,7 @@ from brainq.contracts.claim import CallClaim, CallDropped, CallFacts, CallRef, D
 from brainq.contracts.effect import Effect
 from brainq.contracts.ids import is_unnamed_session
 from brainq.contracts.message import Message
+from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.progress import Progress
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.trace import ToolTraceEntry
@@ -263,6 +264,7 @@ class RedisCalls:
         message: Message,
         detail: str,
         retryable: bool = False,
+        outcome: ToolOutcome | None = None,
     ) -> SettleReply:
         """Settle a call whose lease lapsed without running it again."""
         reply = self._run.call_give_up(
@@ -274,6 +276,7 @@ class RedisCalls:
             message=as_json(message),
             detail=detail,
             retryable=retryable,
+            outcome="" if outcome is None else outcome.model_dump_json(),
         )
         self._outbox.flush(ref.session_id)
         match reply:

@@ -9,6 +9,7 @@ from typing import cast
 
 from brainq.contracts.claim import CallRef, SettleReply
 from brainq.contracts.message import Message
+from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.outside_token import ref_of_token
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.usage import Spend
@@ -55,10 +56,12 @@ class RedisOutside:
         notice: Message | None = None,
         sources: Sequence[Mapping[str, str]] = (),
         spend: Spend | None = None,
+        outcome: ToolOutcome | None = None,
     ) -> SettleReply:
         """The result of a parked call, once: `SETTLED`, `EARLY`, `LATE`, `USED`, `BAD` or `GONE`.
 
-        spend   what a child turn used; the turn of the call pays for it
+        spend     what a child turn used; the turn of the call pays for it
+        outcome   for the hook of the brain, which a worker calls
         """
         spent = ""
         if spend is not None:
@@ -88,6 +91,7 @@ class RedisOutside:
             found=json.dumps([json.dumps(row) for row in sources]) if sources else "",
             notice=json_or_none(notice),
             spent=spent,
+            outcome="" if outcome is None else outcome.model_dump_json(),
         )
         self._outbox.flush(ref.session_id)
         match reply:

@@ -55,6 +55,7 @@ _TURN_FIELDS = [
     "parked_ms",
     "max_wait_ms",
     "stands",
+    "hooks_due",
 ]
 _BUDGET_FIELDS = [
     "deadline",
@@ -159,6 +160,7 @@ def view_of(
         parked_ms=int(turn["parked_ms"] or 0),
         max_wait_ms=int(turn["max_wait_ms"]) if turn["max_wait_ms"] else None,
         stands=turn["stands"] or "",
+        hooks_due=tuple((turn["hooks_due"] or "").split()),
     )
 
 

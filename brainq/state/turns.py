@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Any, Literal, cast
+
+from pydantic import TypeAdapter
 
 from brainq.contracts.claim import CancelWord, Dropped, TurnClaim, TurnDropped, TurnEnded
+from brainq.contracts.due_hook import DueHook
 from brainq.contracts.kept import NOTHING_KEPT, Kept
 from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
+from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.usage import Spend
@@ -42,6 +46,8 @@ from brainq.state.typed_scripts import (
 
 MAX_REASON_CHARS = 500  # of a cancel
 MOST_LOST = 2  # a turn that lost so many workers since it last went on is worked on alone
+
+_OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
 
 
 class RedisTurns(TurnSteps):
@@ -222,6 +228,23 @@ class RedisTurns(TurnSteps):
         calls = [name.removesuffix(":park") for name in fields if name.endswith(":park")]
         return tuple((call, int(fields[f"{call}:attempt"])) for call in calls if call.startswith(f"c{step}-"))
 
+    def due_hooks(self, claim: TurnClaim, calls: Sequence[str]) -> tuple[DueHook, ...]:
+        """What the brain's hook is to hear of those of these calls of which it has not heard."""
+        key = self._keys.named("trace", claim.session_id, claim.turn_id)
+        fields = [f"{call}:{part}" for call in calls for part in ("tool", "hook")]
+        found = cast("list[str | None]", self._client.hmget(key, fields))
+        return tuple(
+            _due_hook(call, str(tool), hook)
+            for call, tool, hook in zip(calls, found[::2], found[1::2], strict=True)
+            if hook
+        )
+
+    def hooks_done(self, claim: TurnClaim, calls: Sequence[str]) -> Literal["DONE", "LOST"]:
+        """The hook has heard of these calls."""
+        return self._run.hooks_done(
+            claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence, calls=calls
+        )
+
     def said_so_far(self, claim: TurnClaim) -> str:
         """The text that readers were told of the reply that was being written; "" when none was."""
         return read_said(self._client, self._keys, claim.session_id, claim.turn_id)
@@ -309,6 +332,11 @@ class RedisTurns(TurnSteps):
         )
         self._outbox.flush(session_id)
         return "ENDED" if isinstance(reply, TurnCancelEnded) else reply
+
+
+def _due_hook(call: str, tool: str, hook: str) -> DueHook:
+    outcome, _, spec = hook.partition("\n")
+    return DueHook(call, tool, json.loads(spec)["arguments"], _OUTCOME.validate_json(outcome))
 
 
 def _place(request: TurnRequest) -> str:

@@ -28,8 +28,8 @@ HEADERS = {
     "budget_spend": "6e86d3ef79",
     "call_beat": "f73fcec88a",
     "call_claim": "6cc64e6dfd",
-    "call_complete": "44ae14fcbe",
-    "call_give_up": "4f0d198744",
+    "call_complete": "86d5d48750",
+    "call_give_up": "15b89b2383",
     "call_park": "0a6961ebe8",
     "call_progress": "ba0396e7b0",
     "call_rescue": "95fd06f80d",
@@ -50,6 +50,7 @@ HEADERS = {
     "history_compact": "7ab42c332e",
     "hold_place": "ebc924017a",
     "hold_release": "5bcb0bf1a5",
+    "hooks_done": "55bda8bf77",
     "index_drop": "56d01d0bde",
     "index_hasten": "0de3d0961e",
     "index_take": "eecbf64bb7",
@@ -627,6 +628,7 @@ class Scripts(LoadedScripts):
         found: str,
         notice: str,
         spent: str,
+        outcome: str,
     ) -> CallCompleteLate | Literal["SETTLED", "EARLY", "USED", "BAD", "GONE"]:
         """The result of a parked call comes from outside, once."""
         session = self.keys.session(session_id)
@@ -658,6 +660,7 @@ class Scripts(LoadedScripts):
                 found,
                 notice,
                 spent,
+                outcome,
             ],
         )
         if reply[0] == "LATE":
@@ -675,6 +678,7 @@ class Scripts(LoadedScripts):
         message: str,
         detail: str,
         retryable: bool,
+        outcome: str,
     ) -> CallGiveUpGone | Literal["SETTLED", "ALIVE"]:
         """Settle a call whose worker is gone and which must not run again: unknown, failed, or as
         SQL recorded its end."""
@@ -692,7 +696,7 @@ class Scripts(LoadedScripts):
                 f"{turn}:sources",
                 f"{turn}:blocked",
             ],
-            [session_id, turn_id, call, attempt, status, message, detail, "1" if retryable else "0"],
+            [session_id, turn_id, call, attempt, status, message, detail, "1" if retryable else "0", outcome],
         )
         if reply[0] == "GONE":
             return CallGiveUpGone(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
@@ -1154,6 +1158,14 @@ class Scripts(LoadedScripts):
             [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
             [session_id, turn_id, hold],
         )
+        return reply[0]
+
+    def hooks_done(
+        self, session_id: str, turn_id: str, *, owner: str, fence: int, calls: Sequence[str]
+    ) -> Literal["DONE", "LOST"]:
+        """The brain's `on_post_tool_use` was called for these calls, which no worker had ended."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run("hooks_done", [turn, f"{turn}:trace"], [owner, fence, " ".join(calls)])
         return reply[0]
 
     def index_drop(self, session_id: str, turn_id: str) -> Literal["DROPPED", "KNOWN"]:

@@ -28,6 +28,7 @@ from brainq.turn.faults import end_of_fault
 from brainq.turn.line import asker_of, left_line
 from brainq.turn.outcome import Answer, Calls, RungAgain, StepOutcome
 from brainq.turn.patience import AT_ONCE, Patience, Trying
+from brainq.turn.post_hooks import call_due_hooks
 from brainq.turn.think import Thinker
 
 log = logger("brainq.turn")
@@ -183,6 +184,7 @@ class Coordinator:
     ) -> str:
         if view.flag and not view.begun:
             trying(lambda: self._brakes.taken(claim.session_id, view.flag, claim.turn_id))
+        call_due_hooks(work.brain, self._turns, claim, view, trying)
         thinking = work.thinking.on_turn_start(view.turn_number)
         facts = facts_of(view)
         decision = decide(facts, thinking)

@@ -164,6 +164,7 @@ class Rescuer:
             message=message,
             detail="worker lost",
             retryable=outcome.retryable,
+            outcome=outcome,
         )
         return Did(reply.word.lower(), OF_CALL.get(status))
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from brainq.admission import Admission
-from brainq.brain import Brain
 from brainq.brains import Brains, brain_named, naming_its_brain
 from brainq.contracts.approval import EditedCall
-from brainq.contracts.claim import CallRef
 from brainq.contracts.turn import TurnRequest
 from brainq.people.approval_healer import ApprovalHealer
 from brainq.people.approvals import ApprovalDesk
@@ -20,7 +18,6 @@ from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.intake import Intake
 from brainq.people.outside import OutsideDesk
-from brainq.people.posthook import PostHook
 from brainq.people.queue_limits import QueueLimits
 from brainq.providers.resolve import check_choice
 from brainq.settings import Settings
@@ -70,7 +67,6 @@ def make_people(
         redact=turn_brains.redacts,
         blobs=store.blobs,
     )
-    hook = PostHook(_hooked(brains, turn_brains), state.calls).ready
     named = partial(_named, brains)
     return People(
         admission=admission,
@@ -99,7 +95,6 @@ def make_people(
             outside=state.outside,
             intents=store.calls,
             cancel=state.turns.cancel,
-            hook=hook,
         ),
         approvals=ApprovalDesk(
             rows=store.approvals,
@@ -116,7 +111,6 @@ def make_people(
             intents=store.calls,
             blobs=store.blobs,
             limits=settings.file_limits,
-            hook=hook,
         ),
     )
 
@@ -135,12 +129,3 @@ def _edited(
     brains: Brains, tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest
 ) -> EditedCall:
     return edited_call(brain_named(brains, request.brain), tool, arguments, session_id, request)
-
-
-def _hooked(brains: Brains, turn_brains: TurnBrains) -> Callable[[CallRef], Brain | None]:
-    """The brain of a call, for its hook. Where no brain has one nobody is asked."""
-    if all(brain.callbacks.on_post_tool_use is None for brain in brains):
-        return lambda ref: None
-    if not brains.keep_names:
-        return lambda ref: brains.default
-    return lambda ref: turn_brains.of(ref.turn_id)

@@ -243,6 +243,7 @@ def die_running(pump: Pump, handle: TurnHandle) -> tuple[CallRef, str]:
         idempotency_key="",
         owner="dead",
     )
+    assert pump.wiring.state.calls.start(claim) == "OK"
     return ref, pump.wiring.state.calls.give_token(claim, new_outside_token(ref))
 
 

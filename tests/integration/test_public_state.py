@@ -147,6 +147,17 @@ def test_a_shut_gate_takes_no_result(pump: Pump) -> None:
     assert state.tool_results == {}
 
 
+def test_a_turn_whose_gate_is_shut_ends_long_before_its_deadline(pump: Pump) -> None:
+    handle = pump.submit("s1", script([READ]))
+    bell = pump.take("brainq.turns")
+    assert bell is not None
+    pump.answer(bell)
+    assert state_of(pump, handle.turn_id).close_writes(by="ann")
+    result = pump.finish(handle)
+    assert (result.ending.value, result.error) == ("cancelled", "its writes were closed by ann")
+    assert not state_of(pump, handle.turn_id).close_writes()
+
+
 def test_the_async_client_submits_follows_and_cancels(pumps: Callable[..., Pump]) -> None:
     pump = pumps()
 

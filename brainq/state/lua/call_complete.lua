@@ -2,15 +2,16 @@
 The result of a parked call comes from outside, once. EARLY: the call's function has not returned yet; the result is
 kept for it. LATE: nobody waits any more; a write is told to the model as evidence. `known` is 1 for a token that is
 known to stand for the call; any other must be the one the call has given away. `spent` is what a child turn used, as
-JSON: it is paid by this turn.
+JSON: it is paid by this turn. `outcome` is JSON for the brain's hook.
 
 KEYS   turn budget trace history events guard sources blocked notices spends
-ARGV   sid tid call token known:b status:TraceStatus message detail retryable:b found notice spent
+ARGV   sid tid call token known:b status:TraceStatus message detail retryable:b found notice spent outcome
 REPLY  SETTLED | EARLY | LATE status:TraceStatus | USED | BAD | GONE
 ]]
 -- @include lib/settle
 -- @include lib/late
 -- @include lib/budget
+-- @include lib/hook_due
 local function pay()
   if spent == '' then return end
   local used = cjson.decode(spent)
@@ -28,7 +29,7 @@ if not c.token then
     pay()
     redis.call('HSET', trace, call .. ':early',
       cjson.encode({token = token, status = status, message = message, detail = detail, retryable = retryable,
-        found = found, notice = notice}))
+        found = found, notice = notice, outcome = outcome}))
     return {'EARLY'}
   end
   -- Its worker died, or was cut off, before it could park: what it had asked for may come all the same.
@@ -41,6 +42,7 @@ redis.call('HSET', trace, call .. ':completed_by', token)
 pay()
 if c.status == 'parked' and (t.state == 'active' or t.state == 'parked') and t.gate ~= 'shut' then
   note_retryable(call, retryable)
+  note_hook_due(call, outcome)
   settle(call, c, t, status, message, detail, now - tonumber(c.started_at or now), found, '0')
   return {'SETTLED'}
 end

@@ -8,6 +8,7 @@ REPLY  PARKED | SETTLED | LATE status:TraceStatus | LOST status:TraceStatus/gone
 ]]
 -- @include lib/settle
 -- @include lib/changes
+-- @include lib/hook_due
 local c = read_call(call, OF_CALL)
 if not c.status or tonumber(c.attempt) ~= attempt or c.owner ~= owner then return {'LOST', c.status or 'gone'} end
 if c.status == 'parked' and c.token == token then return {'PARKED'} end
@@ -21,6 +22,7 @@ if early and early.token == token then
   note_side(c.tool, found, '0')
   note_retryable(call, early.retryable)
   redis.call('HSET', trace, call .. ':completed_by', token)
+  note_hook_due(call, early.outcome)
   settle(call, c, t, early.status, early.message, early.detail, now - tonumber(c.started_at), early.found, block)
   return {'SETTLED'}
 end

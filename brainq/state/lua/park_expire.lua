@@ -9,6 +9,7 @@ REPLY  EXPIRED | CANCEL reason | NONE
 ]]
 -- @include lib/waves
 -- @include lib/holds_end
+-- @include lib/hook_due
 local t = read(turn, {'state', 'step', 'n_calls', 'absorbed', 'cancel', 'holds'})
 if (t.state ~= 'active' and t.state ~= 'parked') or t.cancel == '1' then return {'NONE'} end
 local reason = cancelling_hold()
@@ -27,6 +28,7 @@ for i, c in ipairs(known) do
     if c.park == 'outside' or c.park == 'child' or c.park == 'client' then
       local took_ms = now - tonumber(c.started_at or now)
       if c.effect ~= 'read_only' then redis.call('HINCRBY', turn, 'write_epoch', 1) end
+      note_hook_due(calls[i], cjson.encode({kind = 'timeout', after_ms = took_ms, latency_ms = took_ms}))
       end_call(calls[i], 'timed_out', tool_message(calls[i], c.tool, tonumber(t.step),
         string.format('No result came from %s within %.1f s.', c.park == 'client' and 'the client' or 'outside', took_ms / 1000)),
         c.park, took_ms, c.tool)

@@ -179,7 +179,9 @@ def _allowed(
         tool=spec.name,
         effect=spec.effect,
         wave=wave,
-        arguments_json=call_json(verdict.arguments, verdict.args_hash, lanes, request),
+        arguments_json=call_json(
+            verdict.arguments, verdict.args_hash, lanes, request, hooked=brain.callbacks.hears_ends
+        ),
         args_hash=verdict.args_hash,
         fingerprint=verdict.fingerprint,
         cap_ms=int(spec.timeout_s * 1000),
@@ -198,8 +200,10 @@ def call_json(
     request: TurnRequest,
     *,
     edited: bool = False,
+    hooked: bool = False,
 ) -> str:
-    """What the worker that runs the call needs beside its ids. `edited`: a person changed the arguments."""
+    """What the worker that runs the call needs beside its ids. `edited`: a person changed the arguments;
+    `hooked`: the brain's `on_post_tool_use` is to hear how it ends."""
     spec: dict[str, object] = {"arguments": arguments, "hash": args_hash, "lanes": lanes}
     if request.cwd is not None:
         spec["cwd"] = request.cwd
@@ -209,6 +213,8 @@ def call_json(
         spec["traceparent"] = request.traceparent
     if edited:
         spec["edited"] = True
+    if hooked:
+        spec["hook"] = True  # the last of all: scripts look at how the text ends
     return json.dumps(spec, separators=(",", ":"))
 
 

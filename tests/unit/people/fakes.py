@@ -181,6 +181,7 @@ class Outside:
         detail: str = "",
         retryable: bool = False,
         notice: Message | None = None,
+        outcome: Any = None,
     ) -> SettleReply:
         self.messages.append(message)
         self.notices.append(notice)

@@ -50,6 +50,7 @@ def recorded(word: Any, effect: Effect) -> list[tuple[Any, ...]]:
         return CallFacts(TraceStatus.PARKED, "add", effect, attempt=2, idempotent=False, step=1)
 
     def complete(*args: Any, **more: Any) -> SettleReply:
+        assert more["outcome"] == ToolSuccess(value="4"), "what the brain's hook is told"
         return SettleReply(word)
 
     def record(*args: Any, late: bool) -> None:
