@@ -51,6 +51,16 @@ def test_a_failure_from_outside_is_told_with_the_tool_s_own_words(pumps: Pumps) 
     assert told == [("order", {"what": "a"}, failed)]
 
 
+def test_a_later_step_tells_of_it_no_more(pumps: Pumps) -> None:
+    outside = Outside()
+    outside.model.script = (outside.model.script[0], calls(("look", {"what": "b"})), says("done"))
+    told = hooked(outside.brain)
+    pump, handle = parked(pumps, outside)
+    pump.client.complete_call(outside.tokens["a"], 1)
+    pump.finish(handle)
+    assert [name for name, _, _ in told] == ["order", "look"]
+
+
 def test_a_result_that_came_early_is_told_once_the_call_has_it(pumps: Pumps) -> None:
     outside = Outside()
     told = hooked(outside.brain)
