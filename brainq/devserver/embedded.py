@@ -38,6 +38,7 @@ reader=$!
 wait "$child"
 code=$?
 kill "$reader" 2>/dev/null
+wait "$reader" 2>/dev/null  # it has the lock, too
 exit "$code"
 """
 

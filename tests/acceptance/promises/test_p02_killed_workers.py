@@ -115,6 +115,7 @@ def test_p3_an_outcome_that_sql_has_survives_its_worker(stormy: World, sid: str)
     open_gate(f"m-{sid}")
     begun = wait_until(lambda: notes("post", turn=handle.turn_id), "the call was recorded")[0]
     stormy.kill_the("serial", begun["pid"])
+    open_gate(f"p-{sid}")  # the next worker of the turn calls the hook again
     (told,) = [m for m in json.loads(handle.result(timeout_s=60).text) if m["role"] == "tool"]
     assert told["text"] == "write w ok"
     assert stormy.status(handle) == TraceStatus.COMPLETED

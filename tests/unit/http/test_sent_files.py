@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -82,11 +82,14 @@ def test_a_conversation_sent_again_brings_its_files() -> None:
     ]
     asked = read_conversation("messages", told)
     assert isinstance(asked, Question)
-    first, second = with_bytes(asked.history, asked.brought)
-    assert first == {"role": "user", "content": "", "attachments": [PICTURE]}
+    sent: Sequence[Any] = with_bytes(asked.history, asked.brought)
+    first, second = sent
+    assert (first["role"], first["content"], first["attachments"]) == ("user", "", [PICTURE])
     assert getattr(second, "content", "") == "A hull."
     again = brought([{"role": "user", "content": "Look.", "attachments": (PICTURE,)}])
-    assert again == [{"role": "user", "content": "Look.", "attachments": [PICTURE]}]
+    assert [(each["role"], each["content"], each["attachments"]) for each in again] == [
+        ("user", "Look.", [PICTURE])
+    ]
 
 
 def test_what_comes_with_results_may_be_a_file() -> None:
