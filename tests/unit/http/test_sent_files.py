@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -82,7 +82,7 @@ def test_a_conversation_sent_again_brings_its_files() -> None:
     ]
     asked = read_conversation("messages", told)
     assert isinstance(asked, Question)
-    sent: Sequence[Any] = with_bytes(asked.history, asked.brought)
+    sent: Any = with_bytes(asked.history, asked.brought)
     first, second = sent
     assert (first["role"], first["content"], first["attachments"]) == ("user", "", [PICTURE])
     assert getattr(second, "content", "") == "A hull."
