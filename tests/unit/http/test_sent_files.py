@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from a2a.types.a2a_pb2 import Message as A2aMessage
@@ -82,11 +82,11 @@ def test_a_conversation_sent_again_brings_its_files() -> None:
     ]
     asked = read_conversation("messages", told)
     assert isinstance(asked, Question)
-    sent: Any = with_bytes(asked.history, asked.brought)
-    first, second = sent
+    first, second = cast("list[Any]", with_bytes(asked.history, asked.brought))
     assert (first["role"], first["content"], first["attachments"]) == ("user", "", [PICTURE])
     assert getattr(second, "content", "") == "A hull."
-    again = brought([{"role": "user", "content": "Look.", "attachments": (PICTURE,)}])
+    asked_again: list[Any] = [{"role": "user", "content": "Look.", "attachments": (PICTURE,)}]
+    again = cast("list[Any]", brought(asked_again))
     assert [(each["role"], each["content"], each["attachments"]) for each in again] == [
         ("user", "Look.", [PICTURE])
     ]
