@@ -176,7 +176,7 @@ def test_input_that_says_nothing_is_refused(brainq: Brainq, pump: Pump) -> None:
 
 def test_a_held_turn_changes_nothing_until_it_is_released(brainq: Brainq, pump: Pump) -> None:
     handle = pump.submit("s1", "order it")
-    hold = brainq("hold", handle.turn_id, "--reason", "looking", "--timeout-s", "60")
+    hold = brainq("hold", handle.turn_id, "--reason", "looking", "--expires-in-s", "60")
     assert (hold.code, "brainq release" in hold.err) == (0, True)
     second = printed(brainq, "hold", handle.turn_id)["hold"]
     pump.drain()
