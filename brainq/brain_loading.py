@@ -59,8 +59,9 @@ def load_brains(reference: str) -> Brains:
 
 def _named(reference: str) -> str:
     """Who said that it is this one."""
-    if GIVEN_BY.get("BRAINQ_APP") and os.environ.get("BRAINQ_APP") == reference:
-        return f"{GIVEN_BY['BRAINQ_APP']} {reference}"
+    typed = f"-A {reference}"
+    if GIVEN_BY.get("BRAINQ_APP") == typed and os.environ.get("BRAINQ_APP") == reference:
+        return typed
     if os.environ.get("BRAINQ_APP"):
         return f"BRAINQ_APP={reference!r}"
     if reference == DEFAULT_APP:

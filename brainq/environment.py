@@ -10,7 +10,7 @@ TOLD = "BRAINQ_NAMES_TOLD"
 """Mistyped names that a process above has said already."""
 
 GIVEN_BY: dict[str, str] = {}
-"""Settings that an option of this process's command line set, by that option: errors name what was typed."""
+"""Setting -> what this process's command line had for it, such as `-A shop:brain`: errors name what was typed."""
 
 _PREFIX = "BRAINQ_"
 # Not read from the settings' class: importing it costs a quarter of a second. A test compares.

@@ -25,7 +25,7 @@ def use_app(value: str) -> str:
             meant = f"-A {module}:brain" if not colon and module.isidentifier() else "-A shop.agent:brain"
             raise InvalidInput("-A", f"{value!r} is not module:variable; write it as in {meant}")
         os.environ["BRAINQ_APP"] = value
-        GIVEN_BY["BRAINQ_APP"] = "-A"
+        GIVEN_BY["BRAINQ_APP"] = f"-A {value}"
     return value
 
 
