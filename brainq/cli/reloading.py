@@ -1,7 +1,8 @@
-"""`brainq dev --reload`: the workers are started again with the new code when a Python file changes."""
+"""`brainq dev --reload`: what runs is started again with the new code when a Python file that it imports changes."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -31,6 +32,7 @@ class Reloader:
         self._follower = follower
         self._console = console
         self._changed: set[str] = set()
+        self._files: set[str] = set()  # of the code that runs
         self._is_starting = False
         self._lock = threading.Lock()
 
@@ -46,6 +48,7 @@ class Reloader:
                 with self._lock:
                     self._changed |= {path for _, path in changes}
 
+        self._files = _load() or set()
         thread = threading.Thread(target=follow, name="reload", daemon=True)
         thread.start()
         try:
@@ -54,8 +57,16 @@ class Reloader:
             ended.set()
             thread.join(2.0)
 
+    @property
+    def pending(self) -> frozenset[str]:
+        """Files that changed since the last look."""
+        with self._lock:
+            return frozenset(self._changed)
+
     def look(self) -> None:
-        """Start the workers again if a file changed and the brain still loads; if not, say why, and leave them.
+        """Start workers and gateway again if a file that they import changed and the brain still loads.
+
+        If it does not load, say why, and leave them. Other files start nothing.
 
         Says when they are ready, too: what is submitted before may still be answered by the code from before.
         """
@@ -66,10 +77,15 @@ class Reloader:
             self._console.print("ready with the new code", style="dim")
         if not changed:
             return
-        names = ", ".join(sorted(Path(path).name for path in changed))
-        # In a process of its own: this one has the old code, and always will.
-        loaded = subprocess.run([sys.executable, "-m", "brainq.cli.starting"], check=False)
-        if loaded.returncode:
+        before = self._files
+        files = _load()
+        if files is not None:
+            self._files = files
+        used = {os.path.realpath(path) for path in changed} & (before | (files or changed))
+        if before and not used:
+            return  # a test, a script, a migration: nothing that runs has it
+        names = ", ".join(sorted(Path(path).name for path in used or changed))
+        if files is None:
             self._console.print(
                 f"{names} changed; the workers go on with the code from before", style="yellow"
             )
@@ -83,6 +99,19 @@ class Reloader:
             program.stop()
             program.launch()
         self._is_starting = True
+
+
+def _load() -> set[str] | None:
+    """The files of the brains as they are now; None when they cannot be loaded, and why was said.
+
+    In a process of its own: this one has the old code, and always will.
+    """
+    loaded = subprocess.run(
+        [sys.executable, "-m", "brainq.cli.starting"], check=False, stdout=subprocess.PIPE, text=True
+    )
+    return (
+        None if loaded.returncode else {line for line in loaded.stdout.splitlines() if line.endswith(".py")}
+    )
 
 
 def require_watchfiles() -> None:

@@ -1,10 +1,11 @@
 """Looks before workers start: the brains, their models, Redis, SQL, the disk and ports.
 
-`python -m brainq.cli.starting` loads the brains only, and says what is wrong with it.
+`python -m brainq.cli.starting` loads the brains only, and says what is wrong with them, or which files they are of.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from importlib.util import find_spec
@@ -57,9 +58,45 @@ def _is_there(module: str) -> bool:
         return False
 
 
+def imported_files() -> set[str]:
+    """The Python files below the working directory that this process has imported, and those that they import later."""
+    here = os.path.join(os.path.realpath(os.getcwd()), "")
+    found: set[str] = set()
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    waiting = [os.path.realpath(file) for file in files if file]
+    while waiting:
+        file = waiting.pop()
+        if file.startswith(here) and file.endswith(".py") and file not in found:
+            found.add(file)
+            waiting += _imported_by(Path(file))
+    return found
+
+
+def _imported_by(file: Path) -> list[str]:
+    """The files of the modules that a file names in its imports, wherever in it these stand. Nothing is imported."""
+    places = [file.parent, *(Path(place or ".").resolve() for place in sys.path)]
+    named: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            places.append(file.parents[max(0, node.level - 1)])
+            named |= {".".join(filter(None, (node.module, alias.name))) for alias in node.names}
+            named.add(node.module or "")
+    files = [
+        place / f"{name.replace('.', '/')}{ending}"
+        for place in places
+        for name in named
+        if name
+        for ending in (".py", "/__init__.py")
+    ]
+    return [os.path.realpath(found) for found in files if found.is_file()]
+
+
 if __name__ == "__main__":
     try:
         load_brains(load_settings().app)
+        print("\n".join(sorted(imported_files())), file=sys.__stdout__)
     except BrainNotLoaded as failure:
         _show(failure)
         say(f"brainq: {failure}", style="red")

@@ -72,6 +72,7 @@ def create(
 
     seconds = None if expires_in is None else span_s("--expires-in", expires_in)
     with tokens.opened(make=True) as (store, where):
+        is_first = not Tokens(store).list()
         made = Tokens(store).create(name, sessions, verb, seconds)
     if as_json:
         print_json({**tokens.as_json(made.row), "token": made.text})
@@ -79,6 +80,8 @@ def create(
     typer.echo(made.text)
     say(f"{tokens.described(made.row)}; kept in {where}", style="green")
     say("this is the only time it is shown; send it as `Authorization: Bearer ...`")
+    if is_first:
+        say(tokens.ASKED_FROM_NOW_ON, style="yellow")
 
 
 @leaf(app, "list")
@@ -125,6 +128,7 @@ def revoke(
 
     with tokens.opened() as (store, where):
         row = Tokens(store).revoke(token_id)
+        live = [one for one in Tokens(store).list() if one.state == "live"]
     if row is None:
         # What was given may be a token of somewhere else, so it is not repeated.
         say(f"brainq: {where} has no such token; see `brainq token list`", style="red")
@@ -133,3 +137,5 @@ def revoke(
         print_json(tokens.as_json(row))
     else:
         say(f"revoked: {tokens.described(row)}", style="green")
+        if not live:
+            say(tokens.NONE_IS_LIVE, style="yellow")

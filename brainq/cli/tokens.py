@@ -15,6 +15,16 @@ from brainq.settings import load_settings
 from brainq.store.engine import require_file
 from brainq.store.store import Store
 
+ASKED_FROM_NOW_ON = (
+    "from now on every gateway on this database asks for a token, that of `brainq dev` and its page too, "
+    "also when all are revoked: give the page one that reads"
+)
+NONE_IS_LIVE = (
+    "no token is live, and gateways on this database go on asking for one: all callers are answered 401. "
+    "Make another with `brainq token create NAME --sessions PREFIX --verb VERB`; only another database "
+    "(BRAINQ_SQL_URL or BRAINQ_DATA_DIR), without tokens, asks for none"
+)
+
 
 @contextmanager
 def opened(*, make: bool = False) -> Generator[tuple[Store, str]]:

@@ -25,6 +25,12 @@ def test_a_token_is_made_listed_and_revoked(brainq: Brainq, settings: Settings) 
     assert made.code == 0
     assert "token " + token[3:15] + " of 'acme-web' for read, submit in sessions acme:" in made.err
     assert "only time" in made.err
+    assert (
+        "from now on every gateway on this database asks for a token, that of `brainq dev` and its page too"
+        in made.err
+    )
+    second = brainq("token", "create", "other", "--sessions", "*", "--verb", "read")
+    assert "from now on" not in second.err  # it was said
     assert checked(settings, token) == Caller("acme-web", ("acme:",), frozenset({Verb.READ, Verb.SUBMIT}))
 
     listed = brainq("token", "list")
@@ -32,6 +38,11 @@ def test_a_token_is_made_listed_and_revoked(brainq: Brainq, settings: Settings) 
     revoked = brainq("token", "revoke", token[3:15])
     assert (revoked.code, revoked.out) == (0, "")
     assert revoked.err.startswith("revoked: token ")
+    assert "no token is live" not in revoked.err
+    last = brainq("token", "revoke", second.out.strip())
+    assert "no token is live" in last.err
+    assert "brainq token create" in last.err
+    assert "BRAINQ_SQL_URL or BRAINQ_DATA_DIR" in last.err
     assert checked(settings, token) is None
     assert "revoked" in brainq("token", "list").out
     assert token[16:] not in listed.out + listed.err + revoked.err
