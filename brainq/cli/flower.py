@@ -48,7 +48,14 @@ def flower(
 
 def flower_command(port: int, address: str = LOOPBACK) -> list[str]:
     """The celery command, with the settings that brainq brings."""
-    command = [sys.executable, "-m", "celery", "-A", "brainq.workers.coordinator", "flower"]
+    command = [
+        sys.executable,
+        "-m",
+        "brainq.cli.flower_process",
+        "-A",
+        "brainq.workers.coordinator",
+        "flower",
+    ]
     return [*command, f"--conf={CONFIG}", f"--address={address}", f"--port={port}"]
 
 
