@@ -26,6 +26,10 @@ def approvals(
         ),
     ] = "pending",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 50,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="APPROVAL", help="The next page: behind this approval."),
+    ] = None,
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
@@ -48,7 +52,7 @@ def approvals(
     with observer() as seen:
         if seen.why_away:
             say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
-        found = seen.approvals(session, wanted, limit)
+        found = seen.approvals(session, wanted, limit, after=after)
     if as_json:
         print_json([approval.model_dump(mode="json") for approval in found])
     elif not found:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from brainq.contracts.listing import Sort
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
-Before = Annotated[str | None, typer.Option("--before", metavar="TURN", help="The page behind this turn.")]
+After = Annotated[
+    str | None, typer.Option("--after", metavar="TURN", help="The next page: behind this turn.")
+]
 
 
 def list_turns(
@@ -54,9 +56,18 @@ def list_turns(
     search: Annotated[
         str, typer.Option("--search", help="Only those whose message, answer, metadata or ids hold it.")
     ] = "",
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metadata", metavar="NAME=VALUE", help="Only those submitted with this; all of several hold."
+        ),
+    ] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", help="Only those submitted with this prompt tag; repeatable.")
+    ] = None,
     sort: Annotated[str, typer.Option("--sort", help="newest, oldest, cost or tokens.")] = "newest",
     limit: Limit = 20,
-    before: Before = None,
+    after: After = None,
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
@@ -69,13 +80,14 @@ def list_turns(
       brainq list
       brainq list --session s1 --state failed
       brainq list --failing --since 12h
+      brainq list --metadata customer=42 --tag billing
       brainq list --state accepted --json
     """
     from brainq.cli.output import print_json, say, stdout
     from brainq.cli.reach import observer
     from brainq.cli.span import span_s
     from brainq.cli.turn_rows import as_table
-    from brainq.client.turn_list import checked_filter
+    from brainq.client.turn_list import checked_filter, read_pairs
 
     is_ending = state in tuple(Ending)
     began = None if since is None else datetime.now(UTC) - timedelta(seconds=span_s("--since", since))
@@ -91,11 +103,13 @@ def list_turns(
         "text": text,
         "strategy": strategy,
         "search": search,
+        "metadata": read_pairs("--metadata", metadata or []),
+        "prompt_tags": tags or [],
         "sort": cast("Sort", sort),
     }
     checked_filter(**asked)  # before anything is opened
     with observer() as seen:
-        rows = seen.turns(limit=limit, before=before, **asked)
+        rows = seen.turns(limit=limit, after=after, **asked)
         if seen.why_away:
             say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
     if as_json:
@@ -113,7 +127,7 @@ def list_turns(
 def list_sessions(
     prefix: Annotated[str, typer.Option("--prefix", "-p", help="Only those whose id begins so.")] = "",
     limit: Limit = 20,
-    before: Before = None,
+    after: After = None,
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
@@ -131,7 +145,7 @@ def list_sessions(
     from brainq.cli.turn_rows import sessions_as_table
 
     with observer() as seen:
-        rows = seen.sessions(prefix, limit, before=before)
+        rows = seen.sessions(prefix, limit, after=after)
         if seen.why_away:
             say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
     if as_json:

@@ -127,8 +127,9 @@ def history(
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many turns.")
     ] = 20,
-    before: Annotated[
-        str | None, typer.Option("--before", metavar="TURN", help="The page before this turn.")
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="TURN", help="The next page, further back: behind this turn."),
     ] = None,
     as_json: AsJson = False,
     app: App = "",
@@ -148,7 +149,7 @@ def history(
     from brainq.contracts.attachment import in_text
 
     with operator() as client:
-        turns = client.session(session_id).history(limit, before)
+        turns = client.session(session_id).history(limit, after)
     if as_json:
         print_json([turn.model_dump(mode="json") for turn in turns])
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -15,8 +16,11 @@ from brainq.client.async_state import AsyncTurnRuntimeState
 from brainq.client.awaited import awaited, looked_up
 from brainq.client.client import Client
 from brainq.client.inner import wiring_of
-from brainq.client.options import SubmitOptions
+from brainq.client.options import SubmitOptions, TurnFilters
+from brainq.client.paging import A_PAGE, pages_awaited
 from brainq.client.threads import Threads
+from brainq.contracts.approval import Approval
+from brainq.contracts.listing import ListedSession, ListedTurn
 from brainq.contracts.turn import TurnResult
 from brainq.settings import Settings
 
@@ -96,6 +100,33 @@ class AsyncClient:
     def state(self, session_id: str, turn_id: str) -> AsyncTurnRuntimeState:
         """See `Client.state`."""
         return AsyncTurnRuntimeState(self._threads, self._sync.state(session_id, turn_id))
+
+    def iterate_turns(self, **asked: Unpack[TurnFilters]) -> AsyncIterator[ListedTurn]:
+        """See `Client.iterate_turns`; not awaited, but followed with `async for`."""
+        return pages_awaited(
+            lambda after: self.turns(limit=A_PAGE, after=after, **asked), lambda turn: turn.turn_id
+        )
+
+    def iterate_sessions(
+        self, prefix: str = "", session_prefixes: Sequence[str] | None = None
+    ) -> AsyncIterator[ListedSession]:
+        """See `Client.iterate_sessions`; not awaited, but followed with `async for`."""
+        return pages_awaited(
+            lambda after: self.sessions(prefix, A_PAGE, session_prefixes, after=after),
+            lambda session: session.last_turn.turn_id,
+        )
+
+    def iterate_approvals(
+        self,
+        session: str | None = None,
+        state: str | None = "pending",
+        session_prefixes: Sequence[str] | None = None,
+    ) -> AsyncIterator[Approval]:
+        """See `Client.iterate_approvals`; not awaited, but followed with `async for`."""
+        return pages_awaited(
+            lambda after: self.approvals(session, state, A_PAGE, session_prefixes, after=after),
+            lambda approval: approval.id,
+        )
 
     turns = looked_up(Client.turns)
     sessions = looked_up(Client.sessions)

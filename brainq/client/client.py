@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, cast
@@ -19,7 +19,8 @@ from brainq.client.fleet import fleet_of
 from brainq.client.handle import TurnHandle
 from brainq.client.memories import Memories
 from brainq.client.metrics import metrics_of
-from brainq.client.options import Cancelled, SubmitOptions
+from brainq.client.options import Cancelled, SubmitOptions, TurnFilters
+from brainq.client.paging import A_PAGE, pages
 from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.client.runtime_state import TurnRuntimeState
 from brainq.client.session import Session
@@ -313,7 +314,9 @@ class Client:
         strategy: str | None = None,
         search: str = "",
         sort: Sort = "newest",
-        before: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        prompt_tags: Sequence[str] = (),
+        after: str | None = None,
     ) -> tuple[ListedTurn, ...]:
         """Turns of all sessions, the newest first.
 
@@ -333,8 +336,11 @@ class Client:
                        tool_assisted, retrieval_augmented, web_augmented
         search         only those whose message, answer, metadata (`customer=42`), tags or ids hold it; of the newest
                        20,000 before `until`, because it reads them
+        metadata       only those submitted with these values: `{"customer": 42}`, `{"order": {"id": "A-1"}}`; compared
+                       as text, so that 42 is "42"; of the newest 20,000, as `search`
+        prompt_tags    only those submitted with all of these tags; of the newest 20,000, as `search`
         sort           newest; oldest; cost or tokens: the highest first, of those that have ended
-        before         the id of the last turn of the page at hand: gives the page after it
+        after          the id of the last turn of the page at hand: gives the page after it
 
         Pages follow each other without a gap or a repeat while turns are added. What a turn that has not ended does
         comes from Redis, for a page in two round trips. Raises InvalidInput.
@@ -354,8 +360,14 @@ class Client:
             strategy=strategy,
             search=search,
             sort=sort,
+            metadata=metadata,
+            prompt_tags=prompt_tags,
         )
-        return turn_list_of(self._wiring).turns(asked, limit, before)
+        return turn_list_of(self._wiring).turns(asked, limit, after)
+
+    def iterate_turns(self, **asked: Unpack[TurnFilters]) -> Iterator[ListedTurn]:
+        """Every turn that `turns` would list, page by page as it is needed."""
+        return pages(lambda after: self.turns(limit=A_PAGE, after=after, **asked), lambda turn: turn.turn_id)
 
     def sessions(
         self,
@@ -363,18 +375,27 @@ class Client:
         limit: int = 50,
         session_prefixes: Sequence[str] | None = None,
         *,
-        before: str | None = None,
+        after: str | None = None,
     ) -> tuple[ListedSession, ...]:
         """Sessions that have a turn, the one with the newest turn first.
 
         prefix     only those whose id begins so
         limit      sessions a page, up to 10,000
         session_prefixes   only those that begin with one of these prefixes, such as ("acme:",)
-        before     the id of `last_turn` of the last session of the page at hand: gives the page after it
+        after      the id of `last_turn` of the last session of the page at hand: gives the page after it
 
         A session that gets a turn meanwhile moves to the first page. Raises InvalidInput.
         """
-        return turn_list_of(self._wiring).sessions(prefix, limit, session_prefixes, before)
+        return turn_list_of(self._wiring).sessions(prefix, limit, session_prefixes, after)
+
+    def iterate_sessions(
+        self, prefix: str = "", session_prefixes: Sequence[str] | None = None
+    ) -> Iterator[ListedSession]:
+        """Every session that `sessions` would list, page by page as it is needed."""
+        return pages(
+            lambda after: self.sessions(prefix, A_PAGE, session_prefixes, after=after),
+            lambda session: session.last_turn.turn_id,
+        )
 
     def fleet(self) -> Fleet:
         """What runs turns, at this moment: workers of each pool, queues, lanes, turns by state, the sweeper, what was
@@ -402,12 +423,12 @@ class Client:
         limit: int = 50,
         session_prefixes: Sequence[str] | None = None,
         *,
-        before: str | None = None,
+        after: str | None = None,
     ) -> tuple[Approval, ...]:
         """Calls that people are, or were, asked to approve, the newest first.
 
         state      pending, approved, denied, expired, void (its turn ended first); None or `all`: any
-        before     the id of the last approval of the page at hand: gives the page after it
+        after      the id of the last approval of the page at hand: gives the page after it
         session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
         """
         return self._wiring.people.approvals.list(
@@ -415,7 +436,19 @@ class Client:
             checks.approval_state(state),
             checks.limit(limit),
             None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes),
-            None if before is None else checks.approval(before),
+            None if after is None else checks.approval(after),
+        )
+
+    def iterate_approvals(
+        self,
+        session: str | None = None,
+        state: str | None = "pending",
+        session_prefixes: Sequence[str] | None = None,
+    ) -> Iterator[Approval]:
+        """Every approval that `approvals` would list, page by page as it is needed."""
+        return pages(
+            lambda after: self.approvals(session, state, A_PAGE, session_prefixes, after=after),
+            lambda approval: approval.id,
         )
 
     def approval(self, approval_id: str) -> Approval:
@@ -487,17 +520,17 @@ class Client:
         state: str | None = None,
         limit: int = 50,
         session_prefixes: Sequence[str] | None = None,
-        before: int | None = None,
+        after: int | None = None,
     ) -> tuple[DeliveryRow, ...]:
         """What webhooks were, or are to be, sent, the newest first.
 
         state      pending, done, dead; None: any
         session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
-        before     the `row` of the last one of the page at hand
+        after      the `row` of the last one of the page at hand
 
         Raises InvalidInput.
         """
-        return tuple(list_deliveries(self._wiring.store, state, limit, session_prefixes, before))
+        return tuple(list_deliveries(self._wiring.store, state, limit, session_prefixes, after))
 
     def send_again(self, delivery: int, session_prefixes: Sequence[str] | None = None) -> bool:
         """A dead delivery, by its `row`, is due at once, as if it were new; False where none of these sessions is."""

@@ -71,3 +71,5 @@ class TurnFilters(TypedDict, total=False):
     strategy: str | None
     search: str
     sort: Sort
+    metadata: Mapping[str, Any] | None
+    prompt_tags: Sequence[str]

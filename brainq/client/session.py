@@ -65,15 +65,15 @@ class Session:
         """The id of the turn that runs now, parked or not; None when none does."""
         return self._wiring.state.sessions.live(self.session_id) or None
 
-    def history(self, limit: int = 50, before: str | None = None) -> tuple[HistoryTurn, ...]:
+    def history(self, limit: int = 50, after: str | None = None) -> tuple[HistoryTurn, ...]:
         """The session's newest turns, the oldest of them first, live and waiting ones included.
 
         limit    turns a page, up to 10,000
-        before   the id of the first turn of the page at hand: gives the page before it
+        after    the id of the first turn of the page at hand: gives the page after it, further back
 
         What a turn did in between is its `transcript()` and its `calls()`. Raises InvalidInput.
         """
-        earliest = None if before is None else check_turn_id("before", before)
+        earliest = None if after is None else check_turn_id("after", after)
         return history_of(self._wiring).turns(self.session_id, checks.limit(limit), earliest)
 
     def waiting(self) -> tuple[WaitingTurn, ...]:

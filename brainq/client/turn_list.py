@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from brainq.client import checks
 from brainq.contracts.decision import STRATEGIES, Strategy
 from brainq.contracts.ids import MAX_ID_LENGTH, check_id, check_turn_id
-from brainq.contracts.listing import SORTS, STATES, ListedSession, ListedTurn, Sort, TurnFilter
+from brainq.contracts.listing import (
+    SORTS,
+    STATES,
+    ListedSession,
+    ListedTurn,
+    Sort,
+    TurnFilter,
+    metadata_pairs,
+)
 from brainq.contracts.session_prefix import check_prefixes
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnKind
@@ -25,6 +33,7 @@ from brainq.turn.explain import explain
 from brainq.wiring import Wiring
 
 MAX_SEARCH_CHARS = 200
+MAX_NAMED = 20  # values of metadata, or tags, of one question
 AT_ONCE = 200  # turns that Redis is asked about, where only it knows which of them are wanted
 W = TypeVar("W", bound=StrEnum)
 
@@ -40,7 +49,7 @@ class TurnList:
         """See `Client.turns`."""
         checks.limit(limit)
         place = self._place(before, asked.sessions)
-        if asked.search or asked.sort != "newest":
+        if asked.is_read or asked.sort != "newest":
             return tuple(islice(self._ordered(asked, place, limit), limit))
         # First those that have not ended: one that ends in between is met twice, and not missed.
         live = list(self._live(asked, place, limit)) if asked.has_live else []
@@ -75,21 +84,19 @@ class TurnList:
     def _place(self, before: str | None, sessions: Sequence[str] | None) -> int | None:
         if before is None:
             return None
-        found = self.store.turn_lists.place(check_turn_id("before", before), sessions)
+        found = self.store.turn_lists.place(check_turn_id("after", before), sessions)
         if found is None:
-            raise InvalidInput(
-                "before", f"there is no turn {before!r}, or no more; begin with the first page"
-            )
+            raise InvalidInput("after", f"there is no turn {before!r}, or no more; begin with the first page")
         return found
 
     def _ordered(self, asked: TurnFilter, place: int | None, limit: int) -> Iterator[ListedTurn]:
         """In an order of its own, or those that a search finds."""
-        at_once = max(limit, AT_ONCE) if asked.search or asked.is_redis_asked else limit
+        at_once = max(limit, AT_ONCE) if asked.is_read or asked.is_redis_asked else limit
         while True:
             rows = self.store.turn_lists.ordered(asked, place, at_once)
             wanted = rows
-            if asked.search:
-                found = self.store.turn_lists.said([row.turn.row for row in rows], asked.search)
+            if asked.is_read:
+                found = self.store.turn_lists.said([row.turn.row for row in rows], asked)
                 wanted = [row for row in rows if row.turn.row in found]
             for row, turn in self._told(wanted):
                 if row.turn.ended_at is not None or asked.fits(turn):
@@ -149,6 +156,8 @@ def checked_filter(
     strategy: str | None = None,
     search: str = "",
     sort: Sort = "newest",
+    metadata: Mapping[str, Any] | None = None,
+    prompt_tags: Sequence[str] = (),
 ) -> TurnFilter:
     """Raises InvalidInput for what is none of a field's values."""
     if state is not None and state not in STATES:
@@ -171,9 +180,39 @@ def checked_filter(
         until=_instant("until", until),
         text=checks.said("text", text, MAX_ID_LENGTH),
         strategy=_strategy(strategy),
+        metadata=_pairs(metadata or {}),
+        prompt_tags=_tags(prompt_tags),
         search=checks.said("search", search, MAX_SEARCH_CHARS).strip(),
         sort=sort,
     )
+
+
+def read_pairs(field: str, given: Sequence[str]) -> dict[str, str]:
+    """`["customer=42"]` as metadata to be found. Raises InvalidInput for what is no `name=value`."""
+    found: dict[str, str] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise InvalidInput(field, f"{pair!r} is not name=value, such as customer=42")
+        if name in found:
+            raise InvalidInput(field, f"{name!r} is given twice; a turn has one")
+        found[name] = value
+    return found
+
+
+def _pairs(metadata: object) -> tuple[str, ...]:
+    if not isinstance(metadata, Mapping):
+        raise InvalidInput("metadata", "must be a mapping of names to values, such as {'customer': 42}")
+    pairs = tuple(checks.said("metadata", pair, MAX_SEARCH_CHARS) for pair in metadata_pairs(metadata))
+    if len(pairs) > MAX_NAMED:
+        raise InvalidInput("metadata", f"has {len(pairs)} values; ask for at most {MAX_NAMED}")
+    return pairs
+
+
+def _tags(tags: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(tags, str) or len(tags) > MAX_NAMED:
+        raise InvalidInput("prompt_tags", f"must be a list of at most {MAX_NAMED} tags")
+    return tuple(checks.said("prompt_tags", tag, MAX_SEARCH_CHARS) for tag in tags)
 
 
 def _strategy(given: str | None) -> Strategy | None:

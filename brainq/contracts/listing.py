@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from brainq.contracts.base import Wire
 from brainq.contracts.decision import Strategy
@@ -19,6 +21,18 @@ SORTS: tuple[Sort, ...] = get_args(Sort)
 """How lists are ordered; by cost and tokens stand turns that have ended, the highest first."""
 SEARCHED = 20_000
 """How many of the newest turns up to `until` a search looks through."""
+
+
+def metadata_pairs(value: object, path: str = "") -> Iterator[str]:
+    """Each value of metadata with its name, as text: `customer=42`, `order.id=A-1`. Each of a list's is one."""
+    if isinstance(value, Mapping):
+        for name, inner in cast("Mapping[str, object]", value).items():
+            yield from metadata_pairs(inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, list | tuple):
+        for inner in cast("Sequence[object]", value):
+            yield from metadata_pairs(inner, path)
+    elif path:
+        yield f"{path}={value if isinstance(value, str) else json.dumps(value)}"
 
 
 class ListedTurn(Wire):
@@ -89,7 +103,8 @@ class ListedSession(Wire):
 
 @dataclass(frozen=True, slots=True)
 class TurnFilter:
-    """Which turns a list has; see `Client.turns`. `sessions` are prefixes. Instants are UTC."""
+    """Which turns a list has; see `Client.turns`. `sessions` are prefixes. Instants are UTC. `metadata` are pairs as
+    `metadata_pairs` makes them."""
 
     session: str | None = None
     brain: str | None = None
@@ -105,6 +120,13 @@ class TurnFilter:
     strategy: Strategy | None = None
     search: str = ""
     sort: Sort = "newest"
+    metadata: tuple[str, ...] = ()
+    prompt_tags: tuple[str, ...] = ()
+
+    @property
+    def is_read(self) -> bool:
+        """Whether what turns say has to be read: SQL alone finds too many."""
+        return bool(self.search or self.metadata or self.prompt_tags)
 
     @property
     def has_live(self) -> bool:

@@ -45,14 +45,14 @@ async def approvals(
     session: Annotated[str | None, Query(pattern=ID)] = None,
     state: Annotated[str, Query(pattern="^(pending|approved|denied|expired|void|all)$")] = "pending",
     limit: Limit = LISTED,
-    before: Annotated[
+    after: Annotated[
         str | None, Query(max_length=200, description="The `next` of the page at hand, its last approval.")
     ] = None,
 ) -> ApprovalPage:
     """Calls that people are, or were, asked to approve, the newest first."""
     if session is not None:
         by.require(session)
-    found = await here.client.approvals(session, state, limit, by.caller.prefixes, before=before)
+    found = await here.client.approvals(session, state, limit, by.caller.prefixes, after=after)
     return ApprovalPage(approvals=found, next=found[-1].id if len(found) == limit else None)
 
 

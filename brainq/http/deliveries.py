@@ -26,10 +26,10 @@ async def deliveries(
     by: By,
     state: Annotated[str | None, Query(pattern="^(pending|done|dead)$")] = None,
     limit: Limit = LISTED,
-    before: Annotated[int | None, Query(ge=1, le=MOST, description="`next` of the page at hand.")] = None,
+    after: Annotated[int | None, Query(ge=1, le=MOST, description="`next` of the page at hand.")] = None,
 ) -> Deliveries:
     """What is to be sent (pending), was taken (done), or was given up (dead), the newest first."""
-    found = await here.client.deliveries(state, limit, by.caller.prefixes, before)
+    found = await here.client.deliveries(state, limit, by.caller.prefixes, after)
     return Deliveries(
         deliveries=tuple(_seen(row) for row in found),
         next=found[-1].row if len(found) == limit else None,

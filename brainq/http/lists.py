@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 
-from brainq.client.turn_list import MAX_SEARCH_CHARS
+from brainq.client.turn_list import MAX_NAMED, MAX_SEARCH_CHARS, read_pairs
 from brainq.contracts.decision import Strategy
 from brainq.contracts.fleet import Fleet, FleetActivity
 from brainq.contracts.ids import MAX_ID_LENGTH
@@ -20,7 +20,9 @@ from brainq.http.paging import LISTED, Limit
 
 router = APIRouter(prefix="/v1", tags=["lists"])
 
-Before = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of the page at hand.")]
+MetadataPair = Annotated[str, Query(max_length=MAX_SEARCH_CHARS)]
+Tag = Annotated[str, Query(max_length=MAX_SEARCH_CHARS)]
+After = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of the page at hand.")]
 
 
 @router.get("/turns")
@@ -60,11 +62,21 @@ async def turns(
             "before `until`.",
         ),
     ] = "",
+    metadata: Annotated[
+        list[MetadataPair],
+        Query(
+            max_length=MAX_NAMED,
+            description="`name=value`, such as `customer=42` or `order.id=A-1`; all hold.",
+        ),
+    ] = [],  # noqa: B006
+    prompt_tags: Annotated[
+        list[Tag], Query(max_length=MAX_NAMED, description="Submitted with all of these tags.")
+    ] = [],  # noqa: B006
     sort: Annotated[
         Sort, Query(description="`cost`, `tokens`: the highest first, of turns that have ended.")
     ] = "newest",
     limit: Limit = LISTED,
-    before: Before = None,
+    after: After = None,
 ) -> TurnPage:
     """Turns of the caller's own, the newest first."""
     found = await here.client.turns(
@@ -83,7 +95,9 @@ async def turns(
         strategy=strategy,
         search=search,
         sort=sort,
-        before=before,
+        metadata=read_pairs("metadata", metadata),
+        prompt_tags=prompt_tags,
+        after=after,
     )
     found = tuple(without_strange_parent(turn, by) for turn in found)
     return TurnPage(turns=found, next=found[-1].turn_id if len(found) == limit else None)
@@ -95,10 +109,10 @@ async def sessions(
     by: By,
     prefix: Annotated[str | None, Query(pattern=ID, description="Only those whose id begins so.")] = None,
     limit: Limit = LISTED,
-    before: Before = None,
+    after: After = None,
 ) -> SessionPage:
     """Sessions of the caller's own that have a turn, the one with the newest turn first."""
-    found = await here.client.sessions(prefix or "", limit, by.caller.prefixes, before=before)
+    found = await here.client.sessions(prefix or "", limit, by.caller.prefixes, after=after)
     found = tuple(
         one.model_copy(update={"last_turn": without_strange_parent(one.last_turn, by)}) for one in found
     )

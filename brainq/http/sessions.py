@@ -56,12 +56,12 @@ async def look(own: Own) -> SessionSeen:
 async def history(
     own: Own,
     limit: Limit = LISTED,
-    before: Annotated[
+    after: Annotated[
         str | None, Query(pattern=TURN_ID, description="The first turn of the page at hand.")
     ] = None,
 ) -> History:
     """The session's newest turns, the oldest of them first."""
-    return History(session_id=own.session_id, turns=await own.history(limit, before))
+    return History(session_id=own.session_id, turns=await own.history(limit, after))
 
 
 @router.post("/input", responses=documented(409))

@@ -75,10 +75,10 @@ class Operator:
         return find_turn(self._store, sought)
 
     def turns(
-        self, *, limit: int = 50, before: str | None = None, **asked: Unpack[TurnFilters]
+        self, *, limit: int = 50, after: str | None = None, **asked: Unpack[TurnFilters]
     ) -> tuple[ListedTurn, ...]:
         """As `Client.turns`; while Redis is away, what SQL knows."""
-        return self._lists().turns(checked_filter(**asked), limit, before)
+        return self._lists().turns(checked_filter(**asked), limit, after)
 
     def sessions(
         self,
@@ -86,10 +86,10 @@ class Operator:
         limit: int = 50,
         session_prefixes: Sequence[str] | None = None,
         *,
-        before: str | None = None,
+        after: str | None = None,
     ) -> tuple[ListedSession, ...]:
         """As `Client.sessions`; while Redis is away, what SQL knows."""
-        return self._lists().sessions(prefix, limit, session_prefixes, before)
+        return self._lists().sessions(prefix, limit, session_prefixes, after)
 
     def facts(self, sought: str) -> TurnFacts:
         """All that Redis and SQL know of a turn. Raises as `find`."""
@@ -134,17 +134,17 @@ class Operator:
         limit: int = 50,
         session_prefixes: Sequence[str] | None = None,
         *,
-        before: str | None = None,
+        after: str | None = None,
     ) -> tuple[Approval, ...]:
         """As `Client.approvals`; while Redis is away, what SQL knows."""
         if self._client is not None:
-            return self._client.approvals(session, state, limit, session_prefixes, before=before)
+            return self._client.approvals(session, state, limit, session_prefixes, after=after)
         prefixes = None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
         place = None
-        if before is not None:
-            place = self._store.approvals.place(*split_call_id(checks.approval(before)), prefixes)
+        if after is not None:
+            place = self._store.approvals.place(*split_call_id(checks.approval(after)), prefixes)
             if place is None:
-                raise InvalidInput("before", f"there is no approval {before!r}; begin with the first page")
+                raise InvalidInput("after", f"there is no approval {after!r}; begin with the first page")
         rows = self._store.approvals.list(
             session, checks.approval_state(state), checks.limit(limit), place, prefixes
         )

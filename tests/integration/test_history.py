@@ -66,14 +66,14 @@ def test_pages_follow_each_other_without_a_gap(pumps: Callable[..., Pump]) -> No
         pump.finish(pump.submit("s1", f"Question {number}"))
     session = pump.client.session("s1")
     newest = session.history(limit=2)
-    middle = session.history(limit=2, before=newest[0].turn_id)
-    oldest = session.history(limit=2, before=middle[0].turn_id)
+    middle = session.history(limit=2, after=newest[0].turn_id)
+    oldest = session.history(limit=2, after=middle[0].turn_id)
     pages = [[turn.user_message for turn in page] for page in (oldest, middle, newest)]
     assert pages == [["Question 0"], ["Question 1", "Question 2"], ["Question 3", "Question 4"]]
-    assert session.history(before=oldest[0].turn_id) == ()
+    assert session.history(after=oldest[0].turn_id) == ()
 
 
-@pytest.mark.parametrize("given", [{"limit": 0}, {"limit": 10_001}, {"before": "no id"}])
+@pytest.mark.parametrize("given", [{"limit": 0}, {"limit": 10_001}, {"after": "no id"}])
 def test_a_page_that_cannot_be_is_refused(pumps: Callable[..., Pump], given: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(given))):
         pumps(shop()).client.session("s1").history(**given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -249,7 +249,7 @@ def test_a_page_before_a_turn_of_another_session_tells_nothing(pumps: Callable[.
     pump = pumps(shop())
     pump.submit("s1", "Mine")
     theirs = pump.submit("s2", "Theirs")
-    assert pump.client.session("s1").history(before=theirs.turn_id) == ()
+    assert pump.client.session("s1").history(after=theirs.turn_id) == ()
 
 
 def test_pages_stand_while_turns_are_added(pumps: Callable[..., Pump]) -> None:
@@ -258,7 +258,7 @@ def test_pages_stand_while_turns_are_added(pumps: Callable[..., Pump]) -> None:
     session = pump.client.session("s1")
     newest = session.history(limit=2)
     pump.submit("s1", "One more")
-    older = session.history(limit=2, before=newest[0].turn_id)
+    older = session.history(limit=2, after=newest[0].turn_id)
     assert [turn.turn_id for turn in (*older, *newest)] == ids
 
 

@@ -134,7 +134,7 @@ def test_pages_have_each_turn_once_while_turns_are_added(pump: Pump) -> None:
     for handle in handles[1::2]:
         pump.finish(handle)
     seen = ids(pump.client.turns(limit=3))
-    while page := pump.client.turns(limit=3, before=seen[-1]):
+    while page := pump.client.turns(limit=3, after=seen[-1]):
         pump.submit("new", "hello")
         seen += ids(page)
     assert seen == [handle.turn_id for handle in reversed(handles)]
@@ -225,7 +225,7 @@ def test_a_search_reads_messages_answers_metadata_and_ids(pump: Pump) -> None:
     assert ids(pump.client.turns(search="report", ending="completed")) == [report.turn_id]
     assert ids(pump.client.turns(search="report", state="active", session="s3")) == [queued.turn_id]
     first = pump.client.turns(search="report", limit=1)
-    assert ids(pump.client.turns(search="report", before=first[-1].turn_id)) == [report.turn_id]
+    assert ids(pump.client.turns(search="report", after=first[-1].turn_id)) == [report.turn_id]
 
 
 def test_a_search_looks_at_so_many_of_the_newest(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,6 +239,61 @@ def test_a_search_looks_at_so_many_of_the_newest(pump: Pump, monkeypatch: pytest
     assert ids(pump.client.turns(search="report", until=before)) == [old.turn_id]
 
 
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"metadata": {"customer": 42}}, [2, 1]),
+        ({"metadata": {"customer": "42"}}, [2, 1]),
+        ({"metadata": {"customer": 4}}, []),
+        ({"metadata": {"order": {"id": "A-1"}}}, [1]),
+        ({"metadata": {"order.id": "A-1", "customer": 42}}, [1]),
+        ({"metadata": {"id": "A-1"}}, []),
+        ({"metadata": {"regions": "north"}}, [0]),
+        ({"metadata": {"is_paid": True}}, [0]),
+        ({"metadata": {"note": 'say "hi" to Zoë'}}, [0]),
+        ({"prompt_tags": ["billing"]}, [2, 0]),
+        ({"prompt_tags": ["billing", "eu"]}, [0]),
+        ({"prompt_tags": ["bill"]}, []),
+        ({"prompt_tags": ["billing"], "metadata": {"customer": 42}}, [2]),
+        ({"metadata": {"customer": 42}, "search": "look", "ending": "completed"}, [1]),
+        ({"metadata": {"customer": 42}, "sort": "oldest"}, [1, 2]),
+    ],
+)
+def test_turns_are_found_by_exactly_their_metadata_and_tags(
+    pump: Pump, asked: dict[str, Any], found: list[int]
+) -> None:
+    paid = {"is_paid": True, "regions": ["north", "east"], "note": 'say "hi" to Zoë'}
+    handles = [
+        pump.submit("s1", "customer 42 of billing", metadata=paid, prompt_tags=["billing", "eu"]),
+        pump.submit("s2", "look", metadata={"customer": 42, "order": {"id": "A-1"}}),
+    ]
+    pump.drain()
+    handles.append(pump.submit("s3", "hello", metadata={"customer": "42"}, prompt_tags=["billing"]))
+    assert ids(pump.client.turns(**asked)) == [handles[number].turn_id for number in found]
+
+
+def test_what_has_no_end_is_read_page_by_page(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brainq.client.client.A_PAGE", 2)
+    monkeypatch.setattr("brainq.client.async_client.A_PAGE", 2)
+    monkeypatch.setattr("brainq.client.paging.A_PAGE", 2)
+    turns = [pump.submit(f"s{number}", "hello").turn_id for number in range(5)][::-1]
+    client = pump.client
+    assert ids(tuple(client.iterate_turns())) == turns
+    assert ids(tuple(client.iterate_turns(session="s1"))) == [turns[3]]
+    assert [one.session_id for one in client.iterate_sessions("s")] == [f"s{n}" for n in (4, 3, 2, 1, 0)]
+    assert list(client.iterate_approvals()) == []
+
+    async def ask() -> tuple[list[str], list[str], list[str]]:
+        async with AsyncClient(pump.settings, pump.wiring.brains) as twin:
+            return (
+                [turn.turn_id async for turn in twin.iterate_turns(state="accepted")],
+                [one.session_id async for one in twin.iterate_sessions()],
+                [one.id async for one in twin.iterate_approvals()],
+            )
+
+    assert asyncio.run(ask()) == (turns, [f"s{n}" for n in (4, 3, 2, 1, 0)], [])
+
+
 def test_lists_are_sorted_page_by_page(pump: Pump) -> None:
     handles = [pump.submit(f"s{number}", said) for number, said in enumerate(("hi", "fail", "hello"))]
     pump.drain()
@@ -246,13 +301,13 @@ def test_lists_are_sorted_page_by_page(pump: Pump) -> None:
     oldest = [handle.turn_id for handle in (*handles, live)]
     assert ids(pump.client.turns(sort="oldest")) == oldest
     first = pump.client.turns(sort="oldest", limit=3)
-    assert ids(pump.client.turns(sort="oldest", limit=3, before=first[-1].turn_id)) == oldest[3:]
+    assert ids(pump.client.turns(sort="oldest", limit=3, after=first[-1].turn_id)) == oldest[3:]
     by_tokens = pump.client.turns(sort="tokens")
     assert [turn.tokens for turn in by_tokens] == sorted((turn.tokens for turn in by_tokens), reverse=True)
     assert by_tokens[0].turn_id == handles[1].turn_id, "it took two steps"
     assert live.turn_id not in ids(by_tokens)
     paged: list[str] = []
-    while page := pump.client.turns(sort="tokens", limit=1, before=paged[-1] if paged else None):
+    while page := pump.client.turns(sort="tokens", limit=1, after=paged[-1] if paged else None):
         paged += ids(page)
     assert paged == ids(by_tokens)
     costs = [turn.cost_usd or 0 for turn in pump.client.turns(sort="cost")]
@@ -289,7 +344,7 @@ def test_sessions_tell_what_runs_and_what_waits(pump: Pump) -> None:
     assert (first.is_paused, first.flags, first.last_turn.state) == (True, 1, "completed")
     assert (second.is_paused, second.flags) == (False, 0)
     assert [seen.session_id for seen in client.sessions("acme:1")] == ["acme:1"]
-    assert [seen.session_id for seen in client.sessions(limit=1, before=waits.turn_id)] == ["acme:1"]
+    assert [seen.session_id for seen in client.sessions(limit=1, after=waits.turn_id)] == ["acme:1"]
     assert client.sessions(session_prefixes=("other:",)) == ()
 
 
@@ -308,8 +363,11 @@ def test_sessions_tell_what_runs_and_what_waits(pump: Pump) -> None:
         ({"search": "x" * 201}, "search"),
         ({"sort": "best"}, "sort"),
         ({"limit": 0}, "limit"),
-        ({"before": "no id"}, "before"),
-        ({"before": "nobodys-turn"}, "no turn 'nobodys-turn'"),
+        ({"after": "no id"}, "after"),
+        ({"metadata": "customer=42"}, "metadata"),
+        ({"metadata": {str(n): n for n in range(21)}}, "at most 20"),
+        ({"prompt_tags": "billing"}, "prompt_tags"),
+        ({"after": "nobodys-turn"}, "no turn 'nobodys-turn'"),
         ({"session": "no id"}, "session"),
         ({"session_prefixes": ("acme",)}, "session_prefixes"),
     ],

@@ -111,7 +111,7 @@ def parked_by_effect(pumps: Pumps, model: Watched, ran: list[str]) -> tuple[Pump
 def paged(approvals: Callable[..., tuple[Approval, ...]]) -> list[Approval]:
     """All of them, two a page."""
     found = list(approvals(limit=2))
-    while page := approvals(limit=2, before=found[-1].id):
+    while page := approvals(limit=2, after=found[-1].id):
         found += page
     return found
 
@@ -128,10 +128,10 @@ def test_several_calls_of_one_reply_are_asked_for_at_once(pumps: Pumps) -> None:
     with Operator(pump.settings) as operator:
         assert paged(operator.approvals) == list(reversed(asked))
         with pytest.raises(InvalidInput, match="there is no approval 't-9-c1-0'"):
-            operator.approvals(before="t-9-c1-0")
+            operator.approvals(after="t-9-c1-0")
     foreigners: list[dict[str, Any]] = [
-        {"before": "t-9-c1-0"},
-        {"before": asked[0].id, "session_prefixes": ("other:",)},
+        {"after": "t-9-c1-0"},
+        {"after": asked[0].id, "session_prefixes": ("other:",)},
     ]
     for foreign in foreigners:
         with pytest.raises(InvalidInput, match="before: there is no approval"):

@@ -62,8 +62,8 @@ async def listed(asked: Asked, cursor: str | None) -> ListResourcesResult:
     """The caller's turns, the newest first. None where the caller may not look."""
     if Verb.READ not in asked.caller.verbs:
         return ListResourcesResult(resources=[])
-    before = None if cursor is None else check_turn_id("cursor", cursor)
-    found = await asked.here.client.turns(limit=LISTED, session_prefixes=asked.caller.prefixes, before=before)
+    after = None if cursor is None else check_turn_id("cursor", cursor)
+    found = await asked.here.client.turns(limit=LISTED, session_prefixes=asked.caller.prefixes, after=after)
     return ListResourcesResult(
         resources=[
             Resource(

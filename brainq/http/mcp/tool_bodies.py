@@ -90,7 +90,7 @@ class ListInput(Body):
     )
     text: str = Field(default="", max_length=128, description="In the turn's id, or its session's.")
     limit: int = Field(default=LISTED, ge=1, le=1_000)
-    before: str | None = Field(default=None, pattern=TURN_ID, description="`next` of the page at hand.")
+    after: str | None = Field(default=None, pattern=TURN_ID, description="`next` of the page at hand.")
 
 
 class ApprovalsInput(Body):

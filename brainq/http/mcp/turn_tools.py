@@ -158,7 +158,7 @@ async def _list(asked: Asked, given: ListInput, calls: CallsInFlight) -> TurnPag
         asked.by(Verb.READ).caller.prefixes,
         brain=given.brain,
         text=given.text,
-        before=given.before,
+        after=given.after,
     )
     found = tuple(without_strange_parent(turn, asked.by(Verb.READ)) for turn in found)
     return TurnPage(turns=found, next=found[-1].turn_id if len(found) == given.limit else None)

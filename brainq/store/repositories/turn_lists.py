@@ -39,7 +39,7 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import ParentCall
 from brainq.store.database import Database, Record
 from brainq.store.repositories.numbering import POSITION
-from brainq.store.repositories.turn_words import holds, may_hold, parent_of
+from brainq.store.repositories.turn_words import holds, is_of, may_be_of, may_hold, parent_of
 from brainq.store.repositories.turns import turn_row
 from brainq.store.statements import within
 from brainq.store.tables import decisions, finalizer_steps, turns
@@ -191,10 +191,14 @@ class TurnLists:
         newest = chosen.where(late).order_by(_T.accepted_at.desc()).limit(limit)
         return [RecentTurn(*(found[name] for name in RECENT)) for found in self._db.all(newest, {})]
 
-    def said(self, rows: Sequence[int], sought: str) -> set[int]:
-        """Those of these rows whose message, answer, metadata, tags or ids hold this."""
+    def said(self, rows: Sequence[int], asked: TurnFilter) -> set[int]:
+        """Those of these rows that say what is searched for, and have its metadata and tags."""
         statement = select(*(_T[name] for name in _SAID)).where(_T.row.in_(rows))
-        return {int(found["row"]) for found in self._db.all(statement, {}) if holds(found, sought)}
+        return {
+            int(found["row"])
+            for found in self._db.all(statement, {})
+            if holds(found, asked.search) and is_of(found, asked.metadata, asked.prompt_tags)
+        }
 
     def sessions(
         self, sessions: Sequence[str] | None, prefix: str, before: int | None, limit: int
@@ -240,8 +244,10 @@ class TurnLists:
                 _apart(name).contains(asked.text, autoescape=True) for name in (_T.turn_id, _T.session_id)
             ]
             known.append(or_(*held, _T.row == by_key))
+        if asked.is_read:
+            known += [*may_be_of(asked.metadata, asked.prompt_tags), _T.row > self._searched_from(asked)]
         if asked.search:
-            known += [may_hold(asked.search), _T.row > self._searched_from(asked)]
+            known.append(may_hold(asked.search))
         return known
 
     def _searched_from(self, asked: TurnFilter) -> ColumnElement[int]:

@@ -7,11 +7,12 @@ is read, and looked at once more.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, or_
 
+from brainq.contracts.listing import metadata_pairs
 from brainq.contracts.turn import ParentCall
 from brainq.store.tables import turns
 
@@ -41,6 +42,23 @@ def holds(found: Mapping[str, Any], sought: str) -> bool:
     return any(wanted in text.casefold() for text in _texts(found))
 
 
+def may_be_of(metadata: Sequence[str], tags: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Whether a turn's request may have all of these pairs and tags: all that `is_of` finds, and more."""
+    words = list(tags)
+    for pair in metadata:
+        name, _, value = pair.partition("=")
+        words += [*name.split("."), value]
+    return [_T.request_json.icontains(_as_json(word), autoescape=True) for word in words if word]
+
+
+def is_of(found: Mapping[str, Any], metadata: Sequence[str], tags: Sequence[str]) -> bool:
+    """Whether its request has all of these pairs and tags, exactly. Pure."""
+    request: dict[str, Any] = json.loads(found["request_json"])
+    return set(tags) <= set(request.get("prompt_tags") or ()) and set(metadata) <= set(
+        metadata_pairs(request.get("metadata"))
+    )
+
+
 def parent_of(request_json: str | None) -> ParentCall | None:
     """The call that started a turn, by its stored request."""
     parent = None if request_json is None else json.loads(request_json).get("parent")
@@ -52,21 +70,9 @@ def _texts(found: Mapping[str, Any]) -> Iterator[str]:
     request: dict[str, Any] = json.loads(found["request_json"])
     yield from (text for name in _IN_REQUEST if isinstance(text := request.get(name), str))
     yield from request.get("prompt_tags") or ()
-    yield from _pairs("", request.get("metadata"))
+    yield from metadata_pairs(request.get("metadata"))
     if found["result_json"] is not None:
         yield json.loads(found["result_json"]).get("text") or ""
-
-
-def _pairs(path: str, value: object) -> Iterator[str]:
-    """Each value of metadata with its name: `customer=42`, `order.id=A-1`."""
-    if isinstance(value, dict):
-        for name, inner in cast("dict[str, object]", value).items():
-            yield from _pairs(f"{path}.{name}" if path else name, inner)
-    elif isinstance(value, list):
-        for inner in cast("list[object]", value):
-            yield from _pairs(path, inner)
-    elif path:
-        yield f"{path}={value if isinstance(value, str) else json.dumps(value)}"
 
 
 def _as_json(text: str) -> str:

@@ -90,6 +90,8 @@ def test_a_call_is_listed_approved_and_goes_on(brainq: Brainq, pump: Pump) -> No
     assert "expires in" in table
     assert "writes are looked at" in table
     assert "no approvals" in brainq("approvals", "--session", "s2").err
+    assert printed(brainq, "approvals", "--after", approval) == []
+    assert brainq("approvals", "--after", "t-9-c1-0").code == Exit.USAGE
     page = brainq("show", handle.turn_id).out
     assert f"brainq approve {approval}" in page
     assert "waits for an approval" in page

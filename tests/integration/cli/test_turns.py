@@ -71,6 +71,25 @@ def test_the_list_joins_sql_with_what_redis_says_of_open_turns(brainq: Brainq, c
     ]
     assert [row["turn_id"] for row in json.loads(brainq("list", "--session", "s0", "--json").out)] == [ended]
     assert len(json.loads(brainq("list", "--limit", "1", "--json").out)) == 1
+    behind = json.loads(brainq("list", "--after", active, "--json").out)
+    assert [row["turn_id"] for row in behind] == [ended]
+
+
+def test_the_list_finds_metadata_and_tags(brainq: Brainq, client: Client) -> None:
+    one = client.submit("s1", "one", metadata={"customer": 42}, prompt_tags=["billing"]).turn_id
+    client.submit("s2", "two", metadata={"customer": 7}, prompt_tags=["billing", "eu"])
+
+    def found(*asked: str) -> list[str]:
+        return [row["turn_id"] for row in json.loads(brainq("list", *asked, "--json").out)]
+
+    assert (
+        found("--metadata", "customer=42") == found("--metadata", "customer=42", "--tag", "billing") == [one]
+    )
+    assert found("--metadata", "customer=42", "--tag", "eu") == []
+    assert len(found("--tag", "billing")) == 2
+    wrong = brainq("list", "--metadata", "customer")
+    assert wrong.code == Exit.USAGE
+    assert "'customer' is not name=value" in wrong.err
 
 
 def test_a_turn_is_found_by_its_id_its_beginning_or_its_request_key(brainq: Brainq, client: Client) -> None:

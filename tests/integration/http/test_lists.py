@@ -29,7 +29,7 @@ def test_lists_are_of_ones_own_sessions_page_by_page(gateway: GatewayThread, pum
     pump.drain()
 
     first = listed(gateway, acme, limit=3)
-    rest = listed(gateway, acme, limit=3, before=first["next"])
+    rest = listed(gateway, acme, limit=3, after=first["next"])
     assert [turn["turn_id"] for turn in first["turns"] + rest["turns"]] == mine
     assert (first["next"], rest["next"]) == (mine[2], None)
     assert {turn["state"] for turn in first["turns"]} == {"completed"}
@@ -41,7 +41,7 @@ def test_lists_are_of_ones_own_sessions_page_by_page(gateway: GatewayThread, pum
 
     sessions = listed(gateway, acme, "sessions", limit=2)
     assert [seen["session_id"] for seen in sessions["sessions"]] == ["acme:1", "acme:0"]
-    more = listed(gateway, acme, "sessions", limit=2, before=sessions["next"])
+    more = listed(gateway, acme, "sessions", limit=2, after=sessions["next"])
     assert ([seen["session_id"] for seen in more["sessions"]], more["next"]) == (["acme:2"], None)
     assert listed(gateway, evil, "sessions", prefix="acme")["sessions"] == []
     assert [turn["turn_id"] for turn in listed(gateway, acme, strategy="direct_answer")["turns"]] == mine
@@ -86,6 +86,17 @@ def test_another_tenants_parent_is_nobodys(gateway: GatewayThread, pump: Pump) -
             assert (seen["parent"] and seen["parent"]["turn_id"]) == known
 
 
+def test_turns_are_found_by_metadata_and_tags_of_ones_own(gateway: GatewayThread, pump: Pump) -> None:
+    acme, evil = token(pump, "acme", "acme:"), token(pump, "evil", "evil:")
+    said: dict[str, Any] = {"metadata": {"order": {"id": "A=1"}}, "prompt_tags": ["billing", "eu"]}
+    handle = pump.client.submit("acme:1", "hello", **said)
+    pump.client.submit("acme:2", "hello", prompt_tags=["billing"])
+    queries: tuple[dict[str, Any], ...] = ({"metadata": "order.id=A=1"}, {"prompt_tags": ["billing", "eu"]})
+    for query in queries:
+        assert [turn["turn_id"] for turn in listed(gateway, acme, **query)["turns"]] == [handle.turn_id]
+        assert listed(gateway, evil, **query)["turns"] == []
+
+
 def test_a_caller_is_told_what_it_may(gateway: GatewayThread, pump: Pump) -> None:
     mine = token(pump, "acme", "acme:")
     answer = gateway.http.get("/v1/caller", headers=mine).json()
@@ -98,7 +109,7 @@ def test_the_place_of_anothers_turn_is_as_one_of_nobodys(gateway: GatewayThread,
     foreign = submitted(gateway, acme, "acme:1")
     for what in ("turns", "sessions"):
         told = [
-            gateway.http.get(f"/v1/{what}", params={"before": turn}, headers=evil)
+            gateway.http.get(f"/v1/{what}", params={"after": turn}, headers=evil)
             for turn in (foreign, "nobodys-turn")
         ]
         assert [answer.status_code for answer in told] == [422, 422]
@@ -118,7 +129,9 @@ def test_the_place_of_anothers_turn_is_as_one_of_nobodys(gateway: GatewayThread,
         "since=2026-01-01T00:00:00",
         "since=0001-01-01T00:00:00%2B14:00",
         "limit=0",
-        "before=x",
+        "after=x",
+        "metadata=customer",
+        "metadata=",
         f"text={'x' * 129}",
         "session=a%20b",
     ],

@@ -163,7 +163,7 @@ def test_a_session_is_looked_at_paused_and_talked_to(gateway: GatewayThread, pum
     page = gateway.http.get("/v1/sessions/s1/history").json()["turns"]
     assert {turn["turn_id"] for turn in page} >= {first, second}
     (before,) = gateway.http.get(
-        "/v1/sessions/s1/history", params={"limit": 1, "before": page[1]["turn_id"]}
+        "/v1/sessions/s1/history", params={"limit": 1, "after": page[1]["turn_id"]}
     ).json()["turns"]
     assert before == page[0]
 

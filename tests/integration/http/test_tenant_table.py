@@ -54,8 +54,8 @@ TEXT = (Asked(body={"text": "x"}),)
 LISTED = (
     Asked(is_list=True),
     Asked("?session={session_id}"),
-    Asked("?before={turn_id}"),
-    Asked("?session={own_session}&before={turn_id}"),
+    Asked("?after={turn_id}"),
+    Asked("?session={own_session}&after={turn_id}"),
 )
 
 
@@ -128,7 +128,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
         Asked(body={"session_id": "{session_id}", "user_message": "x", "on_busy": "replace"}),
     ),
     "GET /v1/turns": (*LISTED, Asked("?text={turn_id}"), Asked("?text={session_id}")),
-    "GET /v1/sessions": (Asked(is_list=True), Asked("?prefix={session_id}"), Asked("?before={turn_id}")),
+    "GET /v1/sessions": (Asked(is_list=True), Asked("?prefix={session_id}"), Asked("?after={turn_id}")),
     "GET /v1/fleet": IT,
     "GET /v1/fleet/activity": IT,
     "GET /metrics": IT,
@@ -163,7 +163,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "POST /v1/approvals/{approval_id}/edit": (Asked(body={"arguments": {}}),),
     "POST /v1/outside/{token}": (Asked(body={"result": 1}), Asked(body={"error": "none"})),
     "GET /v1/sessions/{session_id}": IT,
-    "GET /v1/sessions/{session_id}/history": (*IT, Asked("?before={turn_id}")),
+    "GET /v1/sessions/{session_id}/history": (*IT, Asked("?after={turn_id}")),
     "POST /v1/sessions/{session_id}/input": TEXT,
     "POST /v1/sessions/{session_id}/pause": IT,
     "POST /v1/sessions/{session_id}/resume": IT,
@@ -209,7 +209,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/webhooks/deliveries": (
         Asked(is_list=True),
         Asked("?state=dead", is_list=True),
-        Asked("?before={above_delivery}", is_list=True),
+        Asked("?after={above_delivery}", is_list=True),
     ),
     "POST /v1/webhooks/deliveries/{delivery_id}/retry": IT,
     "POST /v1/chat/completions": (
@@ -241,7 +241,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
         tool("result", {"turn_id": "{turn_id}"}),
         tool("watch", {"turn_id": "{turn_id}"}),
         tool("list", {"session": "{session_id}"}),
-        tool("list", {"before": "{turn_id}", "text": "{turn_id}"}),
+        tool("list", {"after": "{turn_id}", "text": "{turn_id}"}),
         tool("approvals", {"session": "{session_id}"}),
         tool("steer", {"turn_id": "{turn_id}", "text": "x"}),
         tool("cancel", {"turn_id": "{turn_id}"}),

@@ -69,8 +69,8 @@ def test_ids_of_another_tenant_inside_ones_own_session_are_as_ids_of_nobody(
         return answer.status_code, said
 
     for method, path, live in (
-        ("GET", "/v1/sessions/evil:1/history?before=TURN", ""),
-        ("GET", "/v1/sessions/evil:1/history?before=NEWER", ""),
+        ("GET", "/v1/sessions/evil:1/history?after=TURN", ""),
+        ("GET", "/v1/sessions/evil:1/history?after=NEWER", ""),
         ("DELETE", "/v1/sessions/evil:1/waiting/TURN", ""),
         ("DELETE", "/v1/sessions/evil:1/waiting/WAITS", ""),
         ("DELETE", "/v1/sessions/evil:1/flags/FLAG", ""),
@@ -86,7 +86,7 @@ def test_ids_of_another_tenant_inside_ones_own_session_are_as_ids_of_nobody(
     assert (standing["state"], standing["snapshot"]["cancel_requested"]) == ("parked", False)
     session = gateway.http.get("/v1/sessions/acme:1", headers=theirs).json()
     assert ([turn["turn_id"] for turn in session["waiting"]], session["flags"]) == ([waits], [flag])
-    own_page = gateway.http.get(f"/v1/sessions/evil:1/history?before={own_later}", headers=mine).json()
+    own_page = gateway.http.get(f"/v1/sessions/evil:1/history?after={own_later}", headers=mine).json()
     assert [turn["turn_id"] for turn in own_page["turns"]] == [own], "of its own turns pages go on"
 
 

@@ -222,3 +222,17 @@ def test_a_place_is_told_of_ones_own_turns_only(
     store.turns.accept(request("turn-1", "acme:1"))
     assert (store.turn_lists.place("turn-1", sessions) is not None) == is_seen
     assert store.turn_lists.place("nobody", sessions) is None
+
+
+def test_metadata_and_tags_are_found_by_sql_and_then_exactly(store: Store) -> None:
+    """SQL finds all that has them, and what only looks so; `said` reads which has."""
+    has: dict[str, Any] = {"metadata": {"order": {"id": "50%"}, "n": 7}, "prompt_tags": ["a_b"]}
+    seems: dict[str, Any] = {"metadata": {"id": "order", "note": "50% of 7 n"}, "prompt_tags": ["a_b c"]}
+    other: dict[str, Any] = {"prompt_tags": ["axb"]}
+    for turn_id, given in (("has", has), ("seems", seems), ("other", other)):
+        store.turns.accept(request(turn_id, request_key=turn_id, **given))
+    asked = TurnFilter(metadata=("order.id=50%", "n=7"), prompt_tags=("a_b",))
+    rows = store.turn_lists.ordered(asked, None, 10)
+    assert [row.turn.turn_id for row in rows] == ["seems", "has"]
+    found = store.turn_lists.said([row.turn.row for row in rows], asked)
+    assert [row.turn.turn_id for row in rows if row.turn.row in found] == ["has"]

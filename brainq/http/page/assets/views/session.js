@@ -111,7 +111,7 @@ export function sessionView(place, update) {
   async function earlier() {
     const first = older[0] ?? history.value?.[0];
     await acting.run(async () => {
-      const { turns } = await ask("GET", `${at}/history?limit=${PAGE}&before=${enc(first.turn_id)}`);
+      const { turns } = await ask("GET", `${at}/history?limit=${PAGE}&after=${enc(first.turn_id)}`);
       older = [...turns, ...older];
       hasOlder = turns.length === PAGE;
     });

@@ -39,7 +39,7 @@ export function turnsView(place, update) {
 
   /** @param {Record<string, string>} asked @param {{limit: number, before?: string, signal?: AbortSignal}} which */
   function page(asked, { limit, before, signal }) {
-    const given = { ...wanted(asked, now()), limit: String(limit), ...(before ? { before } : {}) };
+    const given = { ...wanted(asked, now()), limit: String(limit), ...(before ? { after: before } : {}) };
     return ask("GET", `v1/turns?${new URLSearchParams(given)}`, { signal });
   }
 
