@@ -51,7 +51,7 @@ def flower_command(port: int, address: str = LOOPBACK) -> list[str]:
     command = [
         sys.executable,
         "-m",
-        "brainq.cli.flower_process",
+        "brainq.tasks.flower",
         "-A",
         "brainq.workers.coordinator",
         "flower",
