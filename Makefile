@@ -26,7 +26,7 @@ $(READY): requirements.lock pyproject.toml
 	  { echo "brainq needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Setting up $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -64,7 +64,7 @@ py-clients: $(PY_CLIENTS) ## the Python clients that the full tests let speak wi
 
 $(PY_CLIENTS): ops/clients/requirements.lock $(READY)
 	@mkdir -p $(@D) && $(PYTHON) -m venv $(@D)/python && $(@D)/python/bin/python -m pip install --quiet \
-	  --disable-pip-version-check --no-compile --require-hashes -r $< && touch $@
+	  --disable-pip-version-check --no-compile --no-deps --require-hashes -r $< && touch $@
 
 clients: $(READY) $(JS_CLIENTS) $(PY_CLIENTS) ## official clients against a real gateway; writes docs/clients.md (5 minutes): make clients [ARGS=langchain]
 	@$(BIN)/python -m ops.clients $(ARGS)
@@ -73,7 +73,7 @@ mcp-servers: $(MCP_SERVERS) ## the MCP servers that the full tests call (needs n
 
 $(MCP_SERVERS): tests/support/mcp_servers/package.json tests/support/mcp_servers/package-lock.json tests/support/mcp_servers/requirements.lock $(READY)
 	@mkdir -p $(@D) && $(PYTHON) -m venv $(@D)/python && $(@D)/python/bin/python -m pip install --quiet \
-	  --disable-pip-version-check --no-compile --require-hashes -r tests/support/mcp_servers/requirements.lock
+	  --disable-pip-version-check --no-compile --no-deps --require-hashes -r tests/support/mcp_servers/requirements.lock
 	@$(call npm_packages,tests/support/mcp_servers,the MCP servers)
 
 # Installs a folder's pinned packages beside the target; $(2) is what its tests need.
@@ -93,7 +93,7 @@ docs: $(DOCS) ## the pages and the API as a site, in .site/; make docs ARGS=serv
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --quiet) -f ops/docs/mkdocs.yml
 
 $(DOCS): requirements-docs.lock $(READY)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $< && touch $@
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $< && touch $@
 
 check: lint ## lint, types, layers
 	@$(BIN)/pyright

@@ -70,7 +70,7 @@ def _once(name: str, make: Callable[[Path, tuple[Path, ...]], None], *sources: P
 def _pip(directory: Path, sources: tuple[Path, ...]) -> None:
     venv.create(directory, with_pip=True)
     pip = [directory / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    _run([*pip, "--require-hashes", "-r", sources[0]])
+    _run([*pip, "--no-deps", "--require-hashes", "-r", sources[0]])
 
 
 def _npm(directory: Path, sources: tuple[Path, ...]) -> None:
