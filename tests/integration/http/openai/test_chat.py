@@ -264,10 +264,3 @@ def test_an_answer_that_fits_a_schema_is_all_that_is_told(client: OpenAI, asked:
     response = client.responses.parse(model="shop", input=asked, text_format=Person)
     assert response.output_parsed == Person(name=name)
     assert client.responses.retrieve(response.id).output_text == response.output_text
-
-
-@pytest.mark.full
-def test_an_answer_in_json(client: OpenAI) -> None:
-    form: Any = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
-    done = client.chat.completions.create(model="shop", messages=said("hello"), response_format=form)
-    assert done.choices[0].finish_reason == "stop", "it was asked again, and then it stands as it is"
