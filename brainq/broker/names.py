@@ -83,6 +83,9 @@ _TOOL_QUEUES = {
     Effect.DESTRUCTIVE: DESTRUCTIVE_QUEUE,
 }
 
+TAKEN_IN_TURN = {FINALIZE_QUEUE: "finalize"} | {queue: effect.value for effect, queue in _TOOL_QUEUES.items()}
+"""Queues whose first lists tenants take turns for, where the state's Redis has them: as scripts call those."""
+
 
 def tool_queue(effect: Effect) -> str:
     """The queue that carries calls of this effect."""

@@ -37,9 +37,9 @@ def seen_in_redis(wiring: Wiring) -> SeenInRedis:
         [key for queue in names.ALL_QUEUES for key in names.queue_keys(settings, queue)] if is_here else []
     )
     poison = [names.queue_key(settings, names.POISON_LIST)] if is_here else []
-    facts = state.fleet.look([*lists, *poison])
+    facts = state.fleet.look([*lists, *poison], list(names.TAKEN_IN_TURN.values()))
     lengths = dict(zip(lists, facts.queues, strict=False))
-    waiting = {names.FINALIZE_QUEUE: facts.finals_waiting}
+    waiting = dict(zip(names.TAKEN_IN_TURN, facts.waiting, strict=True))
     queues = [
         _queue(
             pool,

@@ -144,7 +144,7 @@ class CallClaim:
 
     cap_ms         the tool's own limit; remaining_ms: until the turn's deadline, at the claim
     brain          the one that the turn names; "": the default
-    waited_ms      from its doorbell to the claim; lane_waited_ms: before that, for its lanes
+    waited_ms      in its queue, to the claim; lane_waited_ms: before that, for its lanes
     traceparent    of the turn's request
     """
 

@@ -310,9 +310,9 @@ class RedisCalls:
     def rung_again_ms(self, ref: CallRef) -> int | None:
         """When the doorbell of a call that runs was rung again last; None when it was rung once."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
-        fields = [f"{ref.call_id}:rung_at", f"{ref.call_id}:dispatched_at"]
-        rung_at, dispatched_at = cast("list[str | None]", self._run.client.hmget(key, fields))
-        return None if rung_at is None or rung_at == dispatched_at else int(rung_at)
+        fields = [f"{ref.call_id}:{name}" for name in ("rung_at", "dispatched_at", "bell")]
+        rung_at, *first = cast("list[str | None]", self._run.client.hmget(key, fields))
+        return None if rung_at is None or rung_at in first else int(rung_at)
 
     def traceparent(self, ref: CallRef) -> str | None:
         """The trace context of its turn's request; None where it had none."""

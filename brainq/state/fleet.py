@@ -19,8 +19,8 @@ _SINCE = {"queued": "created_at", "active": "active_at", "parked": "parked_at", 
 @dataclass(frozen=True, slots=True)
 class FleetFacts:
     """
-    queues           of each list that was asked for how many lie in it, and the oldest of them
-    finals_waiting   turns that wait for a place in the finalizer's first list
+    queues    of each list that was asked for how many lie in it, and the oldest of them
+    waiting   of each word that was asked for how many wait for their tenant's turn
     """
 
     now_ms: int
@@ -29,7 +29,7 @@ class FleetFacts:
     sweeper: FleetSweeper
     redis: FleetRedis
     queues: tuple[tuple[int, str | None], ...]
-    finals_waiting: int
+    waiting: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class RedisFleet:
     client: Client
     keys: Keys
 
-    def look(self, lists: Sequence[str]) -> FleetFacts:
-        """`lists`: the keys of the broker's lists, where they are on this Redis."""
+    def look(self, lists: Sequence[str], words: Sequence[str] = ()) -> FleetFacts:
+        """`lists`: the keys of the broker's lists, where they are on this Redis; `words`: of `Keys.tenant_queue`."""
         (
             clock,
             holders,
@@ -52,7 +52,6 @@ class RedisFleet:
             server,
             memory,
             disk,
-            finals,
             *found,
         ) = self.client.many(
             [
@@ -68,10 +67,11 @@ class RedisFleet:
                 ("INFO", "server"),
                 ("INFO", "memory"),
                 ("INFO", "persistence"),
-                ("ZCARD", self.keys.finals_queue),
+                *(("ZCARD", self.keys.tenant_queue(word)) for word in words),
                 *(read for key in lists for read in (("LLEN", key), ("LINDEX", key, -1))),
             ]
         )
+        waits, found = found[: len(words)], found[len(words) :]
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
         until, due = _scores(held), _scores(first)
         brains, waiting = self._brains(size[2] or "")
@@ -96,7 +96,7 @@ class RedisFleet:
             ),
             redis=_redis(_fields(server), _fields(memory), _fields(disk)),
             queues=tuple(zip(map(int, found[::2]), found[1::2], strict=True)),
-            finals_waiting=int(finals),
+            waiting=tuple(map(int, waits)),
         )
 
     def _brains(self, names: str) -> tuple[tuple[FleetBrain, ...], int]:

@@ -38,8 +38,9 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {room}:for:BRAIN          zset    tenants whose sessions stand aside, in rotation       empties itself
     {room}:for:BRAIN TENANT   zset    those sessions, by their places in the tenant's line  empties itself
     {room}:next:BRAIN TENANT  set     those of them that are in the line                    empties itself
-    {finalize}:queue          zset    "session turn" that waits for its tenant's turn          empties itself, or 1 day
-    {finalize}:tenants        zset    tenant -> the score of its last; present              empties itself, or 1 day
+    {LIST}:queue              zset    what waits for its tenant's turn: "session turn" for  empties itself, or 1 day
+                                      `finalize`, "session turn call" for an effect
+    {LIST}:tenants            zset    tenant -> the score of its last; present              empties itself, or 1 day
     index                     zset    "session turn" -> when the sweeper looks next         empties itself
     bells                     hash    queue -> when its newest claimed doorbell was rung    1 day
     outside:TOKEN             string  "session turn call" that waits for this token         as long as it may wait
@@ -192,10 +193,9 @@ class Keys:
     def lane_holders(self) -> str:
         return f"{self.lanes}holders"
 
-    @property
-    def finals_queue(self) -> str:
-        """Who waits for a place in the finalizer's first list."""
-        return f"{self.prefix}{{finalize}}:queue"
+    def tenant_queue(self, word: str) -> str:
+        """Who waits for a place in this list of the broker's: `finalize`, or an effect."""
+        return f"{self.prefix}{{{word}}}:queue"
 
     @property
     def room(self) -> str:

@@ -2,7 +2,8 @@
 
 Tenant `b` sends a turn now and then, each in a session of its own: first alone, then while 5,000 turns of tenant `a`
 wait, in 5,000 sessions or in few. With `--a-minute 600` it is the model that is short: it takes so many requests. With
-`--callback-s 0.3` it is the finalizer: `on_usage` takes so long, and `b` begins when the flood's turns end.
+`--callback-s 0.3` it is the finalizer: `on_usage` takes so long, and `b` begins when the flood's turns end. With
+`--write-s 0.3` it is the serial pool, which has one thread: each turn's write takes so long.
 Times are ms from submit to TurnResult, of `b`'s turns; they are written to `.bench/fair.json`.
 """
 
@@ -119,10 +120,11 @@ def fair_of_a_limit(directory: Path, *, most: int, turns: int, measured: int) ->
     return found
 
 
-def fair_of_callbacks(directory: Path, *, callback_s: float, turns: int, measured: int) -> dict[str, Any]:
-    """The same where `on_usage` takes `callback_s`, and the model nothing. Raises BenchFailure when none
-    of the flood was left."""
-    latencies_s = {"callback": callback_s}
+def fair_of_slow(
+    directory: Path, *, latencies_s: dict[str, float], turns: int, measured: int
+) -> dict[str, Any]:
+    """The same where `on_usage` or a write takes as long as is said, and the model nothing. Raises BenchFailure when
+    none of the flood was left."""
     found: dict[str, Any] = {"flood": turns, "latencies_s": latencies_s}
     for name, flooded in (("alone", 0), ("beside", turns)):
         with stage(directory / name, latencies_s=latencies_s) as on:
@@ -140,10 +142,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--turns",
         type=int,
-        help=f"turns of the flood; {FLOOD}, or {LIMITED_FLOOD} of a limited model, {SLOW_FLOOD} with a slow callback",
+        help=f"turns of the flood; {FLOOD}, or {LIMITED_FLOOD} of a limited model, {SLOW_FLOOD} of what is slow",
     )
     parser.add_argument("--a-minute", type=int, help="the model takes so many requests a minute")
     parser.add_argument("--callback-s", type=float, help="`on_usage` takes so long; the model nothing")
+    parser.add_argument("--write-s", type=float, help="a write takes so long; the model nothing")
     parser.add_argument("--sessions", type=int, nargs="+", default=[FLOOD, FEW_SESSIONS])
     parser.add_argument("--measured", type=int, help="turns of the other tenant")
     parser.add_argument("--json", default=".bench/fair.json")
@@ -152,9 +155,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept = Path(given.json)
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="run-", dir=kept.parent) as name:
-        if given.callback_s is not None:
+        slow = {"callback": given.callback_s, "write": given.write_s}
+        latencies_s = {name: seconds for name, seconds in slow.items() if seconds is not None}
+        if latencies_s:
             turns, measured = given.turns or SLOW_FLOOD, given.measured or SLOW_MEASURED
-            found = fair_of_callbacks(Path(name), callback_s=given.callback_s, turns=turns, measured=measured)
+            found = fair_of_slow(Path(name), latencies_s=latencies_s, turns=turns, measured=measured)
         elif given.a_minute is None:
             turns, measured = given.turns or FLOOD, given.measured or MEASURED
             found = fair(Path(name), turns=turns, sessions=given.sessions, measured=measured)

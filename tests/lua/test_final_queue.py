@@ -36,7 +36,7 @@ def lies_in_list(rig: Rig) -> list[str]:
 
 def waits(rig: Rig) -> list[str]:
     """The turns that wait for a place in it, the next one first."""
-    return [member.split()[1] for member in rig.client.zrange(rig.keys.finals_queue, 0, -1)]
+    return [member.split()[1] for member in rig.client.zrange(rig.keys.tenant_queue("finalize"), 0, -1)]
 
 
 def take(rig: Rig) -> str:
@@ -156,7 +156,7 @@ def test_a_doorbell_that_lies_in_the_list_is_lost_when_one_rung_later_was_claime
 
 def test_a_queue_that_was_lost_is_made_good_by_the_sweeper(rig: Rig) -> None:
     flood(rig, IN_LIST + 1)
-    rig.client.delete(rig.keys.finals_queue)
+    rig.client.delete(rig.keys.tenant_queue("finalize"))
     for _ in range(3):
         take(rig)
     rig.pass_ms(6_000)

@@ -62,12 +62,14 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
         for queue in names.ALL_QUEUES:
             for key in names.queue_keys(settings, queue):
                 pipe.llen(key)
-        pipe.zcard(Keys(settings.prefix).finals_queue)
+        for word in names.TAKEN_IN_TURN.values():
+            pipe.zcard(Keys(settings.prefix).tenant_queue(word))
         pipe.llen(names.queue_key(settings, names.POISON_LIST))
-        *found, waiting, poisoned = cast("list[int]", pipe.execute())
+        *found, poisoned = cast("list[int]", pipe.execute())
         left = iter(found)
         lengths = [sum(islice(left, len(names.priorities_of(queue)))) for queue in names.ALL_QUEUES]
-        lengths[names.ALL_QUEUES.index(names.FINALIZE_QUEUE)] += waiting
+        for queue, waiting in zip(names.TAKEN_IN_TURN, left, strict=True):
+            lengths[names.ALL_QUEUES.index(queue)] += waiting
     finally:
         client.close()
     said = ", ".join(

@@ -165,7 +165,11 @@ DROPPED = _counter(
 UP = _gauge("brainq_up", "Whether this service answered: redis, sql.", "service")
 BUILD = _gauge("brainq_build_info", "1, with the version of who answers.", "version")
 QUEUE_DEPTH = _gauge(
-    "brainq_queue_depth", "Doorbells that lie in a queue.", "queue", "pool", unit="{doorbell}"
+    "brainq_queue_depth",
+    "Doorbells that lie in a queue, and those that wait for their tenant's turn there.",
+    "queue",
+    "pool",
+    unit="{doorbell}",
 )
 QUEUE_AGE = _gauge(
     "brainq_queue_oldest_age_seconds",

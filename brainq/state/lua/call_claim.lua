@@ -3,7 +3,7 @@ Take a dispatched call to run it. A call of a turn that is closed, cancelled or 
 that changes something not while a hold stands: it leaves its lanes, and is parked or denied. A worker that
 does not serve the call's effect (`serves` names those it does), or does not have its brain (`brains`), is not to run it,
 whoever sent it the doorbell. With one that changes something it is noted from which Redis it was claimed (call_unstarted); which
-that is, is asked for once in 10 s.
+that is, is asked for once in 10 s. Its place in the list is for the next call that waits for one, whatever is replied.
 
 KEYS   turn budget trace history events guard run
 ARGV   sid tid owner call attempt:n lease_ms:n serves:words brains:words
@@ -14,21 +14,9 @@ REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain 
 -- @include lib/has_brain
 -- @include lib/run
 local c = read_call(call, {'status', 'attempt', 'effect', 'spec', 'cap_ms', 'tool', 'rung_at', 'edited', 'waits_at',
-  'dispatched_at'})
-if c.status ~= 'dispatched' then return {'DROP', c.status or 'gone'} end
-if tonumber(c.attempt) ~= attempt then return {'DROP', 'stale'} end
-if not (' ' .. serves .. ' '):find(' ' .. c.effect .. ' ', 1, true) then return {'DROP', 'unserved'} end
-local t = read(turn, {'state', 'cancel', 'step', 'holds', 'brain'})
-if not has_brain(brains, t.brain) then return {'DROP', 'no_brain'} end
-mark_claimed(c.effect, c.rung_at)
-if t.state ~= 'active' or t.cancel == '1' then return {'DROP', 'closed'} end
-local remaining_ms = tonumber(redis.call('HGET', budget, 'deadline')) - now
-if remaining_ms <= 0 then return {'DROP', 'expired'} end
-if c.effect ~= 'read_only' then
-  if hold_word(t.holds) then
-    hold_back(call)
-    return {'DROP', 'held'}
-  end
+  'dispatched_at', 'bell'})
+
+local function note_redis()
   local known = redis.call('GET', run)
   if not known then
     known = redis_run()
@@ -36,9 +24,33 @@ if c.effect ~= 'read_only' then
   end
   redis.call('HSET', trace, call .. ':run', attempt .. ' ' .. known)
 end
-redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
-  call .. ':started_at', now)
-emit(events, 'call.running', {call = call, tool = c.tool, attempt = attempt})
-return {'GO', c.spec, tonumber(c.cap_ms), remaining_ms, c.effect, c.tool, tonumber(t.step), c.edited or '0', t.brain or '',
-  math.max(0, now - (tonumber(c.rung_at) or now)),
-  c.waits_at and math.max(0, tonumber(c.dispatched_at) - tonumber(c.waits_at)) or 0}
+
+local function claim()
+  if c.status ~= 'dispatched' then return {'DROP', c.status or 'gone'} end
+  if tonumber(c.attempt) ~= attempt then return {'DROP', 'stale'} end
+  if not (' ' .. serves .. ' '):find(' ' .. c.effect .. ' ', 1, true) then return {'DROP', 'unserved'} end
+  local t = read(turn, {'state', 'cancel', 'step', 'holds', 'brain'})
+  if not has_brain(brains, t.brain) then return {'DROP', 'no_brain'} end
+  -- A copy of its bell was answered, and it waits no more: that says nothing of the list.
+  if not leave_calls(trace, sid, tid, call, c) then mark_claimed(c.effect, c.rung_at) end
+  if t.state ~= 'active' or t.cancel == '1' then return {'DROP', 'closed'} end
+  local remaining_ms = tonumber(redis.call('HGET', budget, 'deadline')) - now
+  if remaining_ms <= 0 then return {'DROP', 'expired'} end
+  if c.effect ~= 'read_only' then
+    if hold_word(t.holds) then
+      hold_back(call)
+      return {'DROP', 'held'}
+    end
+    note_redis()
+  end
+  redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
+    call .. ':started_at', now)
+  emit(events, 'call.running', {call = call, tool = c.tool, attempt = attempt})
+  local dispatched_at = tonumber(c.dispatched_at) or now
+  return {'GO', c.spec, tonumber(c.cap_ms), remaining_ms, c.effect, c.tool, tonumber(t.step), c.edited or '0', t.brain or '',
+    math.max(0, now - dispatched_at), c.waits_at and math.max(0, dispatched_at - tonumber(c.waits_at)) or 0}
+end
+
+local reply = claim()
+fill_calls(c.effect or serves)
+return reply

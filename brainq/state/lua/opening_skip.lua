@@ -13,8 +13,9 @@ if not open or t.step ~= '0' or t.cancel == '1' then return {'ALREADY'} end
 if now < tonumber(t.opening_until) then return {'EARLY'} end
 for i = 0, tonumber(t.n_calls) - 1 do
   local call = 'c0-' .. i
-  local c = read_call(call, {'status', 'tool', 'started_at'})
+  local c = read_call(call, {'status', 'tool', 'started_at', 'effect', 'bell'})
   if not SETTLED[c.status] then
+    leave_calls(trace, sid, tid, call, c)
     local took_ms = c.started_at and now - tonumber(c.started_at) or 0
     local said = tool_message(call, c.tool, 0, 'It took too long.')
     end_call(call, 'timed_out', said, 'not waited for', took_ms, c.tool)

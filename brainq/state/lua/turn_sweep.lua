@@ -21,6 +21,7 @@ local t = read(turn, {'state', 'awaits', 'owner', 'lease_until', 'rung_at', 'fen
 local state, fence, actions, after, lost = t.state, tonumber(t.fence or 0), {}, rering_ms, false
 local function soon(at) if at - now < after then after = math.max(at - now, 50) end end
 -- @include lib/sweep_parks
+-- @include lib/sweep_calls
 -- @include lib/sweep_final
 -- @include lib/sweep_queued
 if state == 'queued' then sweep_queued()
@@ -55,18 +56,7 @@ elseif state == 'active' then
   elseif #actions == 0 and t.awaits == 'calls' then
     expire_parks()
     look_at_opening()
-    for i = 0, tonumber(t.n_calls) - 1 do
-      local call = 'c' .. t.step .. '-' .. i
-      local c = read_mended_call(call)
-      local attempt = tonumber(c.attempt)
-      if c.status == 'dispatched' and bell_is_lost(c.effect, c.rung_at, rering_ms) then
-        redis.call('HSET', trace, call .. ':rung_at', now)
-        ring_anew(c.effect, sid, tid, call .. '.' .. attempt, {sid, tid, call, attempt}, tid, c.tool)
-      elseif c.status == 'running' then
-        soon(c.lease + 1)
-        if c.lease <= now then actions[#actions + 1] = 'rescue ' .. call .. ' ' .. attempt end
-      end
-    end
+    sweep_calls()
   end
 else
   if sweep_final() then look_no_more(sid, tid) return {'ENDED'} end

@@ -80,6 +80,7 @@ def test_quarantined_items_and_long_queues_are_seen(brainq: Brainq, redis_server
     redis_server.command("LPUSH", "bq:brainq.turns", *(["x"] * 990))
     redis_server.command("LPUSH", "bq:brainq.turns\x06\x169", *(["x"] * 10))
     redis_server.command("LPUSH", "bq:brainq.finalize", "x")
+    redis_server.command("ZADD", "bq:{network}:queue", "1", "s1 t1 c1-0")
     _, found = levels(brainq)
     assert found["quarantine"][0] == "warn"
     assert "LRANGE bq:brainq.poison" in found["quarantine"][1]
@@ -87,6 +88,7 @@ def test_quarantined_items_and_long_queues_are_seen(brainq: Brainq, redis_server
     assert "brainq worker coordinator" in found["queues"][1]
     assert "turns 1000, " in found["queues"][1]
     assert "finalize 1, " in found["queues"][1]
+    assert "tools.network 1, " in found["queues"][1]
 
 
 def test_looks_that_nobody_makes_are_seen(brainq: Brainq, redis_server: RedisServer) -> None:

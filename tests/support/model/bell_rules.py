@@ -1,23 +1,41 @@
-"""The finalizer's doorbells after each script: while a turn's bell waits, the sweeper rings no other for it, and the
-first list is no longer than it may be, and no shorter while turns wait for a place in it."""
+"""The doorbells after each script: while a turn's bell waits for the finalizer, the sweeper rings no other for it.
+Lists that tenants take turns for are as short as they may be, and no shorter while somebody waits, who is in none."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from brainq.broker.names import FINALIZE_QUEUE, queue_keys
+from brainq.broker.names import FINALIZE_QUEUE, TAKEN_IN_TURN, queue_key, queue_keys
 from brainq.settings import Settings
 from brainq.state.keys import Keys
 from tests.support.model.rules import require
 
-_KEYS = Keys(Settings(redis_url=None).prefix)
-_FIRST, _LATER = queue_keys(Settings(redis_url=None), FINALIZE_QUEUE)
-# The last line of the model's reading: a word for each doorbell that waits, `LIST/TURN.final.STEP`, one for each turn
-# that is over, `TURN=STEP/OWNER/RETRY AT/RUNG AT/LIST`, and `LENGTH+WAITING` of the first list.
+_SETTINGS = Settings(redis_url=None)
+_FIRST, _LATER = queue_keys(_SETTINGS, FINALIZE_QUEUE)
+_TAKEN_IN_TURN = ", ".join(
+    f"{{'{word}', '{queue_key(_SETTINGS, queue)}', '{Keys(_SETTINGS.prefix).tenant_queue(word)}'}}"
+    for queue, word in TAKEN_IN_TURN.items()
+)
+# The last line of the model's reading: first `LENGTH+WAITING+IN BOTH` of each list that tenants take turns for. Then a
+# word for each doorbell that waits, `LIST/TURN.final.STEP`, and one for each turn that is over,
+# `TURN=STEP/OWNER/RETRY AT/RUNG AT/LIST`.
 LOOK_BELLS = f"""
-local rung = {{redis.call('LLEN', '{_FIRST}') .. '+' .. redis.call('ZCARD', '{_KEYS.finals_queue}')}}
+local rung = {{}}
+for _, each in ipairs({{{_TAKEN_IN_TURN}}}) do
+  local word, list, queue = unpack(each)
+  local waiting, both = redis.call('ZRANGE', queue, 0, -1), 0
+  if #waiting > 0 then
+    local lies = {{}}
+    for _, bell in ipairs(redis.call('LRANGE', list, 0, -1)) do
+      local turn, call = bell:match('"id":%s*"([^".]+)%.([^".]+)')
+      lies[turn .. (call == 'final' and '' or ' ' .. call)] = true
+    end
+    for _, member in ipairs(waiting) do both = both + (lies[member:match(' (.*)$')] and 1 or 0) end
+  end
+  rung[#rung + 1] = redis.call('LLEN', list) .. '+' .. #waiting .. '+' .. both
+end
 for list, key in pairs({{finalize = '{_FIRST}', finalize_later = '{_LATER}'}}) do
   for _, bell in ipairs(redis.call('LRANGE', key, 0, -1)) do
     local turn, step = bell:match('"id":%s*"([^".]+)%.final%.([^".]+)')
@@ -51,10 +69,10 @@ class BellRules:
     nothing of those that wait, and copies of these may be rung.
     """
 
-    def __init__(self, in_list: int) -> None:
-        """`in_list`: how many doorbells may lie in the first list."""
+    def __init__(self, places: Callable[[str], int]) -> None:
+        """`places`: how many doorbells may lie in a list, by its word."""
         self.are_copied = False
-        self._in_list = in_list
+        self._places = places
         self._bells: set[str] = set()
         self._chains: dict[str, _Chain] = {}
 
@@ -62,13 +80,14 @@ class BellRules:
         """A worker took this bell, or it was lost."""
         self._bells -= {f"{list_}/{args[1]}.final.{args[2]}" for list_ in ("finalize", "finalize_later")}
 
-    def check(self, name: str, line: str) -> None:
-        first, *words = line.split()
-        length, waiting = map(int, first.split("+"))
-        require(length <= self._in_list, "the finalizer's first list is longer than it may be", first)
-        if name == "finalize_claim":
-            full = length == self._in_list or not waiting
-            require(full, "turns wait, though the finalizer's first list has room", first)
+    def check(self, name: str, reply: Sequence[str], line: str) -> None:
+        words = line.split()
+        claimed = "finalize" if name == "finalize_claim" else ""
+        if name == "call_claim" and reply[0] == "GO":
+            claimed = reply[4]
+        for word, counts in zip(TAKEN_IN_TURN.values(), words, strict=False):
+            self._is_short(word, *map(int, counts.split("+")), claimed=word == claimed)
+        words = words[len(TAKEN_IN_TURN) :]
         bells = {word for word in words if "=" not in word}
         chains = {
             turn: _Chain(*said.split("/"))
@@ -79,6 +98,13 @@ class BellRules:
             for turn, before in self._chains.items():
                 self._rung_in_vain(turn, before, chains.get(turn, before))
         self._bells, self._chains = bells, chains
+
+    def _is_short(self, word: str, length: int, waiting: int, both: int, *, claimed: bool) -> None:
+        places = self._places(word)
+        require(length <= places, "a list is longer than it may be", word, length)
+        full = length == places or not waiting
+        require(full or not claimed, "somebody waits, though the list has room", word, length, waiting)
+        require(self.are_copied or not both, "who waits was rung for out of turn", word, both)
 
     def _rung_in_vain(self, turn: str, before: _Chain, now: _Chain) -> None:
         waits = f"{before.bell_in}/{turn}.final.{before.step}" in self._bells

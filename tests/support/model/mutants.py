@@ -60,7 +60,26 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "local reply = claim()\nfill_finals()",
         "local reply = claim()",
     ),
-    "turn_end rings however long the finalizer's list is": ("turn_end", "return is_short and", "return"),
+    "turn_end rings however long the finalizer's list is": (
+        "turn_end",
+        "length < places_of(list) and",
+        "",
+    ),
+    "finalize_ahead without its fence": (
+        "finalize_ahead",
+        "if not t or t.fin_step ~= step then",
+        "t = read(turn, {'result_at', 'revision', 'fin_lost', 'fin_tries', 'fin_retry_at'})\nif false then",
+    ),
+    "step_commit rings however long a list of calls is": (
+        "step_commit",
+        "length < places_of(list) and",
+        "",
+    ),
+    "call_claim makes no room in the list of calls": (
+        "call_claim",
+        "local reply = claim()\nfill_calls(c.effect or serves)",
+        "local reply = claim()",
+    ),
     "turn_sweep rings no one": ("turn_sweep", "bell_is_lost('turns', t.rung_at, rering_ms)", "false"),
     "turn_sweep rescues no one": (
         "turn_sweep",

@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from brainq.broker.names import FINALIZE_QUEUE
+from brainq.broker.names import FINALIZE_QUEUE, TAKEN_IN_TURN
 from brainq.contracts.claim import CallRef
 from brainq.contracts.limits import Limits
 from brainq.contracts.status import TurnState
@@ -41,8 +41,10 @@ ROOMS = ((125, 100), (1, 1), (2, 1), (2, 2))  # the fleet's, and a tenant's shar
 CAPS = (0, 0, 1)  # how many turns of the brain may be live, or no cap: by the seed, too
 CHANGED = (0, 0, 1, 1, 2)  # where it has one, what sweepers tell by turns, in every second seed
 BACKLOG = 14  # of sixteen seeds: the finalizer pool is behind, and sweepers send results
-USUAL_LIST = 8  # how long the finalizer's first list may be
-IN_LIST = (1, 2, USUAL_LIST)  # in each eighth seed, those with a backlog among them: by the seed, too
+USUAL_PLACES = {"finalize": 8, "read_only": 16}  # in the lists that tenants take turns for
+PLACES_OF_WRITES = 2
+PLACES = (1, 2, 8)  # in each of them, in each eighth seed, those with a backlog among them: by the seed, too
+CROWDED = 4  # of eight seeds: one place in each, and much room, so that calls wait
 POOL_IS_AWAY = 0.9  # how often, then, nobody looks at its queue
 MOST_BURST = 8  # commands that one task may run before another one may
 PEOPLE = 20  # how often a verb is drawn, beside 98 for work and faults
@@ -77,10 +79,13 @@ class Schedule:
         self.cap = CAPS[seed // len(ROOMS) % len(CAPS)]
         self._cap_changes = seed // len(ROOMS) // len(CAPS) % 2 == 0
         self._backlog = seed % 16 == BACKLOG
-        self._finals = IN_LIST[seed // 16 % len(IN_LIST)] if seed % 8 == BACKLOG % 8 else USUAL_LIST
+        few = {BACKLOG % 8: PLACES[seed // 16 % len(PLACES)], CROWDED: 1}
+        self._places = few.get(seed % 8)
         self._sessions = CROWD if self.room[0] < MOST_TURNS else SESSIONS
         self._most = max(MOST_TURNS + bool(self.cap), len(self._sessions))
-        self.rules = StateRules(self.keys, look_sha, RoomRules(*self.room, self.cap), BellRules(self._finals))
+        self.rules = StateRules(
+            self.keys, look_sha, RoomRules(*self.room, self.cap), BellRules(self._places_of)
+        )
         self.functions = Functions(self._may_start, lambda token: self._people.answer_at_once(token))
         self.accepted = Accepted(self._watch)
         self.inputs = Inputs(self.tasks.give_way)
@@ -113,7 +118,7 @@ class Schedule:
     def run(self) -> None:
         """Raises BrokenRule."""
         self.client.many([("FLUSHDB",)])
-        self.client.many([("HSET", CLOCK, "finals", self._finals)])
+        self.client.many([("HSET", CLOCK, "places", self._places or "")])
         self.pass_time(0)
         self._keep_room()
         for _ in range(self.rng.randint(1, 3)):
@@ -132,6 +137,9 @@ class Schedule:
                 self.rng.choices(acts, weights)[0]()
         self._heal()
         check_ending(self)
+
+    def _places_of(self, word: str) -> int:
+        return self._places or USUAL_PLACES.get(word, PLACES_OF_WRITES)
 
     # What scripts ask and tell.
 
@@ -358,7 +366,8 @@ class Schedule:
 
     def _left(self) -> list[str]:
         """Keys that empty themselves when all is done."""
-        names = ("*{lanes}*", "*index", "*{room}:[^s]*", "*{finalize}:*")  # but for how large the room is
+        names = ["*{lanes}*", "*index", "*{room}:[^s]*"]  # but for how large the room is
+        names += [f"*{{{word}}}:*" for word in TAKEN_IN_TURN.values()]
         return [key for found in self.client.many([("KEYS", name) for name in names]) for key in found]
 
     def end(self) -> None:

@@ -23,9 +23,9 @@ _TIME = "redis.call('TIME')"
 # Redis TIME cannot be set, so the scripts read a key instead: a schedule is the same whenever it runs.
 _MODEL_TIME = f"redis.call('HMGET', '{CLOCK}', 's', 'us')"
 
-# So few turns wait for their finalizer that a list of the usual length would hold all of them.
-_IN_LIST = "FINALS_IN_LIST, MOST_TRIED, FINALS_KEPT_MS = 8,"
-_MODEL_IN_LIST = _IN_LIST.replace("8", f"tonumber(redis.call('HGET', '{CLOCK}', 'finals'))")
+# So few turns wait for their finalizer, and so few calls, that lists of the usual length would hold all of them.
+_PLACES = "local function places_of(list) return "
+_MODEL_PLACES = _PLACES + f"tonumber(redis.call('HGET', '{CLOCK}', 'places')) or "
 
 # The whole keyspace in one number: what a script that ran twice may not change. Not DUMP, whose order of a
 # hash's fields changes while the server rehashes.
@@ -94,7 +94,7 @@ class WatchedScript:
         self._watcher = watcher
         self.signature = script.signature
         self._changes_turns = not {"leases", "index"} & set(script.signature.keys)
-        self.load(by_model_clock(script.text).replace(_IN_LIST, _MODEL_IN_LIST))
+        self.load(by_model_clock(script.text).replace(_PLACES, _MODEL_PLACES))
 
     def load(self, text: str) -> None:
         self.text = text

@@ -130,7 +130,7 @@ class StateRules:
         for known, line in sorted(moved, key=lambda pair: _begins(*pair)):
             self._moved(name, known, line, claimed=known is claimed)
         self._line_up(name, given, reply, state[-2])
-        self.bells.check(name, state[-1])
+        self.bells.check(name, reply, state[-1])
 
     def _line_up(self, name: str, given: Mapping[str, Any], reply: list[str], room: str) -> None:
         # One that goes before others of its session may begin at once, where those wait for room for their brain.

@@ -8,7 +8,7 @@ local SETTLED = {
 local function forget_work(calls)
   local fields = {}
   for _, call in ipairs(calls) do
-    for _, name in ipairs({'spec', 'cap_ms', 'again', 'rung_at', 'lease', 'fp', 'client_args'}) do
+    for _, name in ipairs({'spec', 'cap_ms', 'again', 'rung_at', 'bell', 'lease', 'fp', 'client_args'}) do
       fields[#fields + 1] = call .. ':' .. name
     end
   end

@@ -23,7 +23,7 @@ local function sweep_final()
       return false
     end
     local place = place_of_bell(f)
-    if place == 'queue' and redis.call('ZSCORE', FINAL_QUEUE, sid .. ' ' .. tid) then
+    if place == 'queue' and finals_wait(sid, tid) then
       fill_finals()
     elseif place == 'queue' or lapsed or retry_at > tonumber(f.fin_rung or 0) or bell_is_lost(place, f.fin_rung, rering_ms) then
       place = state == 'closing' and place_for_final() or 'finalize_later'

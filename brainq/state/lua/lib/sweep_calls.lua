@@ -1,0 +1,21 @@
+-- The calls of a turn's step: those whose doorbell was lost are rung for again, those that wait for their tenant's turn come
+-- nearer to it, and whose worker is gone is to be rescued. Uses the names of turn_sweep.
+-- @include lib/call_queue
+local function sweep_calls()
+  for i = 0, tonumber(t.n_calls) - 1 do
+    local call = 'c' .. t.step .. '-' .. i
+    local c = read_mended_call(call)
+    if c.status == 'dispatched' then
+      local waits = call_waits(sid, tid, call, c)
+      if waits == 'queued' then
+        fill_calls(c.effect)
+      elseif waits or bell_is_lost(c.effect, c.rung_at, rering_ms) then
+        redis.call('HSET', trace, call .. ':rung_at', now, call .. ':bell', '')
+        ring_call(trace, sid, tid, call, c, 'again')
+      end
+    elseif c.status == 'running' then
+      soon(c.lease + 1)
+      if c.lease <= now then actions[#actions + 1] = 'rescue ' .. call .. ' ' .. c.attempt end
+    end
+  end
+end
