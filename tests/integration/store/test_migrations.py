@@ -123,11 +123,12 @@ def test_a_newer_schema_is_refused(store: Store, store_url: str) -> None:
         Store.open(store_url)
 
 
+@pytest.mark.parametrize("older", ["0001", "0012"])
 def test_a_schema_of_before_the_first_release_is_refused_with_the_remedy(
-    store: Store, store_url: str
+    store: Store, store_url: str, older: str
 ) -> None:
     with transaction(store.engine) as connection:
-        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0001'"))
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{older}'"))
 
     with pytest.raises(SetupError, match="start with a new database"):
         Store.open(store_url)

@@ -1,6 +1,6 @@
-"""All tables of the first release, and the full-text search over what is remembered.
+"""All tables of the first release, and the full-text search over memories and observations.
 
-Databases of before it are at 0001 to 0004, and are not upgraded.
+Databases of builds before it, at 0001 to 0012, are not upgraded: `upgrade` names the remedy.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005"
+revision = "0013"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -28,6 +28,9 @@ def upgrade() -> None:
 
     def ids(*names: str) -> list[sa.Column[Any]]:
         return [sa.Column(name, id_text, nullable=False) for name in names]
+
+    def texts(*names: str) -> list[sa.Column[Any]]:
+        return [sa.Column(name, sa.Text(), nullable=False) for name in names]
 
     def numbers(*names: str) -> list[sa.Column[Any]]:
         return [sa.Column(name, sa.Integer(), nullable=False) for name in names]
@@ -56,12 +59,24 @@ def upgrade() -> None:
         sa.Column("error", sa.Text()),
         sa.Column("request_json", sa.Text(), nullable=False),
         sa.Column("result_json", sa.Text()),
+        sa.Column("kind", id_text),
+        sa.Column("message", sa.Text()),
+        *(sa.Column(name, sa.Integer()) for name in ("steps", "calls", "failed_calls")),
+        sa.Column("tokens", sa.BigInteger()),
+        sa.Column("cost_usd", sa.Float()),
+        sa.Column("brain", id_text),
         sa.PrimaryKeyConstraint("row", name="pk_turns"),
         sa.UniqueConstraint("turn_id", name="uq_turns_turn_id"),
         sa.UniqueConstraint("request_key", name="uq_turns_request_key"),
     )
     op.create_index("ix_turns_session_id_row", "turns", ["session_id", "row"])
+    op.create_index("ix_turns_listed", "turns", ["state", "row", "session_id", "turn_id"])
+    op.create_index("ix_turns_accepted_at_row", "turns", ["accepted_at", "row"])
+    op.create_index("ix_turns_dear", "turns", ["cost_usd", "row", "session_id"])
     index_where("ix_turns_unended", "turns", ["row"], "ended_at IS NULL")
+    index_where("ix_turns_stopped", "turns", ["stop_reason", "row"], "stop_reason <> 'answered'")
+    index_where("ix_turns_failing", "turns", ["row"], "failed_calls > 0")
+    index_where("ix_turns_brain", "turns", ["brain", "row"], "brain IS NOT NULL")
     op.create_table(
         "messages",
         row(),
@@ -116,6 +131,7 @@ def upgrade() -> None:
         sa.Column("error", sa.Text()),
         sa.PrimaryKeyConstraint("turn_id", "step", name="pk_finalizer_steps"),
     )
+    index_where("ix_finalizer_steps_dead", "finalizer_steps", ["turn_id"], "state = 'dead'")
     op.create_table(
         "spends",
         *ids("turn_id"),
@@ -183,6 +199,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("turn_id", "judge", name="pk_judgements"),
     )
     index_where("ix_judgements_pending", "judgements", ["due_at"], "state = 'pending'")
+    index_where("ix_judgements_dead", "judgements", ["turn_id"], "state = 'dead'")
     op.create_table(
         "pruned_sessions",
         *ids("session_id"),
@@ -203,6 +220,7 @@ def upgrade() -> None:
         *instants("accepted_at"),
         sa.Column("settled_at", instant),
         sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("attachments_json", sa.Text()),
         sa.PrimaryKeyConstraint("row", name="pk_inputs"),
         sa.UniqueConstraint("session_id", "client_message_id", name="uq_inputs_session_id_client_message_id"),
     )
@@ -241,6 +259,64 @@ def upgrade() -> None:
     )
     op.create_index("ix_brakes_turn_id", "brakes", ["turn_id"])
     index_where("ix_brakes_standing", "brakes", ["session_id", "row"], "over_at IS NULL")
+    op.create_table(
+        "tokens",
+        row(),
+        *ids("token_id", "secret_hash"),
+        *texts("name", "sessions_json", "verbs_json"),
+        *instants("created_at"),
+        *(sa.Column(name, instant) for name in ("expires_at", "last_used_at", "revoked_at")),
+        sa.PrimaryKeyConstraint("row", name="pk_tokens"),
+        sa.UniqueConstraint("token_id", name="uq_tokens_token_id"),
+    )
+    op.create_table(
+        "deliveries",
+        row(),
+        *ids("message_id", "url", "event", "session_id", "turn_id", "state"),
+        sa.Column("tries", sa.Integer(), nullable=False, server_default="0"),
+        *instants("due_at", "created_at", "updated_at"),
+        *texts("data_json"),
+        sa.Column("error", sa.Text()),
+        sa.PrimaryKeyConstraint("row", name="pk_deliveries"),
+        sa.UniqueConstraint("message_id", "url", name="uq_deliveries_message_id_url"),
+    )
+    op.create_index("ix_deliveries_turn_id", "deliveries", ["turn_id"])
+    index_where("ix_deliveries_pending", "deliveries", ["url", "due_at"], "state = 'pending'")
+    index_where("ix_deliveries_dead", "deliveries", ["row"], "state = 'dead'")
+    op.create_table(
+        "blobs",
+        *ids("sha256"),
+        sa.Column("data", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("sha256", name="pk_blobs"),
+    )
+    op.create_table(
+        "attachments",
+        *ids("turn_id", "sha256", "session_id", "media_type"),
+        *big_numbers("size"),
+        *instants("created_at"),
+        *texts("name"),
+        sa.PrimaryKeyConstraint("turn_id", "sha256", name="pk_attachments"),
+    )
+    op.create_index("ix_attachments_session_id_sha256", "attachments", ["session_id", "sha256"])
+    op.create_index("ix_attachments_sha256", "attachments", ["sha256"])
+    op.create_table(
+        "schedules",
+        row(),
+        *ids("schedule_id", "name"),
+        *texts("timing", "zone"),
+        *ids("session_id"),
+        *texts("request_json", "on_running", "missed"),
+        *numbers("paused"),
+        *big_numbers("start_ms"),
+        *big_numbers("next_ms", "last_due_ms", nullable=True),
+        *ids("last_turn_id"),
+        *texts("note"),
+        *instants("created_at"),
+        sa.PrimaryKeyConstraint("row", name="pk_schedules"),
+        sa.UniqueConstraint("schedule_id", name="uq_schedules_schedule_id"),
+        sa.UniqueConstraint("name", name="uq_schedules_name"),
+    )
+    op.create_index("ix_schedules_next_ms", "schedules", ["next_ms"])
 
 
 def _searchable_on_sqlite(name: str) -> list[str]:
@@ -276,6 +352,7 @@ def downgrade() -> None:
         for name in ("memories", "observations"):
             op.execute(f"DROP TABLE {name}_fts")
     for table in (
+        *("schedules", "attachments", "blobs", "deliveries", "tokens"),
         *("brakes", "approvals", "inputs", "pruned_sessions", "judgements"),
         *("observations", "memories", "transcripts", "traces", "spends"),
         *("finalizer_steps", "decisions", "calls", "messages", "turns"),
