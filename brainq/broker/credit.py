@@ -6,6 +6,7 @@ event loop, which wakes for it; here the loop is woken only when it waits for a 
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from kombu.transport import virtual
@@ -19,6 +20,11 @@ class Credit(virtual.QoS):
     def __init__(self, channel: Any, prefetch_count: int = 0) -> None:
         super().__init__(channel, prefetch_count)
         self._loop_waits = False
+        self.later: dict[str, tuple[str, float]] = {}
+
+    def note_later(self, delivery_tag: str, key: str) -> None:
+        """This message may wait for others: see `LaterThreads`."""
+        self.later[delivery_tag] = key, time.monotonic()
 
     def can_consume(self) -> bool:
         """Asked by the event loop before it asks Redis for more."""
@@ -30,6 +36,11 @@ class Credit(virtual.QoS):
 
     def ack(self, delivery_tag: str) -> None:
         super().ack(delivery_tag)
+        self.later.pop(delivery_tag, None)
         if self._loop_waits:
             self._loop_waits = False
             self.channel.connection.wake()
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        super().reject(delivery_tag, requeue=requeue)
+        self.later.pop(delivery_tag, None)

@@ -25,8 +25,10 @@ from kombu.transport import redis as kombu_redis
 from kombu.utils.encoding import bytes_to_str
 
 from brainq.broker.credit import Credit
+from brainq.broker.later import LATER_THREADS
 from brainq.broker.names import (
     CALL_RUN,
+    FINALIZE_QUEUE,
     NAMED_BY_ARGUMENT,
     POISON_LIST,
     SHOWN_NAME,
@@ -171,14 +173,15 @@ class _Checked:
             if not reply:
                 raise Empty
             key, item = reply
-            queue = bytes_to_str(key).removeprefix(self.global_keyprefix).rsplit(self.sep, 1)[0]
+            name = bytes_to_str(key).removeprefix(self.global_keyprefix)
+            queue, is_later = name.rsplit(self.sep, 1)[0], self._is_later(name)
             self._queue_cycle.rotate(queue)
             may_be_backlog = self._may_be_backlog()
             # Before anything else can fail: it stands on no queue any more.
-            self._admit_and_deliver(item, queue)
+            self._admit_and_deliver(item, queue, is_later=is_later)
             if may_be_backlog:
-                for text in self._pop_more(connection, key):
-                    self._admit_and_deliver(text, queue)
+                for text in self._pop_more(connection, key, LATER_THREADS.free if is_later else MOST_AT_ONCE):
+                    self._admit_and_deliver(text, queue, is_later=is_later)
             return True
         finally:
             if _unkept and time.monotonic() - _tried_at > KEEP_AGAIN_S:
@@ -194,11 +197,29 @@ class _Checked:
         connection = self._in_poll = self.client.connection
         self._brpop_sent_at = time.monotonic()
         timeout = self.brpop_timeout if timeout is None else timeout
+        connection.send_packed_command(self._packed_brpop(connection, queues, timeout or 0))
+
+    def _packed_brpop(self: Any, connection: Any, queues: list[str], timeout: float) -> Any:
+        if self._leads_to_results() and not LATER_THREADS.free:
+            first = self.global_keyprefix + FINALIZE_QUEUE
+            return connection.pack_command("BRPOP", first, round(LATER_THREADS.looks_again_s(), 3))
         packed = self._packed.get((*queues, timeout))
         if packed is None:
             keys = [self.global_keyprefix + name for name in read_order(queues)]
-            packed = self._packed[*queues, timeout] = connection.pack_command("BRPOP", *keys, timeout or 0)
-        connection.send_packed_command(packed)
+            packed = self._packed[*queues, timeout] = connection.pack_command("BRPOP", *keys, timeout)
+        return packed
+
+    def _leads_to_results(self: Any) -> bool:
+        """Whether a finalizer's worker reads here, some of whose threads are kept free of what comes later."""
+        if FINALIZE_QUEUE not in self.active_queues or not isinstance(self.qos, Credit):
+            return False
+        LATER_THREADS.follow(self.qos.prefetch_count, self.qos.later)
+        return True
+
+    def _is_later(self: Any, name: str) -> bool:
+        return (
+            name != FINALIZE_QUEUE and FINALIZE_QUEUE in self.active_queues and isinstance(self.qos, Credit)
+        )
 
     def _may_be_backlog(self: Any) -> bool:
         """Whether to ask for more than the item just popped: it came at once, and asking was not in vain lately."""
@@ -210,9 +231,9 @@ class _Checked:
         self._skipped = 0
         return True
 
-    def _pop_more(self: Any, connection: Any, key: bytes | str) -> list[bytes | str]:
+    def _pop_more(self: Any, connection: Any, key: bytes | str, most: int) -> list[bytes | str]:
         """What the worker has room for beside the item just delivered, in one round trip instead of one a loop."""
-        room = min(self.qos.can_consume_max_estimate() or 0, MOST_AT_ONCE)
+        room = min(self.qos.can_consume_max_estimate() or 0, most, MOST_AT_ONCE)
         if room <= 0:
             more = []
         else:
@@ -225,12 +246,16 @@ class _Checked:
         self._fruitless = 0 if more else min(2 * self._fruitless + 1, MOST_SKIPPED)
         return more
 
-    def _admit_and_deliver(self: Any, item: bytes | str, queue: str) -> None:
+    def _admit_and_deliver(self: Any, item: bytes | str, queue: str, *, is_later: bool) -> None:
         try:
             message = admit(item, queue)
         except PoisonError as poison:
             self.quarantine(str(poison), queue, item)
         else:
+            if is_later:
+                headers = message["headers"]
+                turn_id = headers.get("root_id") if queue == FINALIZE_QUEUE else None
+                self.qos.note_later(message["properties"]["delivery_tag"], str(turn_id or headers["id"]))
             self.connection._deliver(message, queue)
 
     def _deliver_fanout_message(self: Any, message: Any, exchange: str) -> Literal[True]:

@@ -15,7 +15,7 @@ log = logger("brainq.finalize")
 
 RESULT_WAITS_S = 1.0  # for a callback of the brain's
 GIVEN_UP_S = 5.0  # of what leads to the result failing; then the result goes out without it
-MOST_BEHIND = 256  # callbacks of a process that nobody's thread waits for; those beyond keep their worker's
+MOST_BEHIND = 512  # callbacks of a process that nobody's thread waits for; those beyond keep their worker's
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Behind:
         self._places = threading.BoundedSemaphore(most)
 
     def go_on(self, work: Callable[[], object]) -> bool:
-        """Have a thread do `work`; False when there is no place for it."""
+        """Have a thread do `work`; False when there is no place for it, or the system gives no more threads."""
         if not self._places.acquire(blocking=False):
             return False
         variables = contextvars.copy_context()
@@ -77,5 +77,10 @@ class Behind:
             finally:
                 self._places.release()
 
-        in_thread(until_done)
+        try:
+            in_thread(until_done)
+        except RuntimeError as refused:
+            self._places.release()
+            log.warning("no thread for a step that goes on behind its result", why=str(refused))
+            return False
         return True

@@ -31,6 +31,7 @@ from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.missing_brain import MissingBrain
 from brainq.ports.child_turns import ChildTurns
 from brainq.ports.finals import Finals
+from brainq.ports.later import Later
 from brainq.ports.records import Records
 from brainq.ports.task_events import TaskEvents
 from brainq.providers.within import Running, within
@@ -58,6 +59,7 @@ class TurnFinalizer:
 
     missing   sees off turns whose brain nobody has any more; None: as the default brain's
     alone     runs steps that lost their worker again and again, each in a process where nothing else runs
+    later     who leaves threads to what leads to results; None: nobody
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class TurnFinalizer:
         beats: Beats,
         parents: ChildTurns | None = None,
         alone: RunAlone | None = None,
+        later: Later | None = None,
         max_tries: int = MAX_TRIES,
         visit_s: float = VISIT_S,
         chance: Callable[[], float] = random.random,
@@ -86,6 +89,7 @@ class TurnFinalizer:
         self._visit_s = visit_s
         self._parents = parents
         self._alone = alone
+        self._later = later
         self._chance = chance
         self._read = EndedTurns(chain)
         self._behind = Behind()
@@ -105,10 +109,20 @@ class TurnFinalizer:
         if claim.lost:
             COUNTERS.add(m.LAPSED, "finalizer_step")
         until = time.monotonic() + self._visit_s
-        did, following = self._answer(claim, until)
-        while following is not None:
-            following = self._follow(following, until, events)
+        try:
+            self._note_later(claim)
+            did, following = self._answer(claim, until)
+            while following is not None:
+                self._note_later(following)
+                following = self._follow(following, until, events)
+        finally:
+            if self._later is not None:
+                self._later.leave(turn_id)
         return did
+
+    def _note_later(self, claim: StepClaim) -> None:
+        if claim.sent and self._later is not None:
+            self._later.enter(claim.turn_id)
 
     def _follow(self, claim: StepClaim, until: float, events: TaskEvents | None) -> StepClaim | None:
         """Run a step that no doorbell was rung for; the claim of the one after it, if the visit goes on."""
@@ -335,6 +349,7 @@ class TurnFinalizer:
             return self._chain.finish(claim).lower(), None
         stay = time.monotonic() < until
         if outgoing:
+            stay = stay and (self._later is None or self._later.try_enter(claim.turn_id))
             found = self._chain.send(claim, next_step, outgoing[0], stay=stay)
         else:
             reads_said = getattr(order.get(next_step), "reads_said", False)

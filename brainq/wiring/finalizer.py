@@ -7,6 +7,7 @@ from functools import partial
 from brainq.beats import Beats
 from brainq.brain import Brain
 from brainq.brains import unknown_brain
+from brainq.broker.later import LATER_THREADS
 from brainq.errors import BrainqError
 from brainq.finalize.alone import RunAlone
 from brainq.finalize.brain_finals import BrainFinals
@@ -48,6 +49,7 @@ def make_finalizer(parts: Parts, alone: RunAlone | None) -> TurnFinalizer:
         beats=parts.beats,
         parents=parts.people.children,
         alone=alone,
+        later=LATER_THREADS,
     )
 
 

@@ -1,0 +1,63 @@
+"""Bugs of the threads that finalizers leave to what leads to results."""
+
+from __future__ import annotations
+
+from ops.mutants.bug import Bug
+
+LATER = "brainq/broker/later.py"
+TRANSPORT = "brainq/broker/poison.py"
+FINALIZER = "brainq/finalize/finalizer.py"
+TESTS = ("tests/unit/broker/test_later.py",)
+WHOLE = ("tests/acceptance/promises/test_p09_later_steps.py",)
+
+BUGS = (
+    Bug(
+        "later steps: their list is read however many run",
+        TRANSPORT,
+        "if self._leads_to_results() and not LATER_THREADS.free:",
+        "if self._leads_to_results() and False:",
+        WHOLE,
+    ),
+    Bug(
+        "later steps: whoever has sent a result goes on with them, however many do",
+        FINALIZER,
+        "stay = stay and (self._later is None or self._later.try_enter(claim.turn_id))",
+        "stay = stay and (self._later is None or self._later.enter(claim.turn_id) is None)",
+        WHOLE,
+    ),
+    Bug(
+        "later steps: a worker that finds many takes as many as it has threads",
+        TRANSPORT,
+        "LATER_THREADS.free if is_later else MOST_AT_ONCE",
+        "MOST_AT_ONCE",
+        WHOLE,
+    ),
+    Bug(
+        "later steps: a thread is not counted free again when its visit is over",
+        FINALIZER,
+        "                self._later.leave(turn_id)",
+        "                pass",
+        WHOLE,
+    ),
+    Bug(
+        "later steps: a message counts after its acknowledgement",
+        "brainq/broker/credit.py",
+        "        super().ack(delivery_tag)\n        self.later.pop(delivery_tag, None)",
+        "        super().ack(delivery_tag)",
+        TESTS,
+    ),
+    Bug(
+        "later steps: a turn counts twice",
+        LATER,
+        "{**dict(list(self._messages.values())), **self._visits.copy()}",
+        "{**{tag: at for tag, (_, at) in self._messages.items()}, **self._visits.copy()}",
+        TESTS,
+    ),
+    Bug(
+        "callbacks behind: where the system gives no thread a place is lost",
+        "brainq/finalize/behind.py",
+        "            self._places.release()\n            log.warning",
+        "            log.warning",
+        ("tests/unit/finalize/test_behind.py",),
+    ),
+)

@@ -1,0 +1,33 @@
+"""Callbacks that go on behind their results, and who does them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from brainq.finalize import behind
+from brainq.finalize.behind import Behind
+
+
+def test_there_are_so_many_places_and_one_is_free_again_once_its_work_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_work: list[Callable[[], None]] = []
+    monkeypatch.setattr(behind, "in_thread", at_work.append)
+    places = Behind(most=1)
+    assert places.go_on(lambda: None)
+    assert not places.go_on(lambda: None)
+    at_work.pop()()
+    assert places.go_on(lambda: None)
+
+
+def test_where_the_system_gives_no_thread_nobody_keeps_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(work: Callable[[], None]) -> None:
+        raise RuntimeError("can't start new thread")
+
+    places = Behind(most=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(behind, "in_thread", none_left)
+        assert not places.go_on(lambda: None)
+    assert places.go_on(lambda: None)
