@@ -70,8 +70,7 @@ def offline_model() -> ScriptedProvider:
 def reply(request: ModelRequest) -> ModelReply:
     """The next reply. The same request gets the same reply, so a step may be run again."""
     own = [message for message in request.messages if message.turn == request.turn_id]
-    # What the runtime notes between two steps is not a message of the user's.
-    said = [message.content for message in own if message.role == "user" and message.extra is None]
+    said = [_words_of_user(message) for message in own if message.role == "user"]
     found = [wanted for text in said for wanted in read_message(text, request.tools)]
     whole = [wanted for wanted in found if not wanted.missing]
     results = [message for message in own if message.role == "tool"]
@@ -84,6 +83,16 @@ def reply(request: ModelRequest) -> ModelReply:
     if not found:
         lines = [f"I found none of your tools in that. They are: {_signatures(request.tools) or 'none'}."]
     return says("\n".join([*lines, f"({ABOUT})"]))
+
+
+def _words_of_user(message: Message) -> str:
+    """What the user said in a message; nothing of a note that the runtime made between two steps."""
+    if message.extra is None:
+        return message.content
+    if "input" not in message.extra:
+        return ""
+    said, frame, rest = message.content.rpartition("\n\n[")  # input for a live turn says that the task stands
+    return said if frame and rest.endswith("]") else message.content
 
 
 def read_message(text: str, tools: tuple[ToolSpec, ...]) -> list[Wanted]:

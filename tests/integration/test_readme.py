@@ -1,4 +1,4 @@
-"""The README's own tool is real: it loads, and its schema and effects are what the text says."""
+"""The README's code runs, and a new project's tools are what they say."""
 
 from __future__ import annotations
 
@@ -6,20 +6,54 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from brainq import Brain, Effect
+from tests.support.pump import Pump
+from tests.support.pumping import pumping
 
 README = Path(__file__).parents[2] / "README.md"
 PROJECT = README.parent / "brainq" / "cli" / "project"
 
 
-def test_the_own_tools_of_the_readme_are_those_of_a_new_project() -> None:
-    written = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert (PROJECT / "app.py").read_text() in written
+def test_the_readmes_brain_asks_for_a_large_refund(pumps: Callable[..., Pump], tmp_path: Path) -> None:
+    app, _ = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    (tmp_path / "app.py").write_text(app)
+    brain = runpy.run_path(str(tmp_path / "app.py"))["brain"]
+    assert isinstance(brain, Brain)
+    pump = pumps(brain)
+    handle = pump.submit("monday", "find A1, refund A1 by 120")
+    pump.drain()
+    (approval,) = pump.client.approvals()
+    assert (approval.tool, approval.reason) == ("refund", "a large refund")
+    pump.client.approve(approval.id)
+    assert "120 paid back for A1" in pump.finish(handle).text
 
 
-def test_the_own_tools_of_the_readme_share_their_stock_over_processes(tmp_path: Path) -> None:
+def test_the_readmes_program_runs(
+    pumps: Callable[..., Pump], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app, program = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    names: dict[str, Any] = {"__name__": "app"}
+    exec(app, names)
+    pump = pumps(names["brain"])
+    for name in ("redis_url", "sql_url"):
+        monkeypatch.setenv(f"BRAINQ_{name.upper()}", getattr(pump.settings, name).get_secret_value())
+    with pumping(pump):
+        exec(program.replace("Client()", "Client(brain=brain)"), {"brain": names["brain"]})
+    assert "order A1 cost 120" in capsys.readouterr().out
+
+
+def test_the_readme_is_read_in_one_sitting() -> None:
+    assert len(README.read_text().splitlines()) < 150
+    assert " · [" not in README.read_text()
+
+
+def test_the_tools_of_a_new_project_share_their_stock_over_processes(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text((PROJECT / "app.py").read_text())
     brain = runpy.run_path(str(tmp_path / "app.py"))["brain"]
     assert isinstance(brain, Brain)

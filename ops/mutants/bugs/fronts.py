@@ -178,4 +178,11 @@ BUGS = (
         "self._handle.calls()",
         ("tests/unit/http/test_call_details.py",),
     ),
+    Bug(
+        "the stand-in model does not hear what is sent into a live turn",
+        "brainq/providers/offline.py",
+        '    if "input" not in message.extra:\n',
+        "    if message.extra:\n",
+        ("tests/unit/providers/test_offline.py",),
+    ),
 )

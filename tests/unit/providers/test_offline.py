@@ -8,9 +8,10 @@ import pytest
 
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers.offline import ABOUT, read_message
+from brainq.providers.offline import ABOUT, read_message, reply
 from brainq.providers.resolve import resolve_model
 from brainq.tools.tool import make_tool
+from brainq.turn.context.mailbox import FRAME
 
 
 def count(item: str) -> int:
@@ -119,3 +120,15 @@ def test_a_missing_argument_is_asked_for_and_a_message_without_a_tool_gets_their
     said = asked("hello")
     assert "count(item), restock(item, amount), read_note(path)" in said.text
     assert ABOUT in said.text
+
+
+def test_input_for_a_live_turn_is_obeyed_and_a_note_of_the_runtime_is_not() -> None:
+    steered = Message(role="user", content=f"count pears{FRAME}", turn="t1", extra={"input": "m1"})
+    note = Message(role="user", content="count notes", turn="t1", extra={"note": "ending"})
+    first = Message(role="user", content="count apples", turn="t1")
+    asked = reply(
+        ModelRequest(
+            messages=(first, steered, note), tools=TOOLS, model="m", timeout_s=1.0, turn_id="t1", step=1
+        )
+    )
+    assert [call.arguments for call in asked.calls] == [{"item": "apples"}, {"item": "pears"}]
