@@ -15,6 +15,7 @@ from brainq.contracts.rate import Rates, RateSaid, read_rates
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import LimitsFields
 from brainq.providers.openai_compat import OpenAIProvider
+from brainq.providers.places import GIVES_UP_S
 from brainq.providers.scripted import says
 from brainq.settings import Settings
 from brainq.state.connection import Client, make_client
@@ -170,9 +171,10 @@ def test_without_limits_nothing_is_kept(pumps: Pumps) -> None:
 
 def test_a_cancelled_turn_leaves_the_line_and_one_that_may_not_wait_ends_unbegun(pumps: Pumps) -> None:
     model = ScriptedProvider([says("hi")] * 3)
-    pump = pumps(Brain("shop", model=model), rates="scripted:*=1/min")
-    brief: LimitsFields = {"timeout_s": 2.0, "max_wait_s": 1.0}
-    first, second = (pump.submit(f"acme:{i}", "hi", limits={"timeout_s": 2.0}) for i in range(2))
+    pump = pumps(Brain("shop", model=model), rates="scripted:*=1/min", lease_s=60.0)
+    # The second waits for longer than its time. The third has too little left to stand in line, however late it asks.
+    brief: LimitsFields = {"timeout_s": 30.0, "max_wait_s": GIVES_UP_S}
+    first, second = (pump.submit(f"acme:{i}", "hi", limits={"timeout_s": 30.0}) for i in range(2))
     third = pump.submit("acme:3", "hi", limits=brief)
     pump.drain()
     assert first.result(timeout_s=10).ending is Ending.COMPLETED
