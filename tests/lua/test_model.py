@@ -12,6 +12,8 @@ import pytest
 from tests.support.model.bench import Bench
 from tests.support.model.killers import find_killers, known_killers, quiet_bench
 from tests.support.model.mutants import MUTANTS
+from tests.support.model.rules import BrokenRule
+from tests.support.model.schedule import Schedule
 from tests.support.server import RedisServer
 
 SCHEDULES = int(os.environ.get("BRAINQ_MODEL_SCHEDULES", "2000"))  # the same each time
@@ -61,6 +63,20 @@ def test_no_fresh_schedule_breaks_a_rule(bench: Bench, first: int) -> None:
     draw = SystemRandom()
     for _ in range(first, min(first + FRESH_CHUNK, FRESH)):
         bench.run(draw.randrange(SCHEDULES, 2**53))
+
+
+@pytest.mark.parametrize("failure", [ValueError, BrokenRule, pytest.fail.Exception, KeyboardInterrupt])
+def test_what_fails_a_schedule_is_told_with_its_seed(
+    bench: Bench, failure: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: Schedule) -> None:
+        raise failure("oh")
+
+    monkeypatch.setattr(Schedule, "run", fails)
+    with pytest.raises(BaseException, match="oh") as caught:
+        bench.run(4711)
+    told = [str(caught.value), *getattr(caught.value, "__notes__", [])]
+    assert "BRAINQ_MODEL_SEED=4711" in "\n".join(told)
 
 
 def test_a_seed_is_the_same_schedule_each_time(bench: Bench) -> None:

@@ -28,15 +28,20 @@ class Bench:
         self._client.close()
 
     def run(self, seed: int) -> list[str]:
-        """Run one schedule; what happened in it. Raises AssertionError with that when a rule is broken."""
+        """Run one schedule; what happened in it. Raises AssertionError with that, and how to run
+        it again, when a rule is broken or a machine fails."""
         # One a schedule: it knows histories, and all schedules have the same names, and begin at the same time.
         state = State(self.scripts, self._bells.keys)
         schedule = self._at = Schedule(seed, self._client, self.scripts, state, self._bells, self._look_sha)
         try:
             schedule.run()
-        except BrokenRule as broken:
-            again = f"again: BRAINQ_MODEL_SEED={seed} .venv/bin/pytest tests/lua/test_model.py -s -k schedule"
-            raise AssertionError("\n".join([f"{broken}", again, *told(schedule.log), again])) from broken
+        except (BrokenRule, Exception) as broken:  # a machine's failure, and an assertion, are findings, too
+            again = run_again(seed)
+            what = f"{broken}" if isinstance(broken, BrokenRule) else f"{type(broken).__name__}: {broken}"
+            raise AssertionError("\n".join([what, again, *told(schedule.log), again])) from broken
+        except BaseException as cut:  # by pytest's timeout, or by a person
+            cut.add_note(run_again(seed))
+            raise
         finally:
             self._at = None
             schedule.end()
@@ -67,6 +72,10 @@ class Bench:
     def _give_way(self) -> None:
         if self._at is not None:
             self._at.tasks.give_way()
+
+
+def run_again(seed: int) -> str:
+    return f"again: BRAINQ_MODEL_SEED={seed} .venv/bin/pytest tests/lua/test_model.py -s -k schedule"
 
 
 def told(log: list[tuple[str, ...]]) -> list[str]:
