@@ -5,8 +5,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+from brainq.environment import OTHERS
+from brainq.http_settings import HttpSettings
+from brainq.settings import Concurrency, Settings
+from ops.mutants.bugs import BUGS
+from tests.lua import test_model
+from tests.support.model.mutants import MUTANTS
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+NOT_MEASURED = ("## The reference turn", "## What is measured", "## Targets", "## Options")
 
 
 def page(name: str) -> str:
@@ -66,3 +76,90 @@ def test_the_glossary_is_sorted_and_has_the_words_that_commands_print() -> None:
         *("turn", "step", "call", "wave", "lane", "lease", "heartbeat", "session", "effect", "approval"),
         *("hold", "park", "fence", "intent", "unknown", "doorbell", "finalizer"),
     }
+
+
+INTERNAL = {"OWNER_FD", "HTTP_FD", "NAMES_TOLD"}
+"""One process of brainq's tells another by these."""
+
+
+def test_every_setting_is_in_a_table_with_its_default() -> None:
+    told = rows(page("operations.md"), "| variable | default | |")
+    fields = {
+        name: field.default
+        for name, field in Settings.model_fields.items()
+        if name not in HttpSettings.model_fields and name != "concurrency"
+    }
+    pools = {f"concurrency__{name}": field.default for name, field in Concurrency.model_fields.items()}
+    expected = {f"`BRAINQ_{name.upper()}`": default for name, default in {**fields, **pools}.items()}
+    others = {f"`BRAINQ_{name}`" for name in set(OTHERS) - INTERNAL}
+    assert set(told) == set(expected) | others
+    for name, default in expected.items():
+        match default:
+            case bool():
+                shown = f"`{str(default).lower()}`"
+            case int() | float():
+                shown = f"{default:.10g}"
+            case str() | Path() if str(default):
+                shown = f"`{default}`"
+            case _:
+                continue  # worked out from other things, or nothing
+        assert told[name][0] == shown, name
+
+
+def test_the_promises_counts_are_those_of_the_tests() -> None:
+    text = page("promises.md")
+    assert f"in {test_model.SAMPLE:,} seeded random interleavings" in text
+    more = test_model.SCHEDULES - test_model.SAMPLE + test_model.FRESH
+    assert f"(`make test-full`: {more:,} more" in text
+    for count, said in (
+        (len(MUTANTS), r"each of more than (\d+) scripts"),
+        (len(BUGS), r"more than (\d+) bugs"),
+    ):
+        (least,) = re.findall(said, text)
+        assert int(least) < count
+
+
+def test_the_tests_that_a_promise_names_are_there() -> None:
+    named = re.findall(r"`([\w/*]+/[\w*]+(?:\.py)?|engine_\w+)`", page("promises.md"))
+    folders = {"promises/": "acceptance/promises/", "engine_": "integration/test_engine_"}
+    for name in named:
+        path = name
+        for short, long in folders.items():
+            path = path.replace(short, long, 1) if path.startswith(short) else path
+        path = path if path.endswith((".py", "/")) or (ROOT / "tests" / path).is_dir() else f"{path}.py"
+        assert list((ROOT / "tests").glob(path.rstrip("/"))), name
+    assert len(named) > 40
+
+
+@pytest.mark.parametrize("section", re.findall(r"^##+ .+$", page("benchmarks.md"), re.M))
+def test_measured_figures_are_dated_and_name_their_build(section: str) -> None:
+    text = page("benchmarks.md").split(f"\n{section}\n")[1].split("\n## ")[0].split("\n### ")[0]
+    has_figures = (
+        re.search(r"^\| .*\d(\.\d+)? ?(ms|s|kB|MB)?\b.* \|$", text, re.M) and section not in NOT_MEASURED
+    )
+    if has_figures:
+        assert re.search(r"[Bb]uild `[0-9a-f]{7}`, \d{1,2} \w+ 20\d\d", text), section
+
+
+FIRST_SCREEN = 45
+"""Lines."""
+
+
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("http.md", "Authorization: Bearer"),
+        ("operations.md", "brainq doctor"),
+        ("fairness.md", "client.submit("),
+        ("people.md", "client.approve("),
+        ("testing.md", "ScriptedProvider"),
+        ("tools.md", "@brain.tool("),
+        ("why.md", "client.submit("),
+    ],
+)
+def test_a_first_screen_shows_the_smallest_example(name: str, example: str) -> None:
+    first = page(name).splitlines()[:FIRST_SCREEN]
+    fences = [index for index, line in enumerate(first) if line.startswith("```")]
+    assert len(fences) >= 2
+    assert fences[0] < 20
+    assert any(example in line for line in first)
