@@ -163,3 +163,23 @@ def test_a_first_screen_shows_the_smallest_example(name: str, example: str) -> N
     assert len(fences) >= 2
     assert fences[0] < 20
     assert any(example in line for line in first)
+
+
+OUT_OF_USE = re.compile(
+    r"\b(whoever|nobody|somebody|anybody|everybody)\b"
+    r"|\bis no (?!longer|one\b)\w+|\bis none of\b|\bare no (?!longer)\w+",
+    re.IGNORECASE,
+)
+"""Words and turns of phrase that the pages do without."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [ROOT / "README.md", ROOT / "ops" / "README.md", *sorted(DOCS.rglob("*.md"))],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_a_page_is_in_plain_words(path: Path) -> None:
+    prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"`[^`\n]*`|\b[Tt]here (is|are) no\b", "", prose)
+    found = [match[0] for match in OUT_OF_USE.finditer(prose)]
+    assert not found
