@@ -212,7 +212,7 @@ SLOTS = _gauge("brainq_worker_slots", "Tasks that a pool's workers can run at on
 BUSY = _gauge("brainq_worker_slots_busy", "Tasks that a pool's workers run.", "pool", unit="{task}")
 GIVEN_UP = _gauge(
     "brainq_given_up",
-    "What was given up: finalizer_steps, judgements, deliveries, quarantined (queue messages that no worker could read).",
+    "What was given up: finalizer_steps, judgements, deliveries, quarantined (messages that no worker could read).",
     "what",
 )
 DELIVERIES_PENDING = _gauge(
