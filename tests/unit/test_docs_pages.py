@@ -16,6 +16,7 @@ from tests.support.model.mutants import MUTANTS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+TUTORIAL = sorted((DOCS / "tutorial").glob("*.md"))
 NOT_MEASURED = ("## The reference turn", "## What is measured", "## Targets", "## Options")
 
 
@@ -167,7 +168,7 @@ def test_a_first_screen_shows_the_smallest_example(name: str, example: str) -> N
 
 OUT_OF_USE = re.compile(
     r"\b(whoever|nobody|somebody|anybody|everybody)\b"
-    r"|\bis no (?!longer|one\b)\w+|\bis none of\b|\bare no (?!longer)\w+",
+    r"|\bis\s+no\s+(?!longer|one\b)\w+|\bis\s+none\s+of\b|\bare\s+no\s+(?!longer)\w+",
     re.IGNORECASE,
 )
 """Words and turns of phrase that the pages do without."""
@@ -180,6 +181,32 @@ OUT_OF_USE = re.compile(
 )
 def test_a_page_is_in_plain_words(path: Path) -> None:
     prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
-    prose = re.sub(r"`[^`\n]*`|\b[Tt]here (is|are) no\b", "", prose)
+    prose = re.sub(r"`[^`\n]*`|\b[Tt]here\s+(is|are)\s+no\b", "", prose)
     found = [match[0] for match in OUT_OF_USE.finditer(prose)]
     assert not found
+
+
+def sentences(text: str) -> list[str]:
+    """Those of the prose: no code, tables, headings or pictures."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^[|#!].*$", "", text, flags=re.MULTILINE)
+    parts = re.split(r"\n\s*\n|^[-*] ", text, flags=re.MULTILINE)
+    found = [one for part in parts for one in re.split(r"(?<=[.!?:;])\s+(?=[A-Z`*\[])", part.strip())]
+    return [one for one in found if len(one.split()) > 2]
+
+
+MOST_WORDS = 25
+SHORT = [
+    "why.md",
+    "faq.md",
+    "glossary.md",
+    "testing.md",
+    "index.md",
+    *(f"tutorial/{p.name}" for p in TUTORIAL),
+]
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_page_for_newcomers_has_short_sentences(name: str) -> None:
+    long = [one for one in sentences(page(name)) if len(one.split()) > MOST_WORDS]
+    assert not long
