@@ -48,8 +48,8 @@ class HttpSettings(BaseSettings):
     """Whether parameters of OpenAI's wire that are not known here, such as `top_k`, are left out instead of refused."""
 
     http_client_tools_s: float = Field(default=900.0, gt=0, le=86_400)
-    """How long a call of an OpenAI client's own tool waits for its result in a session that the client did not name.
-    The turn is cancelled then."""
+    """How long a call of a client's own tool waits for its result: of the AI SDK, of AG-UI, and of an OpenAI client
+    that named no session. The turn is cancelled then."""
 
     http_wait_s: float = Field(default=60.0, ge=0, le=3600)
     """The longest that `Prefer: wait` is obeyed."""

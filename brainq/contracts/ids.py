@@ -29,6 +29,7 @@ _CALL_ID = re.compile(r"c([0-9]{1,9})-([0-9]{1,9})")
 _FULL_CALL_ID = re.compile(rf"(.+)[-.]({_CALL_ID.pattern})")
 _UNNAMED = re.compile(r"oa-[0-9a-f]{24}")
 _BACKGROUND = "-bg"
+_ATTENDED = "-att"
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u
 
 
@@ -53,6 +54,17 @@ def background_turn_id() -> str:
 def is_background_turn(turn_id: str) -> bool:
     """Whether `background_turn_id` may have made it."""
     return turn_id.endswith(_BACKGROUND)
+
+
+def attended_turn_id() -> str:
+    """The id of a turn that goes on only while its client is there to run its tools. It says so for as long as the turn
+    is kept."""
+    return new_turn_id() + _ATTENDED
+
+
+def is_attended_turn(turn_id: str) -> bool:
+    """Whether `attended_turn_id` may have made it."""
+    return turn_id.endswith(_ATTENDED)
 
 
 def unnamed_session(prefix: str, digest: str) -> str:

@@ -11,12 +11,12 @@ from brainq.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.file import File
-from brainq.contracts.ids import call_place, split_call_id
+from brainq.contracts.ids import attended_turn_id, call_place, split_call_id
 from brainq.errors import InvalidInput, NotFound, ResultRefused, SessionBusy, SubmitConflict
 from brainq.http.approvals import decider
 from brainq.http.chat_stream import Mark, reply_of
 from brainq.http.gateway import Asker, Gateway
-from brainq.http.left_calls import leave_calls, require_free
+from brainq.http.left_calls import bound_waits, leave_calls, require_free
 from brainq.http.sent_files import brought
 
 DECIDE_FIRST = "it waits for an approval: decide that, or cancel the turn, then send the message again"
@@ -83,6 +83,10 @@ async def ask(
             raise SessionBusy(session_id, live, DECIDE_FIRST)
     if history and not await session.history(1):
         options = {**options, "history": brought(history)}
+    if options.get("client_tools"):
+        # A page that was closed never answers, and the model would go on for nobody.
+        options = {**options, "turn_id": attended_turn_id()}
+        bound_waits(options, here.settings.http_client_tools_s)
     if question.files:
         options = {**options, "attachments": question.files}
     try:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
 
 from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
+from brainq.client.options import SubmitOptions
 from brainq.contracts.event import EventKind
 from brainq.contracts.status import Awaits
 from brainq.errors import SessionBusy
@@ -17,6 +20,13 @@ PATIENCE_S = 60.0
 client may be there, too."""
 
 _watched: dict[str, asyncio.Task[None]] = {}
+
+
+def bound_waits(options: SubmitOptions, most_s: float) -> None:
+    """Let calls of the client's tools wait for so long and no longer."""
+    if "client_tools" in options:
+        tools = cast("Sequence[dict[str, Any]]", options["client_tools"])
+        options["client_tools"] = [{**tool, "timeout_s": most_s} for tool in tools]
 
 
 async def require_free(here: Gateway, by: Asker, session_id: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from brainq.contracts.claim import CallClaim, CallDropped, CallFacts, CallRef, Dropped, SettleReply
 from brainq.contracts.effect import Effect
-from brainq.contracts.ids import is_unnamed_session
+from brainq.contracts.ids import is_attended_turn, is_unnamed_session
 from brainq.contracts.message import Message
 from brainq.contracts.outcome import ToolOutcome
 from brainq.contracts.progress import Progress
@@ -228,7 +228,8 @@ class RedisCalls:
 
     def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]:
         """Let what the turn has waited for too long end: (`EXPIRED`, ""), (`CANCEL`, reason) or (`NONE`, "")."""
-        reply = self._run.park_expire(session_id, turn_id, unnamed=is_unnamed_session(session_id))
+        cancels = is_unnamed_session(session_id) or is_attended_turn(turn_id)
+        reply = self._run.park_expire(session_id, turn_id, cancels=cancels)
         self._outbox.flush(session_id)
         match reply:
             case "EXPIRED":

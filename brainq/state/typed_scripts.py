@@ -61,7 +61,7 @@ HEADERS = {
     "mailbox_put": "458ccdb049",
     "metrics_flush": "6e99ce71c2",
     "opening_skip": "9d5035c61c",
-    "park_expire": "3c88ff56e8",
+    "park_expire": "20a556a21f",
     "rate_leave": "abab0d60ad",
     "rate_report": "a084adee7f",
     "rate_settle": "519360a5eb",
@@ -1269,7 +1269,7 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def park_expire(
-        self, session_id: str, turn_id: str, *, unnamed: bool
+        self, session_id: str, turn_id: str, *, cancels: bool
     ) -> ParkExpireCancel | Literal["EXPIRED", "NONE"]:
         """Let everything end that a turn has waited for too long: approvals are refused, outside
         results time out, holds follow their policy."""
@@ -1278,7 +1278,7 @@ class Scripts(LoadedScripts):
         reply = self.run(
             "park_expire",
             [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
-            [session_id, turn_id, "1" if unnamed else "0"],
+            [session_id, turn_id, "1" if cancels else "0"],
         )
         if reply[0] == "CANCEL":
             return ParkExpireCancel(reason=reply[1])

@@ -75,20 +75,20 @@ def test_a_later_hold_that_denies_does_not_wait_for_the_one_that_parked_the_call
 
 
 def test_a_client_that_gives_no_result_ends_a_turn_that_it_cannot_come_back_to(rig: Rig) -> None:
-    for unnamed, reply, status in (("0", ["EXPIRED"], "timed_out"), ("1", CANCEL, "parked")):
+    for cancels, reply, status in (("0", ["EXPIRED"], "timed_out"), ("1", CANCEL, "parked")):
         rig.client.flushdb()
         rig.pass_ms(0)
         rig.committed({"client_ms": 1_000, "client_args": "{}", **WRITE})
-        assert rig.run("park_expire", unnamed=unnamed) == ["NONE"]
+        assert rig.run("park_expire", cancels=cancels) == ["NONE"]
         rig.pass_ms(1_000)
-        assert rig.run("park_expire", unnamed=unnamed) == reply
+        assert rig.run("park_expire", cancels=cancels) == reply
         assert rig.status() == status
     rig.run("turn_cancel")
-    assert rig.run("park_expire", unnamed="1") == ["NONE"]
+    assert rig.run("park_expire", cancels="1") == ["NONE"]
 
 
 def test_what_others_are_waited_for_in_vain_goes_on_in_such_a_turn_too(rig: Rig) -> None:
     rig.running(**WRITE)
     rig.run("call_park", timeout_ms=1_000)
     rig.pass_ms(1_000)
-    assert rig.run("park_expire", unnamed="1") == ["EXPIRED"]
+    assert rig.run("park_expire", cancels="1") == ["EXPIRED"]

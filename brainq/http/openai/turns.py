@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from fastapi import Request
 
@@ -15,7 +14,7 @@ from brainq.contracts.brought import newest_that_fit
 from brainq.contracts.ids import DERIVED, check_id, is_unnamed_session, new_turn_id, unnamed_session
 from brainq.errors import InvalidInput, NotFound, ResultRefused, SubmitConflict
 from brainq.http.gateway import Asker, Gateway
-from brainq.http.left_calls import leave_calls, require_free
+from brainq.http.left_calls import bound_waits, leave_calls, require_free
 from brainq.http.openai.conversation import Question, Results
 from brainq.http.openai.following import Wanted, wanted_of
 from brainq.http.openai.parts import State, advance
@@ -54,7 +53,8 @@ async def ask(
     by.require(check_id("session", session))
     await require_free(here, by, session)
     if is_unnamed_session(session):
-        _bound_waits(options, here.settings.http_client_tools_s)
+        # Many clients read the arguments of a call and never send a result: nobody may come back to such a session.
+        bound_waits(options, here.settings.http_client_tools_s)
     options["request_key"] = own_request_key(by.caller, session, key)
     if question.instructions:
         options["skill_context"] = question.instructions
@@ -129,14 +129,6 @@ async def _ask_known(
         return await here.client.submit(session, text, **options)
     except SubmitConflict:
         return await here.client.submit(session, text, **brings)
-
-
-def _bound_waits(options: SubmitOptions, most_s: float) -> None:
-    """Many clients read the arguments of a call and never send a result. Nobody may come back to a session that its
-    client did not name, so that its turn is over when that time is."""
-    if "client_tools" in options:
-        tools = cast("Sequence[dict[str, Any]]", options["client_tools"])
-        options["client_tools"] = [{**tool, "timeout_s": most_s} for tool in tools]
 
 
 def _own_session(by: Asker, key: str) -> str:

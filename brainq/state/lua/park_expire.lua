@@ -1,10 +1,10 @@
 --[[
 Let everything end that a turn has waited for too long: approvals are refused, outside results time out, holds follow
-their policy. CANCEL: a hold's policy is to cancel the turn, or a session that its client did not name has waited for
-that client, which may be gone: the model would go on for nobody. To cancel is for the caller to do.
+their policy. CANCEL: a hold's policy is to cancel the turn, or a turn that goes on only with its client has
+waited for that client, which may be gone: the model would go on for nobody. To cancel is for the caller to do.
 
 KEYS   turn budget trace history events guard
-ARGV   sid tid unnamed:b
+ARGV   sid tid cancels:b
 REPLY  EXPIRED | CANCEL reason | NONE
 ]]
 -- @include lib/waves
@@ -17,7 +17,7 @@ if reason then return {'CANCEL', reason} end
 local due, denies, calls = false, hold_word(t.holds) == 'deny', {}
 for i = 1, t.absorbed ~= t.step and tonumber(t.n_calls or 0) or 0 do calls[i] = 'c' .. t.step .. '-' .. i - 1 end
 local known = read_calls(calls, {'status', 'park', 'park_ends', 'tool', 'effect', 'started_at'})
-for _, c in ipairs(unnamed == '1' and known or {}) do
+for _, c in ipairs(cancels == '1' and known or {}) do
   if c.status == 'parked' and c.park == 'client' and tonumber(c.park_ends) <= now then
     return {'CANCEL', 'the client gave no result in time'}
   end

@@ -135,6 +135,13 @@ BUGS = (
         A2A,
     ),
     Bug(
+        "the model goes on for a page that was closed",
+        "brainq/http/chat_turns.py",
+        ', "turn_id": attended_turn_id()}',
+        "}",
+        ("tests/integration/http/test_chat_wires.py::test_calls_that_a_page_never_answers_end_their_turn",),
+    ),
+    Bug(
         "a chat's message waits behind an open approval",
         "brainq/http/chat_turns.py",
         'if any(approval.state == "pending" for approval in asked):',

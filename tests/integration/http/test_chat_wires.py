@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from brainq import Brain, ScriptedProvider
+from brainq import Brain, ScriptedProvider, TurnResult
 from brainq.access import Verb
 from brainq.providers.scripted import says
 from tests.integration.http.conftest import make_brain
@@ -229,6 +229,25 @@ def test_tools_of_the_page_run_there(gateway: GatewayThread, live: None) -> None
     client.run(pieces(gateway.http.post("/agui", json=body)))
     assert [message["role"] for message in client.messages] == ["user", "assistant", "tool", "assistant"]
     assert client.text == "Read: Linz"
+
+
+@pytest.mark.parametrize("wire", ["/api/chat", "/agui"])
+def test_calls_that_a_page_never_answers_end_their_turn(
+    wire: str, gateways: Callable[..., GatewayThread], pump: Pump, live: None
+) -> None:
+    http = gateways(client_tools_s=0.5).http
+    said = {"id": "m1", "role": "user", "content": "ring"}
+    sent = run(said, tools=[RING]) if wire == "/agui" else chat(user("ring"), tools=[RING])
+    assert pieces(http.post(wire, json=sent))
+    (handle,) = [pump.client.handle(turn.turn_id) for turn in pump.client.session("s1").history()]
+
+    def result() -> TurnResult | None:
+        pump.sweep()
+        return pump.wiring.store.turns.result(handle.turn_id)
+
+    ended = wait_until(result, "the turn is over")
+    assert ended is not None
+    assert (ended.ending, ended.steps) == ("cancelled", 1), "the model was asked for nobody"
 
 
 def test_a_conversation_that_brainq_does_not_know_comes_along_once(
