@@ -162,7 +162,7 @@ _USUAL: dict[str, Any] = {
     "kept": "",
     "trace": "",
     "policy": "deny",
-    "unnamed": "0",
+    "cancels": "0",
     "flag": "f1",
     "message_id": "m1",
     "most_bytes": 1_000_000,
