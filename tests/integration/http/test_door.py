@@ -314,10 +314,10 @@ def test_every_header_of_a_client_passes_a_preflight(gateways: Gateways) -> None
 def test_head_is_get_without_its_body(gateway: GatewayThread, pump: Pump) -> None:
     turn_id = submit(gateway)
     for path in ("/", "/healthz", "/readyz", "/v1/openapi.json", "/v1/turns", f"/v1/turns/{turn_id}"):
-        got, head, again = gateway.http.get(path), gateway.http.head(path), gateway.http.get(path)
+        got, head = gateway.http.get(path), gateway.http.head(path)
         assert (head.status_code, head.content) == (200, b""), path
-        # A live turn's milliseconds may have gained a digit in between.
-        assert len(got.content) <= int(head.headers["content-length"]) <= len(again.content), path
+        # A live turn's milliseconds may have a digit more or less by then.
+        assert abs(len(got.content) - int(head.headers["content-length"])) < 4, path
         assert head.headers["content-type"] == got.headers["content-type"], path
     # A stream that goes on is not waited for, and its place is free again.
     events = gateway.http.head(f"/v1/turns/{turn_id}/events")
