@@ -21,6 +21,8 @@ TOKENS = ("tests/integration/store/test_tokens.py",)
 SCHEMAS = ("tests/unit/gates/test_schema_validator.py",)
 DOOR = "tests/integration/http/test_door.py"
 
+PAGE = ("tests/unit/http/test_page_assets.py",)
+
 BUGS = (
     Bug(
         "an A2A client decides without the verb",
@@ -140,6 +142,13 @@ BUGS = (
         ', "turn_id": attended_turn_id()}',
         "}",
         ("tests/integration/http/test_chat_wires.py::test_calls_that_a_page_never_answers_end_their_turn",),
+    ),
+    Bug(
+        "a turn's page does not say what an approval's tool does",
+        "brainq/http/page/assets/views/turn.js",
+        "  askForBrains(update);",
+        "  ",
+        PAGE,
     ),
     Bug(
         "a chat's message waits behind an open approval",

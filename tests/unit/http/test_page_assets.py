@@ -83,3 +83,9 @@ def test_the_policy_lets_in_nothing_from_elsewhere() -> None:
 def test_styles_bring_nothing_from_elsewhere() -> None:
     for path in FOLDER.rglob("*.css"):
         assert not re.search(r"url\(|@import", path.read_text()), path
+
+
+@pytest.mark.parametrize("view", [name for name in MODULES if name.startswith("views/")])
+def test_a_view_with_approvals_asks_what_their_tools_do(view: str) -> None:
+    text = text_of(view)
+    assert "approvalCards(" not in text or "askForBrains(update)" in text

@@ -6,6 +6,7 @@ import { h } from "../core/dom.js";
 import { source } from "../core/source.js";
 import { ago, duration, now } from "../core/when.js";
 import { dollars, firstLine } from "../core/words.js";
+import { askForBrains } from "../live/brains.js";
 import { parkedFor, timeLeft } from "../live/figures.js";
 import { standingOf } from "../live/next.js";
 import { finalStepsOf, pastRows } from "../live/past.js";
@@ -35,6 +36,7 @@ export function turnView(place, update) {
   const actions = turnActions(turn, update);
   const shared = sharing(turn, update);
   const approval = approvalCards(update, () => turn.refresh());
+  askForBrains(update); // their tools' descriptions
   /** @type {Set<string>} calls that are shown whole */
   const opened = new Set(place.query.call ? [place.query.call] : []);
   let toShow = anchorOf(place.query);
